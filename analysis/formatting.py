@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
-from analysis.expressions.values import Number
+from analysis.expressions.values import Number, is_number
+from formats.durations import format_duration
+from formats.sanitize import visible
 
 _MS_PER_S = 1000
 
@@ -24,3 +29,73 @@ def number(value: Number, digits: int = 3) -> str:
 def spoken(ms: Number) -> str:
     """A duration in a sentence."""
     return f"{number(ms)} ms" if abs(ms) < _MS_PER_S else f"{number(ms / _MS_PER_S)} s"
+
+
+# A manifest of an earlier version has no units, and knobs of the lab's own roles alone: these are its durations.
+_EARLIER_DURATION = re.compile(
+    r"^(?!kernel\.).*(_timeout|_delay|_gap|_interval|_time|_period|duration|\.(ramp|timeout)_\w+)$"
+)
+
+
+def is_duration(name: str, knob: Mapping[str, Any]) -> bool:
+    """Return whether a manifest's knob is a duration, in milliseconds."""
+    return knob["unit"] == "ms" if "unit" in knob else _EARLIER_DURATION.match(name) is not None
+
+
+def format_knob(name: str, knob: Mapping[str, Any], which: str = "value") -> str:
+    """Return the value of a manifest's knob, its default or what was read back, as a scenario may write it."""
+    value = knob[which]
+    if isinstance(value, int) and not isinstance(value, bool) and is_duration(name, knob):
+        return format_duration(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return '""' if value == "" else str(value)
+
+
+def format_value(value: object) -> str:
+    """A number as a reader gets it; other values as they are."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return number(value) if is_number(value) else str(value)
+
+
+_LIST_SHOWN = 6
+
+
+def format_measured(value: object) -> str:
+    """A measured value: lists by what they have in common, or by their first values."""
+    if isinstance(value, list):
+        if len(value) > _LIST_SHOWN and len(set(value)) == 1:
+            return f"{len(value):,} times {format_value(value[0])}"
+        rest = f", … {len(value):,} in all" if len(value) > _LIST_SHOWN else ""
+        return f"[{', '.join(map(format_value, value[:_LIST_SHOWN]))}{rest}]"
+    if isinstance(value, dict):
+        if value.get("min") is not None and value.get("min") == value.get("max"):
+            return f"{format_value(value['count'])} times {format_value(value['min'])}"
+        return ", ".join(f"{key} {format_value(inner)}" for key, inner in value.items())
+    return format_value(value)
+
+
+# The longest text of a client, a server or a log that is shown whole; a URL may have 8 KiB.
+_SHOWN_MAX = 300
+
+
+def format_us(microseconds: int) -> str:
+    """A duration, to the tenth of a millisecond; three digits where that would show nothing."""
+    milliseconds = microseconds / 1000
+    return f"{milliseconds:,.3f} ms" if abs(milliseconds) < 1 else f"{milliseconds:,.1f} ms"
+
+
+def format_us_range(least_us: int, most_us: int) -> str:
+    """A duration that is known within bounds."""
+    least, most = format_us(least_us), format_us(most_us)
+    return most if least == most else f"{least.removesuffix(' ms')} to {most}"
+
+
+def excerpt(text: str | None) -> str:
+    """A text from outside, cut if it is long, and such that it cannot steer a terminal."""
+    text = text or ""
+    rest = f"… ({len(text):,} characters)" if len(text) > _SHOWN_MAX else ""
+    return visible(text[:_SHOWN_MAX]) + rest

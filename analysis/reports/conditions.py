@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
-from analysis import suggested
+from analysis import formatting, suggested
+from analysis.expressions.values import is_number
 from analysis.formatting import spoken
-from analysis.reports import labels
-from analysis.reports.again import again
+from analysis.reports.advice import rerun_command
 from analysis.reports.run_record import Record
+from formats.manifest import declared_roles
 
 STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 
 
-def load(record: Record) -> list[tuple[str, str]]:
+def load_rows(record: Record) -> list[tuple[str, str]]:
     """What was asked of the servers, and what came of it, as names and values."""
     knobs = record.manifest.get("knobs", {})
     rows = [
         ("workload", str(record.knob("load.workload"))),
-        *((name, labels.knob_value(name, knobs[name])) for name in _load_knobs(record)),
+        *((name, formatting.format_knob(name, knobs[name])) for name in _load_knobs(record)),
     ]
     for name, figure in (
         ("users at all", "client.users.total"),
         ("iterations dropped", "client.iterations.dropped"),
     ):
-        rows.append((name, labels.number(record.figures.get(figure))))
+        rows.append((name, formatting.format_value(record.figures.get(figure))))
     rows += [(f"{phase['name']} lasted", spoken(lasted)) for phase, lasted in _lasted(record)]
     return rows
 
@@ -55,7 +57,7 @@ def _lasted(record: Record) -> list[tuple[dict[str, Any], float]]:
     ]
 
 
-def times(record: Record) -> list[dict[str, Any]]:
+def latency_rows(record: Record) -> list[dict[str, Any]]:
     """The distributions of what users felt, in ms; a value is `unknown` with its reason."""
     found = []
     for title, figure in (
@@ -73,22 +75,22 @@ def _ms(value: object) -> str:
     return f"{value:,.1f}" if isinstance(value, int | float) else "unknown"
 
 
-def knobs(record: Record) -> list[dict[str, Any]]:
+def knob_rows(record: Record) -> list[dict[str, Any]]:
     """Every knob: what was asked, what the running program says, and whether it differs from the default."""
     return [
         {
             "name": name,
-            "value": labels.knob_value(name, knob),
-            "default": "kernel's own" if knob.get("default") is None else labels.knob_value(name, knob, "default"),
+            "value": formatting.format_knob(name, knob),
+            "default": "kernel's own" if knob.get("default") is None else formatting.format_knob(name, knob, "default"),
             "source": knob.get("source", "unknown"),
-            "read_back": "—" if knob.get("read_back") is None else labels.knob_value(name, knob, "read_back"),
+            "read_back": "—" if knob.get("read_back") is None else formatting.format_knob(name, knob, "read_back"),
             "differs": knob["value"] != knob.get("default"),
         }
         for name, knob in record.manifest.get("knobs", {}).items()
     ]
 
 
-def sysctls(record: Record) -> dict[str, Any]:
+def sysctl_table(record: Record) -> dict[str, Any]:
     """The kernel's settings as read in each instance's namespace: instances, and a row for each name."""
     found = record.manifest.get("sysctls", {})
     names = sorted({name for of_instance in found.values() for name in of_instance})
@@ -98,7 +100,7 @@ def sysctls(record: Record) -> dict[str, Any]:
     }
 
 
-def versions(record: Record) -> list[tuple[str, str]]:
+def version_rows(record: Record) -> list[tuple[str, str]]:
     """The program, the images and the machine."""
     manifest = record.manifest
     git, lab, host = manifest.get("git", {}), manifest.get("lab", {}), manifest.get("host", {})
@@ -110,7 +112,7 @@ def versions(record: Record) -> list[tuple[str, str]]:
         ("commit", f"{commit}{dirty}" if commit else "unknown"),
         ("kernel", str(host.get("kernel", "unknown"))),
         ("distribution", str(host.get("distribution", "unknown"))),
-        ("processors", labels.number(host.get("cpus"))),
+        ("processors", formatting.format_value(host.get("cpus"))),
         ("memory", f"{memory_kb / (1 << 20):.1f} GB" if isinstance(memory_kb, int) else "unknown"),
         *((name, str(version)) for name, version in host.items() if name not in _OF_THE_MACHINE),
         *((f"image {role}", str(image)) for role, image in manifest.get("images", {}).items()),
@@ -120,10 +122,68 @@ def versions(record: Record) -> list[tuple[str, str]]:
 def commands(record: Record) -> dict[str, str]:
     """The commands that make the run again, and those that ask it for more, by what they do."""
     run = {"RUN": f"{record.manifest['scenario']}/{record.manifest['run']}"}
-    command = again(record.manifest).command
+    command = rerun_command(record.manifest).command
     return {
         **({"run it again": command} if command else {}),
         "the worst requests, as each observer saw them": suggested.make("explain", run | {"WORST": "5"}),
         "its tables with SQL and charts, in the browser": suggested.make("notebook", run),
         "derive and draw everything again": suggested.make("report", run),
     }
+
+
+_OTHER = "other: the kernel, the engine, the lab itself, services beside the path, other programs"
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Who had the processors under the load.
+
+    Attributes:
+        rows: who, and the share of all processors of the machine in percent, None if unknown; together they are 100.
+        missing: why there are no rows; None where there are.
+    """
+
+    rows: list[tuple[str, float | None]] = field(default_factory=list)
+    missing: str | None = None
+
+
+def cpu_shares(record: Record) -> Shares:
+    """Divide the processors among the programs of the path, their collectors, what was idle, and the rest."""
+    if record.manifest.get("nodes"):
+        return Shares(missing="the run was on a cluster, and how many processors its nodes have is not on record")
+    cpus = record.manifest.get("host", {}).get("cpus")
+    idle = record.verdict["health"].get("host", {}).get("figures", {}).get("cpu_idle_percent")
+    if cpus is None or not is_number(idle):
+        return Shares(missing="nothing says how busy the processors were under the load")
+
+    def share(*figures: str) -> float | None:
+        values = [record.figures.get(figure) for figure in figures]
+        known = [value for value in values if is_number(value)]
+        return sum(known) / cpus if known and len(known) == len(values) else None
+
+    instruments = {"the collectors": "collector.", "tcpdump": "tcpdump."}
+    rows = [
+        *((_program(record, role), share(f"process.{role}.cpu_percent.mean")) for role in record.path),
+        *(
+            (name, share(*(f"process.{role}.{part}cpu_percent.mean" for role in record.path)))
+            for name, part in instruments.items()
+        ),
+    ]
+    # Each reading is of a moment of its own, so that all of them may come to a little more than there is.
+    other = max(100 - idle - sum(value or 0 for _, value in rows), 0)
+    return Shares([*rows, (_OTHER, other), ("idle", idle)])
+
+
+def _program(record: Record, role: str) -> str:
+    """A role, with the names of its processes where these are others."""
+    declared = declared_roles(record.manifest).get(role)
+    names = [name for name in declared.processes if name != role] if declared else []
+    return f"{role} ({', '.join(names)})" if names else role
+
+
+def step_rows(record: Record) -> list[dict[str, Any]]:
+    """Each step of the run, how deep it lies within others, and its milliseconds; none if nobody asked for them."""
+    return [
+        {"depth": name.count("/"), "name": name.rpartition("/")[2], "ms": ms}
+        for name, ms in (record.manifest.get("profile") or {}).items()
+    ]

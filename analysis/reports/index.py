@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
+from analysis import formatting
 from analysis.diagnosis import causes
 from analysis.formatting import counted
 from analysis.output import write as write_file
-from analysis.reports import labels, reasons, rendering
+from analysis.reports import reasons, rendering
 from analysis.reports.run_record import Row
 from analysis.verdicts import connections_file, derived, ledger_file, verdict_file
 from analysis.verdicts.derived import DerivedError
@@ -112,34 +113,34 @@ def write(results: Path) -> Path:
         "lines": _wrong_first(lines),
         "runs": len(runs),
         "unread": sorted(_link(results, folder) for folder in [*unread, *broken]),
-        "comparisons": [each for each in comparisons(results) if each.link not in linked],
+        "comparisons": [each for each in list_comparisons(results) if each.link not in linked],
         "scenarios": sorted({entry.scenario for entry in runs}),
         "states": sorted({line.state for line in [*lines, *runs]}),
     }
-    filters: dict[str, Callable[..., str]] = {"number": labels.number, "counted": counted}
+    filters: dict[str, Callable[..., str]] = {"number": formatting.format_value, "counted": counted}
     write_file(path, rendering.render("index", None, context, filters, styles=("theme", "index"), charts=False))
     return path
 
 
-def newest(results: Path, count: int) -> list[Entry]:
+def newest_runs(results: Path, count: int) -> list[Entry]:
     """Give the runs that began last, the newest first; one whose manifest cannot be read is passed over."""
     folders = sorted(_folders(results), key=lambda folder: folder.name, reverse=True)[:count]
     return _entries(results, {folder: _manifest(folder) for folder in folders})
 
 
-def of_scenario(results: Path, slug: str) -> list[Entry]:
+def runs_of_scenario(results: Path, slug: str) -> list[Entry]:
     """Give a scenario's runs, the newest first; one whose manifest cannot be read is passed over."""
     folder = results / slug
     found = [] if folder.is_symlink() else _folders(results, slug)
     return _entries(results, {one: _manifest(one) for one in found})
 
 
-def series_below(results: Path) -> list[SeriesEntry]:
+def list_series(results: Path) -> list[SeriesEntry]:
     """Give the series that can be read."""
     return _series(results, [])[0]
 
 
-def comparisons(results: Path) -> list[ComparisonEntry]:
+def list_comparisons(results: Path) -> list[ComparisonEntry]:
     """Give the pages that compare runs, the newest first."""
     return [
         ComparisonEntry(
@@ -239,7 +240,9 @@ def _read(folder: Path, file: Path, model: type[_Model]) -> _Model | None:
 def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
     verdict, ledger = _read(folder, verdict_file.FILE, Verdict), _read(folder, ledger_file.FILE, Ledger)
     requests = ledger.requests if ledger else None
-    main = next(iter(reasons.ranked(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else ()), None)
+    main = next(
+        iter(reasons.rank_causes(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else ()), None
+    )
     completed = manifest["status"] == "complete"
     return Entry(
         scenario=manifest["scenario"],
@@ -271,4 +274,4 @@ def _differed(manifest: Row) -> Iterator[str]:
         yield f"preset {manifest['preset']}"
     for name, knob in manifest.get("knobs", {}).items():
         if knob.get("source") in _SET:
-            yield f"{name}={labels.knob_value(name, knob)}"
+            yield f"{name}={formatting.format_knob(name, knob)}"

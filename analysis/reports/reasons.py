@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from analysis.database import composed
-from analysis.diagnosis import causes
+from analysis.database import composed, sql
+from analysis.diagnosis import causes, syn_ladder
 from analysis.diagnosis.causes import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
+from analysis.diagnosis.settings import Settings, UndefinedError
+from analysis.formatting import counted, spoken
+from analysis.reports import time_series
 from analysis.reports.run_record import Record
+from formats import manifest
 from formats.manifest import declared_roles
 
 
@@ -34,16 +38,18 @@ class Reason:
     hop: tuple[str, str]
 
 
-def of_run(record: Record) -> list[Reason]:
+def find_reasons(record: Record) -> list[Reason]:
     """The causes of a run, the main one first."""
     failed = record.ledger["failed_causes"]
     return [
         _reason(record, causes.cause_named(name), count, failed.get(name, 0))
-        for name, count in ranked(record.ledger["causes"], record.ledger["unexplained"], failed)
+        for name, count in rank_causes(record.ledger["causes"], record.ledger["unexplained"], failed)
     ]
 
 
-def ranked(explained: Mapping[str, int], unexplained: int | None, failed: Mapping[str, int]) -> list[tuple[str, int]]:
+def rank_causes(
+    explained: Mapping[str, int], unexplained: int | None, failed: Mapping[str, int]
+) -> list[tuple[str, int]]:
     """Each cause with its failed and slow requests: that of most failures first, then the most frequent one.
 
     Args:
@@ -58,12 +64,12 @@ def ranked(explained: Mapping[str, int], unexplained: int | None, failed: Mappin
 
 def _reason(record: Record, cause: Cause, count: int, failed: int) -> Reason:
     client, server = _hop(record, cause)
-    ends = {"client": named(record, client), "server": named(record, server)}
+    ends = {"client": name_role(record, client), "server": name_role(record, server)}
     because, where = cause.because.format(**ends), cause.where.format(**ends)
     return Reason(cause, count, failed, because, where, (client, server))
 
 
-def named(record: Record, role: str) -> str:
+def name_role(record: Record, role: str) -> str:
     """A role within a sentence."""
     declared = declared_roles(record.manifest).get(role)
     return (declared.called if declared else None) or f"the {role}"
@@ -78,3 +84,61 @@ def _hop(record: Record, cause: Cause) -> tuple[str, str]:
         rows = record.rows(composed(__name__, "share_at_last_hop", at_last_hop=cause.hop), cause=cause.name)
         at_the_end = (rows[0]["share"] or 0) > 0.5  # noqa: PLR2004  most of them
     return (path[-2], path[-1]) if at_the_end else (path[0], path[1])
+
+
+_WHOLE_SECONDS_FROM = 10
+
+
+def too_late_sentence(record: Record, main: Reason) -> str | None:
+    """Say how many clients failed though the accept queue had a free place from some moment on.
+
+    Args:
+        record: the run's.
+        main: its main cause.
+
+    Returns:
+        None if there were none, or the evidence does not say: it takes the flows, the queue's samples, and clients
+        that the lab dialled with.
+    """
+    if main.hop != tuple(record.path[:2]) or not all(map(record.has, ("requests", "flows", "timeline"))):
+        return None
+    role = main.hop[1]
+    next_ms = _next_syn_ms(record)
+    if next_ms is None or record.start_us is None:
+        return None
+    rows = record.rows(
+        sql(__name__, "too_late"),
+        queues=time_series.queues_per_instance(record, role),
+        cause=main.cause.name,
+    )
+    found = rows[0]
+    if not found["count"]:
+        return None
+    since, first, last = (_second(record, found[name]) for name in ("since_us", "first_end_us", "last_end_us"))
+    ends = f"{first} s" if first == last else f"{first} to {last} s"
+    each, most = ("its", "") if found["count"] == 1 else ("each one's", "at most ")
+    last_ms = found["last_us"] / 1000
+    syns = f"last SYN had left {most}{spoken(last_ms)} after its first" if last_ms else "only SYN had left"
+    return (
+        f"From {since} s on the queue had a free place, and {counted(found['count'], 'client')} failed all the same,"
+        f" at {ends}: {each} {syns}, and the next was due {spoken(next_ms)} after it, too late for the connect"
+        f" time-out of {spoken(record.knob('load.connect_timeout'))}."
+    )
+
+
+def _second(record: Record, time_us: int) -> str:
+    """A moment since the measurement began: to a tenth while that tells moments apart."""
+    seconds = time_series.offset_s(record, time_us)
+    return f"{seconds:.0f}" if seconds >= _WHOLE_SECONDS_FROM else f"{seconds:.1f}"
+
+
+def _next_syn_ms(record: Record) -> int | None:
+    """When the first SYN would be due that the connect time-out forestalls; None if there is none, or nobody knows."""
+    timeout_ms = record.knob("load.connect_timeout")
+    if not isinstance(timeout_ms, int):
+        return None
+    try:
+        ladder = syn_ladder.ladder_of_users(Settings(manifest.load_manifest(record.folder)))
+    except (UndefinedError, manifest.ManifestError):
+        return None
+    return next((syn.earliest_ms for syn in ladder if syn.earliest_ms >= timeout_ms), None)

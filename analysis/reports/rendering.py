@@ -79,7 +79,7 @@ def render(
     )
 
 
-def shared() -> dict[str, str]:
+def shared_files() -> dict[str, str]:
     """Give the styles and scripts that pages with `linked` ask for, by their files' names."""
     found = [_ECHARTS, *(f"static/{each.name}" for each in sorted((_FOLDER / "static").iterdir()))]
     return {Path(each).name: _text(each) for each in found}
@@ -87,7 +87,7 @@ def shared() -> dict[str, str]:
 
 def script_hashes() -> list[str]:
     """Return the lab's own scripts as a Content-Security-Policy names them."""
-    return [_hash(text) for name, text in shared().items() if name.endswith(".js")]
+    return [_hash(text) for name, text in shared_files().items() if name.endswith(".js")]
 
 
 def is_of_this_lab(head: str) -> bool:

@@ -133,7 +133,7 @@ def _file_of(table: str) -> Path:
     return Path("derived") / f"{table}.parquet"
 
 
-def recorded(folder: Path) -> Row:
+def load_manifest_json(folder: Path) -> Row:
     """The whole of a run's manifest; raise ReportError if it is missing, broken, or of another version."""
     try:
         return manifest.load_manifest_json(folder)
@@ -141,13 +141,13 @@ def recorded(folder: Path) -> Row:
         raise ReportError(str(error)) from None
 
 
-def read(folder: Path) -> Record:
+def load_record(folder: Path) -> Record:
     """Read a run.
 
     Raises:
         ReportError: its manifest or its verdict is missing, broken, or of another version.
     """
-    content = recorded(folder)
+    content = load_manifest_json(folder)
     figures = _read(folder, figures_file.FILE, FiguresFile)
     return Record(
         folder=folder,

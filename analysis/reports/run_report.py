@@ -6,14 +6,27 @@ It must not know raw files.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import duckdb
+
+from analysis import formatting
+from analysis.database import over_files
+from analysis.diagnosis import causes
+from analysis.diagnosis.causes import Cause
+from analysis.evidence.rawfiles import descriptor_path
+from analysis.formatting import counted, spoken
 from analysis.output import write as write_file
-from analysis.reports import index, observation, page
-from analysis.reports.run_record import ReportError, read, recorded
+from analysis.reports import conditions, drawings, index, rendering, summary, time_series, timelines
+from analysis.reports.run_record import Record, ReportError, load_manifest_json, load_record
+from analysis.verdicts import connections_file, derived, guesses
+from analysis.verdicts.connections_file import QUEUES, Connections
 from analysis.verdicts.derived import DerivedError
+from formats.safe_open import open_within
 
-__all__ = ["FILE", "ReportError", "html", "write", "write_index"]
+__all__ = ["FILE", "ReportError", "render", "write", "write_index"]
 
 FILE = Path("report.html")
 write_index = index.write
@@ -33,20 +46,161 @@ def write(run_dir: Path) -> Path:
         OSError: the page cannot be written.
     """
     path = run_dir / FILE
-    write_file(path, html(run_dir))
+    write_file(path, render(run_dir))
     return path
 
 
-def html(run_dir: Path, linked: str | None = None) -> str:
+def render(run_dir: Path, linked: str | None = None) -> str:
     """Give a run's report; `linked` is as `rendering.render` takes it.
 
     Raises:
         ReportError: as `write`.
     """
-    content = recorded(run_dir)
+    content = load_manifest_json(run_dir)
     if content.get("observed") is None:
-        return page.html(read(run_dir), linked)
+        return render_run(load_record(run_dir), linked)
     try:
-        return observation.html(run_dir, content, linked)
+        return render_observation(run_dir, content, linked)
     except DerivedError as error:
         raise ReportError(error.what, run_dir) from None
+
+
+def render_run(record: Record, linked: str | None = None) -> str:
+    """The content of report.html; `linked` is as `rendering.render` takes it.
+
+    Raises:
+        ReportError: the manifest has lost what the derived files are about.
+    """
+    if record.start_us is None and record.ledger["requests"] is not None:
+        raise ReportError("manifest.json has no phase 'measure', whose requests were derived", record.folder)
+    charts = timelines.build_charts(record)
+    return rendering.render(
+        "report",
+        {
+            "charts": [chart.drawn() for chart in charts if chart.missing is None],
+            "phases": timelines.phase_spans(record),
+            "queues": time_series.queue_levels(record, timelines.duration_s(record)),
+        },
+        {
+            "run": record,
+            "summary": summary.summarize(record),
+            "guesses": guesses.of_run(record.manifest, record.verdict, {"figures": record.figures, "why": record.why}),
+            "health": summary.instrument_rows(record),
+            "charts": charts,
+            "path": drawings.draw_path(record),
+            "path_size": drawings.path_geometry(),
+            "ladders": drawings.draw_ladders(record),
+            "size": drawings.ladder_geometry(),
+            "load": conditions.load_rows(record),
+            "times": conditions.latency_rows(record),
+            "statistics": conditions.STATISTICS,
+            "shares": conditions.cpu_shares(record),
+            "steps": conditions.step_rows(record),
+            "knobs": conditions.knob_rows(record),
+            "sysctls": conditions.sysctl_table(record),
+            "versions": conditions.version_rows(record),
+            "again": conditions.commands(record),
+        },
+        {
+            "number": formatting.format_value,
+            "measured": formatting.format_measured,
+            "spoken": spoken,
+            "counted": counted,
+            "written": guesses.written,
+        },
+        styles=("theme", "report"),
+        scripts=("timeline", "report", "player"),
+        linked=linked,
+    )
+
+
+_WIDTH, _HEIGHT = 720, 120
+
+
+@dataclass(frozen=True)
+class Caused:
+    """How often a cause was proved at a server."""
+
+    server: str
+    cause: Cause
+    count: int
+
+
+@dataclass(frozen=True)
+class QueueChart:
+    """An accept queue over time."""
+
+    id: str
+    title: str
+    steps: int
+    limit: int
+    drawing: str
+
+
+def render_observation(folder: Path, recorded: dict[str, Any], linked: str | None = None) -> str:
+    """The content of report.html; raises DerivedError if the run was not analysed by this version."""
+    account = derived.read(folder, connections_file.FILE, Connections)
+    found = [
+        Caused(server.server, causes.cause_named(name), count)
+        for target in account.targets
+        for server in target.servers
+        for name, count in server.causes.items()
+    ]
+    return rendering.render(
+        "observed",
+        None,
+        {
+            "run": recorded,
+            "account": account,
+            "causes": sorted(found, key=lambda each: -each.count),
+            "charts": _charts(folder),
+        },
+        {"number": formatting.format_value, "counted": counted},
+        styles=("theme", "report"),
+        linked=linked,
+        scripts=(),
+        charts=False,
+    )
+
+
+def _charts(folder: Path) -> list[QueueChart]:
+    """A chart for each queue that ever held a connection."""
+    try:
+        file = open_within(folder, QUEUES)
+    except OSError:
+        return []
+    with file, over_files() as database:
+        try:
+            rows = database.execute(
+                "SELECT server, step, depth, queue_limit FROM read_parquet($path, hive_partitioning = false)"
+                " ORDER BY server, step",
+                {"path": descriptor_path(file)},
+            ).fetchall()
+        except duckdb.Error:
+            raise derived.DerivedError(f"{folder / QUEUES}: damaged", folder) from None
+    time_series: dict[str, list[tuple[int, int]]] = {}
+    for server, _, depth, limit in rows:
+        time_series.setdefault(server, []).append((depth, limit))
+    return [
+        QueueChart(
+            f"queue-{number}", f"Accept queue of {server}", len(steps), max(limit for _, limit in steps), _svg(steps)
+        )
+        for number, (server, steps) in enumerate(time_series.items(), start=1)
+    ]
+
+
+def _svg(steps: list[tuple[int, int]]) -> str:
+    """Bars for the depth and a line for the limit; numbers alone go into it."""
+    limit = max(limit for _, limit in steps)
+    top = max(limit + 1, *(depth for depth, _ in steps))
+    width = _WIDTH / len(steps)
+    bars = "".join(
+        f'<rect x="{number * width:.1f}" y="{_HEIGHT - _HEIGHT * depth / top:.1f}" width="{max(width - 0.5, 0.5):.1f}"'
+        f' height="{_HEIGHT * depth / top:.1f}" fill="currentColor" opacity="0.55"/>'
+        for number, (depth, _) in enumerate(steps)
+        if depth
+    )
+    at = _HEIGHT - _HEIGHT * limit / top
+    line = f'<line x1="0" x2="{_WIDTH}" y1="{at:.1f}" y2="{at:.1f}" stroke="currentColor" stroke-dasharray="4 3"/>'
+    axis = f'<line x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}" stroke="currentColor"/>'
+    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 1}" role="img" aria-hidden="true">{bars}{line}{axis}</svg>'

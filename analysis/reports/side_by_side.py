@@ -10,8 +10,8 @@ from typing import Any
 from analysis.compare.comparison_file import Comparison, Sample
 from analysis.compare.figure_labels import format_number
 from analysis.reports import run_record, timelines
-from analysis.reports.charts import Chart
 from analysis.reports.run_record import Record, ReportError
+from analysis.reports.time_series import Chart
 
 # A screen shows no more of them at once, and nobody compares more by eye.
 _GROUPS_MAX = 6
@@ -52,9 +52,12 @@ def draw_timelines(comparison: Comparison, results: Path) -> dict[str, Any] | No
     records = {name: record for name, record in read.items() if isinstance(record, Record)}
     if not records:
         return None
-    last_s = max(timelines.lasts_s(record) for record in records.values())
-    made = {name: {each.id: each for each in timelines.to_compare(record, last_s)} for name, record in records.items()}
-    phases = {name: timelines.phases(record) for name, record in records.items()}
+    last_s = max(timelines.duration_s(record) for record in records.values())
+    made = {
+        name: {each.id: each for each in timelines.build_comparable_charts(record, last_s)}
+        for name, record in records.items()
+    }
+    phases = {name: timelines.phase_spans(record) for name, record in records.items()}
     known = {id_ for charts in made.values() for id_, chart in charts.items() if chart.missing is None}
     first = _chart_of(comparison.figure or "")
     charts: list[dict[str, Any]] = []
@@ -121,7 +124,7 @@ def _chosen(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 def _load(folder: Path) -> Record | ReportError:
     try:
-        return run_record.read(folder)
+        return run_record.load_record(folder)
     except ReportError as error:
         return error
 

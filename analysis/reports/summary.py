@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analysis import formatting
 from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.formatting import counted, spoken
-from analysis.reports import advice, labels, reasons, too_late
+from analysis.reports import advice, reasons
 from analysis.reports.advice import Advice
 from analysis.reports.reasons import Reason
 from analysis.reports.run_record import Record, Row
@@ -58,9 +59,9 @@ class Summary:
     advice: Advice | None
 
 
-def of_run(record: Record) -> Summary:
+def summarize(record: Record) -> Summary:
     """Sum a run up."""
-    found = reasons.of_run(record)
+    found = reasons.find_reasons(record)
     main = next(iter(found), None)
     return Summary(
         verdict=record.verdict["verdict"],
@@ -71,7 +72,7 @@ def of_run(record: Record) -> Summary:
         where=_where(record, found),
         why=_why(record, main),
         turns=_turns(record, main),
-        advice=advice.of_cause(record.manifest, record.ledger, main.cause.name, main.count) if main else None,
+        advice=advice.advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count) if main else None,
     )
 
 
@@ -144,7 +145,7 @@ def _where(record: Record, found_reasons: list[Reason]) -> list[str]:
     found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
     for hop in record.ledger["hops"]:
         fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
-        kernel = f"The kernel of {reasons.named(record, hop['to'])}"
+        kernel = f"The kernel of {reasons.name_role(record, hop['to'])}"
         if fatal:
             found.append(f"{kernel} left {_syns(fatal)} unanswered{_each(record, hop, fatal)}.")
         if healed:
@@ -184,7 +185,7 @@ def _why(record: Record, main: Reason | None) -> list[str]:
         found += _hints(record)
     if main.cause.accept_queue and (places := _places(record, main)):
         found.append(places)
-    if main.cause.accept_queue and (missed := too_late.sentence(record, main)):
+    if main.cause.accept_queue and (missed := reasons.too_late_sentence(record, main)):
         found.append(missed)
     return found
 
@@ -196,8 +197,9 @@ def _hints(record: Record) -> list[str]:
         overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
         if isinstance(overflows, int) and overflows:
             found.append(
-                f"A hint: the kernel of {reasons.named(record, role)} counted {counted(overflows, 'overflow')} of its"
-                " accept queue. Which requests that cost, only packets tell: run it again with capture.mode=headers."
+                f"A hint: the kernel of {reasons.name_role(record, role)} counted {counted(overflows, 'overflow')} of"
+                " its accept queue. Which requests that cost, only packets tell: run it again with"
+                " capture.mode=headers."
             )
     return found
 
@@ -214,7 +216,7 @@ def _places(record: Record, main: Reason) -> str | None:
     if not isinstance(connections, int):
         return None
     instances = len(record.manifest["instances"].get(server, [])) or 1
-    named = reasons.named(record, server)
+    named = reasons.name_role(record, server)
     serves = f"{named[0].upper()}{named[1:]} serves" if instances == 1 else f"Each instance of {named} serves"
     at_once = f"{connections:,} at once ({limits['connections']})"
     its = "the" if instances == 1 else "its"
@@ -247,8 +249,8 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
     return [
         Turn(
             name,
-            labels.knob_value(name, knobs[name]),
-            None if knobs[name].get("default") is None else labels.knob_value(name, knobs[name], "default"),
+            formatting.format_knob(name, knobs[name]),
+            None if knobs[name].get("default") is None else formatting.format_knob(name, knobs[name], "default"),
             does,
         )
         for name, does in named.items()
@@ -267,7 +269,7 @@ def _role_of(knob: str) -> str:
     return "k6" if role == "load" else role
 
 
-def health(record: Record) -> list[dict[str, Any]]:
+def instrument_rows(record: Record) -> list[dict[str, Any]]:
     """Each instrument: its name, whether all of its evidence can be used, its problems, and its own figures."""
     problems: dict[str, list[str]] = {}
     for problem in record.verdict["problems"]:
@@ -282,7 +284,8 @@ def health(record: Record) -> list[dict[str, Any]]:
             "healthy": instrument["healthy"],
             "problems": problems.get(name, []),
             "figures": ", ".join(
-                f"{key.replace('_', ' ')} {labels.number(value)}" for key, value in instrument["figures"].items()
+                f"{key.replace('_', ' ')} {formatting.format_value(value)}"
+                for key, value in instrument["figures"].items()
             ),
         }
         for name, instrument in sorted(instruments.items())

@@ -2,11 +2,138 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
 
+from analysis import formatting
 from analysis.database import sql
-from analysis.reports.charts import Point
-from analysis.reports.run_record import Record
+from analysis.reports.rendering import visible
+from analysis.reports.run_record import Record, Row
+from formats.manifest import declared_roles
+
+# None: nothing from there on.
+Point = tuple[float, float | None]
+
+_ROWS_MAX = 20
+# A limit that is further above what it limits would press that to the ground.
+_LIMIT_IN_VIEW = 4
+# How wide a bar, or a row of a table, may be, in seconds.
+WIDTHS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600)
+
+
+@dataclass
+class ChartSeries:
+    """One line, or one kind of bars, dots or spans.
+
+    Attributes:
+        tone: ok, slow, fail, connect, limit or role.
+        points: of a span its beginning, and its row.
+        ends: of spans, the end of each.
+    """
+
+    name: str
+    tone: str
+    points: Sequence[Point]
+    ends: Sequence[float] = ()
+
+    @property
+    def most(self) -> float:
+        """The greatest value."""
+        return max((value for _, value in self.points if value is not None), default=0)
+
+
+@dataclass
+class Chart:
+    """One time line.
+
+    Attributes:
+        says: what it shows, in words, and what to look for.
+        missing: why there is nothing to draw, None if there is.
+        log: whether its scale is logarithmic.
+        table: its header and rows.
+    """
+
+    id: str
+    title: str
+    says: str
+    unit: str
+    kind: str
+    series: list[ChartSeries]
+    missing: str | None = None
+    log: bool = False
+    width_s: float = 0
+    notes: list[str] = field(default_factory=list)
+    table: tuple[list[str], list[list[str]]] = field(default_factory=lambda: ([], []))
+
+    def drawn(self) -> Row:
+        """What the script draws."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "unit": self.unit,
+            "log": self.log,
+            "width": self.width_s,
+            "series": [
+                {"name": visible(each.name), "tone": each.tone, "points": each.points, "ends": each.ends}
+                for each in self.series
+            ],
+        }
+
+
+def keep_limits_in_view(chart: Chart) -> None:
+    """Take limits out that are far above all else, and say where they are."""
+    most = max((each.most for each in chart.series if each.tone != "limit"), default=0)
+    for each in [each for each in chart.series if each.tone == "limit"]:
+        if each.most > max(_LIMIT_IN_VIEW * most, 1):
+            chart.series.remove(each)
+            chart.notes.append(
+                f"{each.name}: {each.most:,.0f}, far above the chart. The most that there was: {most:,.0f}."
+            )
+
+
+def chart_table(chart: Chart, lasts_s: float) -> tuple[list[str], list[list[str]]]:
+    """The same as a table, in equal intervals: sums of bars, counts of spans and dots, else the greatest value."""
+    # In whole milliseconds, as fine as points are: seconds as floats would lay some into the row before.
+    lasts_ms = math.ceil(round(1000 * lasts_s, 3))
+    widths_ms = (round(1000 * width_s) for width_s in WIDTHS_S)
+    width_ms = next((width for width in widths_ms if lasts_ms <= width * _ROWS_MAX), -(-lasts_ms // _ROWS_MAX))
+    how: Callable[[Iterable[float]], str] = {"bars": _total, "points": _spread, "spans": _count}.get(chart.kind, _most)
+    header = ["from, s", *(each.name for each in chart.series)]
+    series = [[(round(1000 * at_s), value) for at_s, value in each.points] for each in chart.series]
+    rows = []
+    for start_ms in range(0, max(1, lasts_ms), width_ms):
+        cells = []
+        for points in series:
+            inside = [value for at_ms, value in points if start_ms <= at_ms < start_ms + width_ms]
+            if chart.kind == "lines":
+                inside += [value for at_ms, value in points if at_ms <= start_ms][-1:]
+            cells.append(how(value for value in inside if value is not None))
+        rows.append([f"{start_ms / 1000:g}", *cells])
+    return header, rows
+
+
+def _total(values: Iterable[float]) -> str:
+    return formatting.number(sum(values))
+
+
+def _most(values: Iterable[float]) -> str:
+    most = max(values, default=None)
+    return "" if most is None else formatting.number(most)
+
+
+def _count(values: Iterable[float]) -> str:
+    return f"{len(list(values)):,} begun"
+
+
+def _spread(values: Iterable[float]) -> str:
+    found = sorted(values)
+    if not found:
+        return ""
+    return f"{len(found):,}: median {formatting.number(found[len(found) // 2])}, longest {formatting.number(found[-1])}"
+
 
 Together = Callable[[Iterable[float]], float]
 
@@ -14,12 +141,12 @@ Together = Callable[[Iterable[float]], float]
 _STEPS_MAX = 1200
 
 
-def seconds(record: Record, time_us: int) -> float:
+def offset_s(record: Record, time_us: int) -> float:
     """A moment, Unix epoch, since the measurement began."""
     return round((time_us - (record.start_us or 0)) / 1e6, 3)
 
 
-def ms(microseconds: float) -> float:
+def log_ms(microseconds: float) -> float:
     """A duration for a logarithmic scale."""
     # A logarithmic scale has no zero.
     return max(round(microseconds / 1000, 2), 0.01)
@@ -79,11 +206,11 @@ def _changes(points: Sequence[Point]) -> list[Point]:
 
 def rates(record: Record, role: str, counter: str, width_s: float) -> list[Point]:
     """By how much a kernel's counter grew in each second, over the instances of a role."""
-    found = grown(record, role, counter, round(width_s * 1e6))
+    found = counter_growth(record, role, counter, round(width_s * 1e6))
     return _changes([(round(step * width_s, 3), round(growth / width_s, 2)) for step, growth in found])
 
 
-def grown(record: Record, role: str, counter: str, width_us: int) -> list[tuple[int, int]]:
+def counter_growth(record: Record, role: str, counter: str, width_us: int) -> list[tuple[int, int]]:
     """By how much a kernel's counter, a column of timeline.parquet, grew in each step, over the instances of a role."""
     rows = record.rows(
         sql(__name__, "grown"),
@@ -117,3 +244,50 @@ def _seconds(of_instances: Mapping[str, Mapping[int, float | None]]) -> list[Poi
     """The sums of instances; of those at or before the beginning the last, as what is known of it."""
     sums = {max(second, 0): value for second, value in _joined(of_instances, sum)}
     return [(second, None if value is None else round(value, 1)) for second, value in sums.items()]
+
+
+_OVERFLOWS = "TcpExt.ListenOverflows"
+
+
+def queue_levels(record: Record, lasts_s: float) -> list[Row]:
+    """Each server's accept queues, over its instances.
+
+    `role`, `queues` (how many), and as pairs of seconds and a value `depth`, `places` (each queue holds one more than
+    its limit), `full` (1 while one of them is) and `overflows` so far.
+    """
+    if record.start_us is None or not record.has("timeline"):
+        return []
+    counted = _OVERFLOWS in record.columns("timeline")
+    found = []
+    for role in record.path[1:]:
+        level = partial(levels, record, role, lasts_s=lasts_s, queues=queues_per_instance(record, role))
+        depth = level("depth")
+        if depth:
+            found.append({
+                "role": role,
+                "queues": count_queues(record, role),
+                "depth": depth,
+                "places": level("places"),
+                "full": level("full", together=max),
+                "overflows": _so_far(record, role) if counted else [],
+            })  # fmt: skip
+    return found
+
+
+def count_queues(record: Record, role: str) -> int:
+    """How many accept queues a role has: one of each instance, and with nginx's reuseport one of each worker."""
+    return queues_per_instance(record, role) * len(record.manifest["instances"].get(role, []))
+
+
+def queues_per_instance(record: Record, role: str) -> int:
+    """How many accept queues each instance of a role has."""
+    listeners = record.manifest.get("listeners", {})
+    port = declared_roles(record.manifest)[role].port
+    of_instances = [listeners.get(each, []) for each in record.manifest["instances"].get(role, [])]
+    return max((sum(one["port"] == port for one in each) for each in of_instances), default=0) or 1
+
+
+def _so_far(record: Record, role: str) -> list[Point]:
+    found = [each for each in counter_growth(record, role, _OVERFLOWS, width_us=1) if each[1] > 0]
+    totals = accumulate(growth for _, growth in found)
+    return [(round(since_us / 1e6, 3), total) for (since_us, _), total in zip(found, totals, strict=True)]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from analysis.database import sql
 from analysis.diagnosis.causes import UNEXPLAINED, cause_named
 from analysis.formatting import spoken
-from analysis.reports import queues, time_series
-from analysis.reports.charts import WIDTHS_S, Chart, ChartSeries, Point, keep_limits_in_view, table
+from analysis.reports import time_series
 from analysis.reports.run_record import Record, Row
+from analysis.reports.time_series import WIDTHS_S, Chart, ChartSeries, Point, chart_table, keep_limits_in_view
 from formats.manifest import declared_roles
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
@@ -27,12 +27,12 @@ _WORTH_DRAWING_US = 1000
 _CPU_PERCENT_MIN = 1.0
 
 
-def of_run(record: Record) -> list[Chart]:
+def build_charts(record: Record) -> list[Chart]:
     """All time lines of a run."""
-    return _made(_CHARTS, record, lasts_s(record))
+    return _made(_CHARTS, record, duration_s(record))
 
 
-def to_compare(record: Record, until_s: float) -> list[Chart]:
+def build_comparable_charts(record: Record, until_s: float) -> list[Chart]:
     """Those of a run that stand under another run's: of the same kind and in the same steps, whatever the load.
 
     Args:
@@ -48,11 +48,11 @@ def _made(makers: Sequence[Callable[[Record, float], Chart]], record: Record, un
         if chart.missing is None and not any(each.points for each in chart.series):
             chart.missing = "There is no record of it."
         if chart.missing is None:
-            chart.table = table(chart, until_s)
+            chart.table = chart_table(chart, until_s)
     return charts
 
 
-def phases(record: Record) -> list[Row]:
+def phase_spans(record: Record) -> list[Row]:
     """The phases that the time lines cover, and the lab's actions: name, and from when to when in seconds."""
     start_us = record.start_us
     if start_us is None:
@@ -71,9 +71,9 @@ def phases(record: Record) -> list[Row]:
     ]
 
 
-def lasts_s(record: Record) -> float:
+def duration_s(record: Record) -> float:
     """How many seconds the time lines cover."""
-    ends = [phase["to"] for phase in phases(record)]
+    ends = [phase["to"] for phase in phase_spans(record)]
     if not ends and record.start_us is not None and record.has("timeline"):
         last = record.rows("SELECT max(time_us) AS time_us FROM timeline")[0]["time_us"]
         return (last - record.start_us) / 1e6 if last else 1
@@ -141,11 +141,11 @@ def _times(record: Record, lasts_s: float) -> Chart:
         " are the part that went by connecting, where that took a millisecond and more. The scale is logarithmic."
     )
     for name, tone, found in _by_outcome(record.rows(sql(__name__, "in_order"))):
-        points = [(time_series.seconds(record, row["time_us"]), time_series.ms(row["total_us"])) for row in found]
+        points = [(time_series.offset_s(record, row["time_us"]), time_series.log_ms(row["total_us"])) for row in found]
         chart.series.append(ChartSeries(name, tone, points))
     rows = record.rows(sql(__name__, "dialled"), least_us=_WORTH_DRAWING_US)
     if rows:
-        points = [(time_series.seconds(record, row["time_us"]), time_series.ms(row["took_us"])) for row in rows]
+        points = [(time_series.offset_s(record, row["time_us"]), time_series.log_ms(row["took_us"])) for row in rows]
         chart.series.append(ChartSeries("connecting", "connect", points))
     return chart
 
@@ -191,13 +191,13 @@ def _spans(record: Record, _: float) -> Chart:
         return chart
     rows = record.rows(sql(__name__, "in_order"))
     for name, tone, found in _by_outcome(rows):
-        points = [(time_series.seconds(record, row["time_us"]), row["place"]) for row in found]
-        ends = [time_series.seconds(record, row["end_us"]) for row in found]
+        points = [(time_series.offset_s(record, row["time_us"]), row["place"]) for row in found]
+        ends = [time_series.offset_s(record, row["end_us"]) for row in found]
         chart.series.append(ChartSeries(name, tone, points, ends))
     found = [row for row in rows if (row["dial_took_us"] or 0) >= _WORTH_DRAWING_US]
     if found:
-        points = [(time_series.seconds(record, row["dial_us"]), row["place"]) for row in found]
-        ends = [time_series.seconds(record, row["dial_us"] + row["dial_took_us"]) for row in found]
+        points = [(time_series.offset_s(record, row["dial_us"]), row["place"]) for row in found]
+        ends = [time_series.offset_s(record, row["dial_us"] + row["dial_took_us"]) for row in found]
         chart.series.append(ChartSeries("connecting", "connect", points, ends))
     return chart
 
@@ -223,10 +223,10 @@ def _steps(bars: list[tuple[int, float]], width_s: float) -> list[Point]:
     """A level for each bar that has one, with gaps between bars that are not neighbours."""
     points: list[Point] = []
     for index, (bar, took_us) in enumerate(bars):
-        points.append((round(bar * width_s, 3), time_series.ms(took_us)))
+        points.append((round(bar * width_s, 3), time_series.log_ms(took_us)))
         if index + 1 == len(bars) or bars[index + 1][0] > bar + 1:
             end_s = round((bar + 1) * width_s, 3)
-            points += [(end_s, time_series.ms(took_us)), (end_s, None)]
+            points += [(end_s, time_series.log_ms(took_us)), (end_s, None)]
     return points
 
 
@@ -250,7 +250,7 @@ def _queue(record: Record, lasts_s: float) -> Chart:
             points = time_series.levels(record, role, column, lasts_s)
             if points:
                 chart.series.append(ChartSeries(name, tone, points))
-        count = queues.count(record, role)
+        count = time_series.count_queues(record, role)
         if count > 1:
             chart.notes.append(f"{role}: its {count} queues together; one of them may be full while others have room.")
     keep_limits_in_view(chart)
@@ -368,7 +368,7 @@ def _processors(record: Record, _: float) -> Chart:
     first = next(iter(record.role_of), "")
     machine = record.rows(sql(__name__, "machine_busy"), instance=first) if record.has("readings") else []
     if machine:
-        points = [(time_series.seconds(record, row["time_us"]), row["value"]) for row in machine]
+        points = [(time_series.offset_s(record, row["time_us"]), row["value"]) for row in machine]
         chart.series.append(ChartSeries("machine", "limit", points))
     return chart
 

@@ -128,7 +128,7 @@ def explain(
     if as_json:
         terminal.result_json(asdict(explanation))
     else:
-        terminal.result(text.lines(explanation))
+        terminal.result(text.format_explanation(explanation))
         say_next(next_step.after_explanation(folder))
 
 

@@ -42,7 +42,7 @@ def series(results: Iterable[Path]) -> dict[tuple[str, str], Shown]:
     """Choose a whole series of each scenario with arms, of each matrix and of each search, by its kind and its name."""
     found: dict[tuple[str, str], list[Shown]] = {}
     for folder in results:
-        for one in index.series_below(folder):
+        for one in index.list_series(folder):
             try:
                 described = series_file.load_series(folder / one.folder)
             except (OSError, ValueError):
@@ -55,7 +55,7 @@ def series(results: Iterable[Path]) -> dict[tuple[str, str], Shown]:
 
 def _runs(results: Iterable[Path], slug: str) -> Iterator[Shown]:
     for folder in results:
-        for one in index.of_scenario(folder, slug):
+        for one in index.runs_of_scenario(folder, slug):
             if one.state in _STATES and one.series is None and not one.differed:
                 yield Shown(folder, one.folder, slug, one.state, one.started)
 

@@ -105,7 +105,7 @@ class _Builder:
         return listing.in_order(list(outcome.all_planned()))
 
     def build(self) -> Gallery:
-        for name, text in rendering.shared().items():
+        for name, text in rendering.shared_files().items():
             self._write(f"{_ASSETS}/{name}", text)
         shown = self._shown()
         links = {slug: link for slug, one in shown.items() if (link := self._report(one))}
@@ -153,7 +153,7 @@ class _Builder:
     def _run(self, results: Path, name: str) -> str | None:
         place = f"{name}/{run_report.FILE}"
         try:
-            self._write(place, run_report.html(results / name, _up(place, _ASSETS)))
+            self._write(place, run_report.render(results / name, _up(place, _ASSETS)))
         except run_report.ReportError as error:
             self._built.left_out.append(str(error))
             return None

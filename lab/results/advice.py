@@ -18,11 +18,11 @@ def of_run(folder: Path) -> Advice:
         BadInput: the run was not analysed, or its records cannot be read.
     """
     try:
-        run = run_record.read(folder)
+        run = run_record.load_record(folder)
         if run.ledger["requests"] is None:
             what = f"the ledger of {paths.shown(folder)} is empty: {'; '.join(run.ledger['lacks'])}"
             raise BadInput(Problem(what, way_on="advise on a run that came to its end"))
         # Its tables are read only here.
-        return advice.of_run(run)
+        return advice.advise_on_run(run)
     except ReportError as error:
         raise BadInput(Problem(str(error))) from None

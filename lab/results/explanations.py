@@ -36,7 +36,7 @@ def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
     number = 0 if worst is None else _number(worst)
     try:
         raw = RawRun(folder, manifest.load_manifest(folder))
-        return stories.worst(raw, number) if request is None else stories.named(raw, request)
+        return stories.explain_worst(raw, number) if request is None else stories.explain_request(raw, request)
     except (manifest.ManifestError, stories.UnknownRequest) as error:
         raise BadInput(Problem(str(error))) from None
 

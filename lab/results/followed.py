@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis import formatting
 from analysis.formatting import counted
-from analysis.reports import labels
 from analysis.verdicts import derived
 from analysis.verdicts.ledger_file import FILE, Ledger
 from formats import manifest
@@ -72,7 +72,7 @@ def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
 def _changed(before: _Knobs, after: _Knobs) -> dict[str, str]:
     """Give the knobs that are not what they were, with their values now, as a scenario writes them."""
     return {
-        name: labels.knob_value(name, after[name]) if name in after else ""
+        name: formatting.format_knob(name, after[name]) if name in after else ""
         for name in sorted({*before, *after})
         if before.get(name, {}).get("value") != after.get(name, {}).get("value")
     }

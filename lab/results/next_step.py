@@ -49,12 +49,12 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
     alone = next((group for group in compared.comparison.groups if sum(run.used for run in group.runs) == 1), None)
     if runs and alone is not None:
         # They bring what reads a run, and what draws a report.
-        from analysis.reports.again import again  # noqa: PLC0415
+        from analysis.reports.advice import rerun_command  # noqa: PLC0415
         from formats import manifest  # noqa: PLC0415
 
         run, command = next(paths.RESULTS / run.run for run in alone.runs if run.used), None
         with contextlib.suppress(manifest.ManifestError):
-            command = again(manifest.load_manifest_json(run)).command
+            command = rerun_command(manifest.load_manifest_json(run)).command
         if command:
             return f"next, {alone.name} once more, so that groups can be compared: {suggested.here(command)}"
     if runs:

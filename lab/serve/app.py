@@ -26,7 +26,8 @@ from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.wrappers import Response as AnyResponse
 from werkzeug.wsgi import wrap_file
 
-from analysis.reports import index, labels, rendering
+from analysis import formatting
+from analysis.reports import index, rendering
 from lab import paths, terminal
 from lab.errors import BadInput, LabError
 from lab.reading import markdown
@@ -218,13 +219,13 @@ class _Shown:
             lstrip_blocks=True,
             finalize=lambda value: rendering.visible(value) if isinstance(value, str) else value,
         )
-        self._templates.filters["number"] = labels.number
+        self._templates.filters["number"] = formatting.format_value
 
     def home(self) -> str:
         """Lessons, the newest runs, comparisons."""
-        runs = [one for one in index.newest(paths.RESULTS, _RUNS_SHOWN) if not one.scenario.startswith("drill-")]
+        runs = [one for one in index.newest_runs(paths.RESULTS, _RUNS_SHOWN) if not one.scenario.startswith("drill-")]
         lessons = {slug: _title(slug) for slug in places.slugs()}
-        return self._page("home", runs=runs, lessons=lessons, comparisons=index.comparisons(paths.RESULTS))
+        return self._page("home", runs=runs, lessons=lessons, comparisons=index.list_comparisons(paths.RESULTS))
 
     def live(self) -> str:
         """The run at work, and the command that was started last."""

@@ -17,7 +17,7 @@ AT_NGINX = [{"to": "nginx", "dropped_syns": {"fatal": 0, "healed": 40}}]
 def advised(path: list[str], cause: str, knobs: Record, hops: list[Record]) -> tuple[str | None, str | None]:
     manifest = make_manifest() | {"path": path}
     manifest["knobs"] |= {name: knob(value) for name, value in knobs.items()}
-    found = advice.of_cause(manifest, {"hops": hops}, cause, 9)
+    found = advice.advise_on_cause(manifest, {"hops": hops}, cause, 9)
     assert found.why
     assert (found.command is None) == (found.knob is None)
     return found.knob, found.value
@@ -50,7 +50,7 @@ def test_of_a_script_s_load_the_lab_does_not_know_how_much_it_is() -> None:
     manifest = make_manifest() | {"path": DIRECT}
     del manifest["knobs"]["load.users"]
     manifest["knobs"]["load.workload"] = knob("script")
-    found = advice.of_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
+    found = advice.advise_on_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
     assert (found.knob, found.why.partition(":")[0]) == (
         None,
         "the value rests on the load, which the scenario's own script makes",
@@ -75,7 +75,7 @@ def test_of_a_service_s_own_knobs_that_is_named_which_bounds_it(
     roles = {"k6": role("client", "load"), "shop": shop}
     manifest = make_manifest() | {"path": ["k6", "shop"], "roles": roles, "instances": {"shop": ["shop-1"]}}
     manifest["knobs"] |= {"shop.places": knob(1), "shop.queue": knob(1)}
-    found = advice.of_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
+    found = advice.advise_on_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
     assert (found.knob, found.value) == value
 
 
@@ -97,7 +97,7 @@ def test_a_knob_of_another_proxy_is_named_as_its_declaration_has_it(cause: str, 
     manifest = make_manifest() | {"path": ["k6", "door", "backend"], "roles": roles}
     manifest["knobs"] |= {"door.wide": knob(30_000 if limit == "server_idle" else 1)}
     hops = [{"to": "door", "dropped_syns": {"fatal": 9, "healed": 0}}]
-    found = advice.of_cause(manifest, {"hops": hops}, cause, 9)
+    found = advice.advise_on_cause(manifest, {"hops": hops}, cause, 9)
     assert (found.knob, found.value) == ("door.wide", value)
 
 

@@ -53,7 +53,7 @@ def told(of_run: JudgedRun) -> dict[str, object]:
         "measured": [each.measured for each in of_run.predictions],
         "causes": of_run.account.causes,
         "hops": of_run.account.hops,
-        "ladders": [(each.kind, each.cause, each.steps) for each in ladders.of_run(of_run.run).ladders],
+        "ladders": [(each.kind, each.cause, each.steps) for each in ladders.build_ladders(of_run.run).ladders],
     }
 
 

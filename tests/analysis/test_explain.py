@@ -14,7 +14,15 @@ from analysis.diagnosis import health, joins
 from analysis.diagnosis.joins import Joined
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
-from analysis.reports.stories import Account, Explanation, UnknownRequest, named, select, text, worst
+from analysis.reports.stories import (
+    Explanation,
+    RequestTimeline,
+    UnknownRequest,
+    explain_request,
+    explain_worst,
+    select,
+    text,
+)
 from formats import manifest
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, make_access, make_capture
@@ -61,11 +69,11 @@ class Story:
             path.write_bytes(content[: len(content) - self.cut_bytes])
         return tell(RawRun(folder, manifest.load_manifest(folder)))
 
-    def account(self, request: str = "1") -> Account:
-        return self.explain(lambda raw: named(raw, request)).accounts[0]
+    def account(self, request: str = "1") -> RequestTimeline:
+        return self.explain(lambda raw: explain_request(raw, request)).accounts[0]
 
     def lines(self, request: str = "1") -> list[str]:
-        return list(text.lines(self.explain(lambda raw: named(raw, request))))
+        return list(text.format_explanation(self.explain(lambda raw: explain_request(raw, request))))
 
     def text(self, request: str = "1") -> str:
         """All of it, lines joined."""
@@ -73,7 +81,7 @@ class Story:
 
     def refused(self, request: str) -> str:
         with pytest.raises(UnknownRequest) as refusal:
-            self.explain(lambda raw: named(raw, request))
+            self.explain(lambda raw: explain_request(raw, request))
         return str(refusal.value)
 
 
@@ -89,11 +97,11 @@ class Told:
 
     explanation: Explanation
 
-    def account(self, request: str = "1") -> Account:
+    def account(self, request: str = "1") -> RequestTimeline:
         return next(each for each in self.explanation.accounts if each.request == f"k6-1/{request}")
 
     def lines(self, request: str = "1") -> list[str]:
-        return list(text.lines(replace(self.explanation, accounts=[self.account(request)])))
+        return list(text.format_explanation(replace(self.explanation, accounts=[self.account(request)])))
 
     def text(self, request: str = "1") -> str:
         return re.sub(r"\s+", " ", "\n".join(self.lines(request)))
@@ -122,7 +130,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     for user in (49, 50, 51):
         story.failed(user)
     derive_causes(story.run.folder, {50: "5 SYNs at 0.490 s", 51: "\x1b[2J"})
-    return Told(story.explain(lambda raw: worst(raw, USERS)))
+    return Told(story.explain(lambda raw: explain_worst(raw, USERS)))
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +141,7 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Joined:
     return joins.join(raw, health.examine(raw), Window(0, 1 << 62, 1 << 62))
 
 
-def texts(account: Account, observer: str) -> list[str]:
+def texts(account: RequestTimeline, observer: str) -> list[str]:
     return [event.text for event in account.events if event.observer == observer]
 
 
@@ -234,7 +242,7 @@ def test_the_worst_requests_are_those_that_failed_and_then_the_slowest(told: Tol
 
 def test_fewer_than_the_worst_asked_for_are_all_there_are(story: Story) -> None:
     del story.run.clients["k6-1"].requests[2:]
-    assert len(story.explain(lambda raw: worst(raw, 5)).accounts) == 2
+    assert len(story.explain(lambda raw: explain_worst(raw, 5)).accounts) == 2
 
 
 @pytest.mark.parametrize(
@@ -252,7 +260,7 @@ def test_fewer_than_the_worst_asked_for_are_all_there_are(story: Story) -> None:
 )
 def test_an_unknown_request_is_refused_with_the_ones_there_are(joined: Joined, request_: str, message: str) -> None:
     with pytest.raises(UnknownRequest) as refusal:
-        select.named(joined, request_)
+        select.find_request(joined, request_)
     assert message in str(refusal.value)
 
 
@@ -269,7 +277,7 @@ def test_a_run_without_any_request_has_nothing_to_explain(story: Story) -> None:
 
     assert story.refused("1") == "the run has no record of any request"
     with pytest.raises(UnknownRequest, match="no record of any request"):
-        story.explain(lambda raw: worst(raw, 5))
+        story.explain(lambda raw: explain_worst(raw, 5))
 
 
 def test_a_line_without_a_time_of_the_request_is_no_record_of_one(story: Story) -> None:
@@ -364,7 +372,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Told:
     for second, data in ((begin_s(1) + 0.0004, 100), (30.001, 101), (40.001, 102)):
         connection.ask(second, data).answer(second + 0.9)
     connection.close_by_server(50)
-    return Told(story.explain(lambda raw: worst(raw, 3)))
+    return Told(story.explain(lambda raw: explain_worst(raw, 3)))
 
 
 class TestKeptConnections:
@@ -430,7 +438,7 @@ class TestThroughNginx:
         """That story, told once."""
         if not told_once:
             story: Story = request.getfixturevalue("proxied")
-            told_once.append(Told(story.explain(lambda raw: named(raw, "1"))))
+            told_once.append(Told(story.explain(lambda raw: explain_request(raw, "1"))))
         return told_once[0]
 
     def test_both_hops_and_every_try_are_shown(self, unchanged: Told) -> None:
@@ -574,7 +582,7 @@ def test_the_sources_are_listed_by_file(story: Story) -> None:
 
 
 def test_the_run_folder_may_be_anywhere(story: Story, tmp_path: Path) -> None:
-    story.served(1).explain(lambda raw: named(raw, "1"))
+    story.served(1).explain(lambda raw: explain_request(raw, "1"))
     moved = story.run.folder.rename(tmp_path / "it's moved")
-    found = named(RawRun(moved, manifest.load_manifest(moved)), "1")
-    assert "it's moved" not in "".join(text.lines(found))
+    found = explain_request(RawRun(moved, manifest.load_manifest(moved)), "1")
+    assert "it's moved" not in "".join(text.format_explanation(found))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from analysis.evidence import packets
 from analysis.evidence.packets import Connection as Wanted
 from analysis.evidence.packets import Extract
+from analysis.formatting import excerpt
 from analysis.reports.stories import wire
-from analysis.reports.stories.phrases import shown
 from formats.sanitize import visible
 from tests.analysis.packets import ACK, LINK_RAW_IP, RST, SYN, Capture, Connection
 from tests.analysis.support import at_us
@@ -32,7 +32,10 @@ def read(folder: Path, content: bytes) -> Extract:
 def told(folder: Path, capture: Capture) -> list[str]:
     found = read(folder, capture.content())
     assert found.problem is None
-    return [event.text for event in wire.tell(found.packets[0], ("C", "S"), "backend-1", "capture.pcap", lambda *_: ())]
+    return [
+        event.text
+        for event in wire.wire_events(found.packets[0], ("C", "S"), "backend-1", "capture.pcap", lambda *_: ())
+    ]
 
 
 def test_a_whole_connection(tmp_path: Path) -> None:
@@ -123,7 +126,7 @@ def test_more_than_one_reads_is_shortened_in_the_middle(tmp_path: Path) -> None:
     for number in range(100):
         Connection(capture, CLIENT, SERVER).syns(1 + number / 10)
     found = read(tmp_path, capture.content()).packets[0]
-    events = wire.shorten(wire.tell(found, ("C", "S"), "backend-1", "capture.pcap", lambda *_: ()))
+    events = wire.shorten(wire.wire_events(found, ("C", "S"), "backend-1", "capture.pcap", lambda *_: ()))
 
     assert len(events) == 40
     assert events[0].text.startswith("SYN 1 of 100")
@@ -226,5 +229,5 @@ def test_a_program_of_another_version_is_said(tmp_path: Path, monkeypatch: pytes
 @given(st.text())
 def test_what_is_printed_has_no_character_that_is_not(outside: str) -> None:
     # Python calls blanks of other widths unprintable, and they steer nothing.
-    for text in (visible(outside), shown(outside)):
+    for text in (visible(outside), excerpt(outside)):
         assert all(char.isprintable() or unicodedata.category(char) == "Zs" for char in text)

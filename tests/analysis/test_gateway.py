@@ -264,7 +264,7 @@ def test_figures_are_the_path_s_own() -> None:
 def test_the_report_draws_its_connections_and_requests(run: RunFolder) -> None:
     folder = run.write()
     analyse(folder)
-    (chart,) = [one for one in timelines.of_run(run_record.read(folder)) if one.id == "servers"]
+    (chart,) = [one for one in timelines.build_charts(run_record.load_record(folder)) if one.id == "servers"]
 
     assert {each.name: each.most for each in chart.series if each.name.startswith("gateway")} == {
         "gateway: connections to the backends": 3,

@@ -38,7 +38,7 @@ def of_run(run: RunFolder) -> Ladders:
 
 def of_folder(folder: Path) -> Ladders:
     """The ladders of a run, which follow their schema whatever they lack."""
-    found = ladders.of_run(Run(RawRun(folder, manifest.load_manifest(folder))))
+    found = ladders.build_ladders(Run(RawRun(folder, manifest.load_manifest(folder))))
     Draft202012Validator(json.loads(schema("ladders"))).validate(json.loads(found.to_json()))
     return found
 
@@ -144,6 +144,6 @@ def packet(number: int, *, client: bool = True, flags: int = 16, data: int = 0, 
 def test_packets_are_shown_as_segments(
     packets: list[dict[str, Any]], expected: list[tuple[str, bool, bool, str]]
 ) -> None:
-    found = segments.of_packets([packet(number, **each) for number, each in enumerate(packets, start=1)])
+    found = segments.split_segments([packet(number, **each) for number, each in enumerate(packets, start=1)])
 
     assert [(each.kind, each.again, each.lost, each.frames) for each in found] == expected

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis import formatting as of_runs
 from analysis.compare import figure_labels
 from analysis.expressions.values import Number
 from analysis.formatting import counted, number, spoken
-from analysis.reports import labels as of_runs
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from analysis.reports import labels as of_runs
 )
 def test_a_number_has_three_digits_or_as_many_as_before_its_point(value: Number, text: str) -> None:
     assert number(value) == text
-    assert of_runs.number(value) == text
+    assert of_runs.format_value(value) == text
     assert figure_labels.format_number(value) == text
 
 

@@ -11,23 +11,12 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
+from analysis import formatting
 from analysis.compare import judge_series
 from analysis.derivation import analyse
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.reports import (
-    charts,
-    conditions,
-    labels,
-    ladder_drawing,
-    page,
-    path_drawing,
-    queues,
-    run_record,
-    run_report,
-    summary,
-    timelines,
-)
+from analysis.reports import conditions, drawings, run_record, run_report, summary, time_series, timelines
 from analysis.verdicts import tables
 from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
@@ -39,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis.reports.charts import Chart
+    from analysis.reports.time_series import Chart
     from tests.analysis.support import RunFolder, Samples
 
     Tick = Callable[[float], tuple[dict[str, int], int]]
@@ -68,14 +57,14 @@ def describe(folder: Path, **changes: object) -> None:
 def read(run: RunFolder) -> run_record.Record:
     folder = run.write()
     analyse(folder)
-    return run_record.read(folder)
+    return run_record.load_record(folder)
 
 
 @pytest.mark.parametrize("step_s", [-3600, 3600])
 def test_the_time_lines_of_a_run_whose_clock_was_set_are_as_long_as_it_was(run: RunFolder, step_s: int) -> None:
     set_clock(run, Clock(((30, step_s),)))
     found = read(run)
-    assert [(each["name"], each["from"], each["to"]) for each in timelines.phases(found)] == [
+    assert [(each["name"], each["from"], each["to"]) for each in timelines.phase_spans(found)] == [
         ("measure", 0, 50),
         ("drain", 50, 52),
     ]
@@ -94,7 +83,7 @@ def read_tables(run: RunFolder) -> run_record.Record:
 
 
 def chart_of(found: run_record.Record, name: str) -> Chart:
-    return next(chart for chart in timelines.of_run(found) if chart.id == name)
+    return next(chart for chart in timelines.build_charts(found) if chart.id == name)
 
 
 def text_of(path: Path) -> str:
@@ -154,7 +143,7 @@ def test_a_derived_file_of_another_version_is_refused(analysed: Path, name: str)
 
 
 def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(analysed: Path) -> None:
-    found = summary.of_run(run_record.read(analysed))
+    found = summary.summarize(run_record.load_record(analysed))
 
     assert found.sentence == (
         "100 of 103 requests failed, because the backend had no place for another connection: its accept queue was"
@@ -192,14 +181,14 @@ def test_without_k6_s_record_nothing_is_said_of_requests(run: RunFolder) -> None
 
 
 def test_one_request_and_one_step_are_no_plurals(analysed: Path) -> None:
-    found = run_record.read(analysed)
+    found = run_record.load_record(analysed)
     found.ledger["unexplained"] = 1
     ladder = found.ladders["ladders"][0]
     ladder["left_out"] = 1
     # A step of which no frame is known has its queue all the same.
     for step in ladder["steps"]:
         step["frames"] = None
-    content = page.html(found)
+    content = run_report.render_run(found)
 
     assert "1 request failed or was slow, and nothing proves why." in content
     assert "1 step in the middle is left out." in content
@@ -229,14 +218,14 @@ def test_a_learner_s_own_predictions_stand_beside_what_was_measured(analysed: Pa
 
 
 def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> None:
-    found = run_record.read(analysed)
-    (queue,) = queues.of_run(found, timelines.lasts_s(found))
+    found = run_record.load_record(analysed)
+    (queue,) = time_series.queue_levels(found, timelines.duration_s(found))
 
     assert (queue["role"], queue["queues"], queue["places"][0][1]) == ("backend", 1, 2)
     assert max(depth for _, depth in queue["depth"]) == 2
     assert [total for _, total in queue["overflows"]] == sorted(total for _, total in queue["overflows"])
     assert queue["overflows"][-1][1] == 500
-    for drawing in ladder_drawing.of_run(found):
+    for drawing in drawings.draw_ladders(found):
         steps = [line.at_s for line in drawing.lines]
         assert steps == sorted(steps)
         assert steps[0] == pytest.approx(drawing.ladder["began_us"] / 1e6)
@@ -246,7 +235,7 @@ def test_the_report_says_what_a_request_in_the_queue_waited_for(run: RunFolder) 
     run.manifest["slow_ms"] = 5000
     client = run.clients["k6-1"]
     client.requests = [request for request in client.requests if request["status"] == 200]
-    found = summary.of_run(read(run))
+    found = summary.summarize(read(run))
 
     assert found.sentence.startswith("2 of 3 requests were slow, because the connection waited in the accept queue")
     assert found.why[-1] == (
@@ -257,12 +246,12 @@ def test_the_report_says_what_a_request_in_the_queue_waited_for(run: RunFolder) 
 
 
 def test_a_knob_that_the_workload_does_not_read_is_no_condition_of_the_run(analysed: Path) -> None:
-    found = run_record.read(analysed)
-    named = [name for name, _ in conditions.load(found)]
+    found = run_record.load_record(analysed)
+    named = [name for name, _ in conditions.load_rows(found)]
     assert "load.keep_alive" in named
 
     found.manifest["knobs"]["load.workload"]["value"] = "tcp"
-    named = [name for name, _ in conditions.load(found)]
+    named = [name for name, _ in conditions.load_rows(found)]
     assert "load.keep_alive" not in named
     assert "load.users" in named
 
@@ -280,7 +269,7 @@ def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(analysed: Path) 
         database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
         replaced = "'ephemeral-ports-exhausted' AS cause, NULL::VARCHAR AS dial_error_kind, 1 AS access_line"
         database.execute(f"COPY (SELECT * REPLACE ({replaced}) FROM old) TO '{path}' (FORMAT parquet)")  # noqa: S608
-    found = summary.of_run(run_record.read(analysed))
+    found = summary.summarize(run_record.load_record(analysed))
 
     assert "because the gateway had no port left for another connection to the backend" in found.sentence
     assert [turn.knob for turn in found.turns] == ["gateway.max_idle_conns"]
@@ -303,12 +292,12 @@ def test_requests_of_several_names_are_told_apart(analysed: Path) -> None:
 
 
 def test_a_path_of_four_roles_is_drawn_wider_than_the_page(analysed: Path) -> None:
-    found = path_drawing.of_run(run_record.read(analysed))
+    found = drawings.draw_path(run_record.load_record(analysed))
     describe(analysed, path=["k6", "nginx", "shop", "db"])
     hop = json.loads((analysed / "derived" / "ledger.json").read_text())["hops"][0]
-    record = run_record.read(analysed)
+    record = run_record.load_record(analysed)
     record.ledger["hops"] = [hop | {"to": each} for each in ("nginx", "shop", "db")]
-    wide = path_drawing.of_run(record)
+    wide = drawings.draw_path(record)
 
     assert wide.width > found.width
     assert all(one.x + one.width <= other.x for one, other in zip(wide.bands, wide.boxes[1:], strict=True))
@@ -316,7 +305,7 @@ def test_a_path_of_four_roles_is_drawn_wider_than_the_page(analysed: Path) -> No
 
 
 def test_the_queue_is_drawn_against_its_limit(analysed: Path) -> None:
-    chart = chart_of(run_record.read(analysed), "queue")
+    chart = chart_of(run_record.load_record(analysed), "queue")
 
     assert [(each.name, each.tone, each.most) for each in chart.series] == [
         ("backend: waiting", "role", 2),
@@ -362,7 +351,7 @@ def test_where_nothing_listens_for_a_while_there_is_no_level(run: RunFolder) -> 
     for tick in run.samples["backend-1"].tick_between(20, 30):
         tick["listen"] = []
     found = read_tables(run)
-    (queue,) = queues.of_run(found, timelines.lasts_s(found))
+    (queue,) = time_series.queue_levels(found, timelines.duration_s(found))
 
     assert queue["places"] == [(0, 2), (10, 2), (10, None), (20, 2), (51.9, 2)]
     assert [value for at_s, value in queue["depth"] if 10 <= at_s < 20] == [2, None]
@@ -371,12 +360,12 @@ def test_where_nothing_listens_for_a_while_there_is_no_level(run: RunFolder) -> 
 def test_several_queues_have_the_places_of_each_and_one_of_them_may_be_full(run: RunFolder) -> None:
     second_of(run, "backend", quiet_tick)
     found = read_tables(run)
-    (queue,) = queues.of_run(found, timelines.lasts_s(found))
+    (queue,) = time_series.queue_levels(found, timelines.duration_s(found))
 
     assert (queue["queues"], queue["places"][0][1]) == (2, 4)
     assert max(depth for _, depth in queue["depth"]) == 2
     assert [full for _, full in queue["full"]] == [0, 1, 0, 0]
-    (chart,) = [chart for chart in timelines.of_run(found) if chart.id == "queue"]
+    (chart,) = [chart for chart in timelines.build_charts(found) if chart.id == "queue"]
     assert chart.notes == ["backend: its 2 queues together; one of them may be full while others have room."]
 
 
@@ -385,7 +374,7 @@ def test_a_worker_with_a_queue_of_its_own_has_a_place_more(run: RunFolder) -> No
     for tick in run.samples["backend-1"].ticks:
         tick["listen"] = [dict(each) for each in tick["listen"] for _ in range(2)]
     found = read_tables(run)
-    (queue,) = queues.of_run(found, timelines.lasts_s(found))
+    (queue,) = time_series.queue_levels(found, timelines.duration_s(found))
 
     assert (queue["queues"], queue["places"][0][1]) == (2, 4)
 
@@ -427,7 +416,7 @@ def test_requests_are_drawn_by_what_became_of_them(run: RunFolder) -> None:
 
 
 def test_the_table_behind_a_chart_counts_the_same(analysed: Path) -> None:
-    header, rows = chart_of(run_record.read(analysed), "requests").table
+    header, rows = chart_of(run_record.load_record(analysed), "requests").table
 
     failed = header.index("failed: accept queue full")
     assert sum(int(row[failed]) for row in rows) == 100
@@ -435,27 +424,30 @@ def test_the_table_behind_a_chart_counts_the_same(analysed: Path) -> None:
 
 def test_each_bar_stands_in_its_own_row_and_the_last_row_may_be_shorter() -> None:
     places = range(13)
-    bars = charts.ChartSeries("answered well", "ok", [(round(0.1 * place, 3), place + 1) for place in places])
-    chart = charts.Chart("requests", "", "", "", "bars", [bars])
+    bars = time_series.ChartSeries("answered well", "ok", [(round(0.1 * place, 3), place + 1) for place in places])
+    chart = time_series.Chart("requests", "", "", "", "bars", [bars])
 
-    _, rows = charts.table(chart, 1.25)
+    _, rows = time_series.chart_table(chart, 1.25)
 
     assert rows == [[f"{place / 10:g}", str(place + 1)] for place in places]
 
 
 def test_sums_in_a_table_are_whole_numbers() -> None:
-    chart = charts.Chart(
-        "requests", "", "", "", "bars", [charts.ChartSeries("ok", "ok", [(0, 700_000), (0.05, 534_567)])]
+    chart = time_series.Chart(
+        "requests", "", "", "", "bars", [time_series.ChartSeries("ok", "ok", [(0, 700_000), (0.05, 534_567)])]
     )
 
-    assert charts.table(chart, 1)[1][0] == ["0", "1,234,567"]
+    assert time_series.chart_table(chart, 1)[1][0] == ["0", "1,234,567"]
 
 
 def test_a_limit_far_above_is_written_and_not_drawn() -> None:
-    chart = charts.Chart("queue", "", "", "", "lines", [])
-    chart.series = [charts.ChartSeries("depth", "role", [(0, 3)]), charts.ChartSeries("limit", "limit", [(0, 4096)])]
+    chart = time_series.Chart("queue", "", "", "", "lines", [])
+    chart.series = [
+        time_series.ChartSeries("depth", "role", [(0, 3)]),
+        time_series.ChartSeries("limit", "limit", [(0, 4096)]),
+    ]
 
-    charts.keep_limits_in_view(chart)
+    time_series.keep_limits_in_view(chart)
 
     assert [each.name for each in chart.series] == ["depth"]
     assert chart.notes == ["limit: 4,096, far above the chart. The most that there was: 3."]
@@ -519,13 +511,13 @@ def test_the_command_that_runs_it_again_has_what_was_set(analysed: Path) -> None
     ],
 )
 def test_knobs_are_written_as_a_scenario_writes_them(knob_name: str, value: object, shown: str) -> None:
-    assert labels.knob_value(knob_name, {"value": value}) == shown
+    assert formatting.format_knob(knob_name, {"value": value}) == shown
 
 
 def test_the_unit_of_a_knob_is_declared_not_guessed_from_its_name() -> None:
     seconds, ms = {"value": 60, "unit": None}, {"value": 60_000, "unit": "ms"}
-    assert labels.knob_value("shop.pool_timeout", seconds) == "60"
-    assert labels.knob_value("shop.patience", ms) == "1m"
+    assert formatting.format_knob("shop.pool_timeout", seconds) == "60"
+    assert formatting.format_knob("shop.patience", ms) == "1m"
 
 
 def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def tell(tmp_path: Path) -> Tell:
         }
         verdict = {"verdict": "reproduced", "predictions": []}
         manifest = make_manifest() | {"slow_ms": 5000} | changes
-        return summary.of_run(run_record.Record(tmp_path, manifest, verdict, ledger, {}, figures or {}, {}))
+        return summary.summarize(run_record.Record(tmp_path, manifest, verdict, ledger, {}, figures or {}, {}))
 
     return summed
 
@@ -196,9 +196,9 @@ def test_a_cause_of_failures_is_the_main_one_however_many_were_slow(listed: RunF
     ledger = json.loads((folder / "derived" / "ledger.json").read_text())
     assert (ledger["causes"], ledger["failed_causes"]) == ({DROP: 1, WAITED: 2}, {DROP: 1})
 
-    found = run_record.read(folder)
-    assert [(each.cause.name, each.failed) for each in summary.of_run(found).reasons] == [(DROP, 1), (WAITED, 0)]
-    assert advice.of_run(found).cause == DROP
+    found = run_record.load_record(folder)
+    assert [(each.cause.name, each.failed) for each in summary.summarize(found).reasons] == [(DROP, 1), (WAITED, 0)]
+    assert advice.advise_on_run(found).cause == DROP
     assert "accept queue full" in index_of(folder)
 
 
@@ -212,7 +212,7 @@ def test_a_ledger_of_an_earlier_version_is_refused_and_the_index_asks_to_analyse
     with pytest.raises(
         run_record.ReportError, match=r"failed_causes: Field required; derive it again: make analyse RUN="
     ):
-        run_record.read(folder)
+        run_record.load_record(folder)
     assert 'data-state="analyse again"' in index_of(folder)
 
 
@@ -222,5 +222,5 @@ def test_what_nothing_explains_may_be_the_main_cause_in_the_index_too(listed: Ru
     folder = listed.write()
     analyse(folder)
 
-    assert summary.of_run(run_record.read(folder)).reasons[0].cause.name == "unexplained"
+    assert summary.summarize(run_record.load_record(folder)).reasons[0].cause.name == "unexplained"
     assert ">unexplained</td>" in index_of(folder)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.reports import labels
+from analysis import formatting
 from lab import paths
 from lab.scenario.catalogue import CATALOGUE, environment, flat, show_value
 from lab.scenario.knobs import GROUPS, Knobs, KnobValue
@@ -88,8 +88,8 @@ def test_every_value_can_be_shown(name: str, value: KnobValue) -> None:
 )
 def test_a_report_writes_a_knob_as_a_scenario_does(name: str, value: KnobValue) -> None:
     knob = {"value": value, "unit": CATALOGUE[name].unit}
-    assert labels.knob_value(name, knob) == show_value(name, value)
+    assert formatting.format_knob(name, knob) == show_value(name, value)
 
 
 def test_durations_of_an_earlier_version_are_known_by_their_names() -> None:
-    assert [name for name, knob in CATALOGUE.items() if labels.is_duration(name, {}) != knob.is_duration] == []
+    assert [name for name, knob in CATALOGUE.items() if formatting.is_duration(name, {}) != knob.is_duration] == []

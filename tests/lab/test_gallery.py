@@ -86,8 +86,8 @@ def test_every_link_leads_to_something_in_the_gallery_or_to_another_site(gallery
 def test_scripts_and_styles_are_there_once(gallery: Gallery) -> None:
     report = (gallery.folder / SLUG / RUN / "report.html").read_text()
     assert 'src="../../assets/echarts.min.js"' in report
-    assert len(report) < len(rendering.shared()["echarts.min.js"])
-    assert {file.name for file in (gallery.folder / "assets").iterdir()} == set(rendering.shared())
+    assert len(report) < len(rendering.shared_files()["echarts.min.js"])
+    assert {file.name for file in (gallery.folder / "assets").iterdir()} == set(rendering.shared_files())
 
 
 def test_a_lesson_leads_to_its_report_or_says_how_to_make_one(gallery: Gallery) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
 from analysis.figures.catalogue import Scope, UnknownFigure
-from analysis.reports.again import again
+from analysis.reports.advice import rerun_command
 from lab import paths
 from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput, LabError
@@ -305,7 +305,7 @@ def test_a_listener_that_is_not_as_the_file_says_stops_the_run(make: Make, elsew
 def test_advice_on_a_knob_of_the_file_names_its_line() -> None:
     knob = {"value": 1024, "source": "file", "where": ["nginx.conf:3"]}
     manifest = {"scenario": "shop", "knobs": {"nginx.worker_connections": knob}}
-    found = again(manifest, {"nginx.worker_connections": "2048"})
+    found = rerun_command(manifest, {"nginx.worker_connections": "2048"})
     assert found.command is None
     assert "nginx.worker_connections: change it there (nginx.conf:3)" in str(found.instead)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.reports.again import again
+from analysis.reports.advice import rerun_command
 from lab import paths
 from lab.engine.compose.engine import Compose
 from lab.errors import BadInput
@@ -132,7 +132,7 @@ def test_a_run_says_its_folder_and_is_found_and_made_again_by_it(folder: WriteFo
     assert session.folder.parent == elsewhere / "results" / "shop"
     manifest = json.loads((session.folder / "manifest.json").read_text())
     assert manifest["folder"] == str(home)
-    assert again(manifest, {"load.users": "2"}).command == f'make run SCENARIO={home} SET="load.users=2"'
+    assert rerun_command(manifest, {"load.users": "2"}).command == f'make run SCENARIO={home} SET="load.users=2"'
     (session.folder.parent / "latest").symlink_to(session.folder.name)
     assert find_run(str(home)) == session.folder
 

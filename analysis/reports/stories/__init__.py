@@ -12,7 +12,7 @@ from analysis.diagnosis import health, joins
 from analysis.evidence.window import Window
 from analysis.reports.stories import carried, derived_causes, select
 from analysis.reports.stories.narrator import Narrator
-from analysis.reports.stories.parts import Account, AttributedCause, Event, Explanation, View
+from analysis.reports.stories.parts import AttributedCause, Event, Explanation, RequestTimeline, View
 from analysis.reports.stories.select import UnknownRequest
 from formats.sanitize import visible
 
@@ -24,13 +24,22 @@ if TYPE_CHECKING:
     from analysis.evidence.rawrun import RawRun
     from analysis.reports.stories.select import Key
 
-__all__ = ["Account", "AttributedCause", "Event", "Explanation", "UnknownRequest", "View", "named", "worst"]
+__all__ = [
+    "AttributedCause",
+    "Event",
+    "Explanation",
+    "RequestTimeline",
+    "UnknownRequest",
+    "View",
+    "explain_request",
+    "explain_worst",
+]
 
 # A story does not need a complete run; nothing in it is counted over a window.
 _ALWAYS = Window(0, 1 << 62, 1 << 62)
 
 
-def named(raw: RawRun, request: str) -> Explanation:
+def explain_request(raw: RawRun, request: str) -> Explanation:
     """Explain one request.
 
     Args:
@@ -41,10 +50,10 @@ def named(raw: RawRun, request: str) -> Explanation:
         UnknownRequest: there is none of that name.
     """
     checked, joined = _join(raw)
-    return _explain(raw, checked, joined, select.named(joined, request))
+    return _explain(raw, checked, joined, select.find_request(joined, request))
 
 
-def worst(raw: RawRun, number: int) -> Explanation:
+def explain_worst(raw: RawRun, number: int) -> Explanation:
     """Explain the worst requests of a run: those that failed first, then the slowest.
 
     Args:
@@ -55,7 +64,7 @@ def worst(raw: RawRun, number: int) -> Explanation:
         UnknownRequest: no request was recorded.
     """
     checked, joined = _join(raw)
-    return _explain(raw, checked, joined, select.worst(joined, number))
+    return _explain(raw, checked, joined, select.find_worst(joined, number))
 
 
 def _join(raw: RawRun) -> tuple[Health, Joined]:
@@ -66,10 +75,10 @@ def _join(raw: RawRun) -> tuple[Health, Joined]:
 def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> Explanation:
     narrator = Narrator(raw)
     stories = [story for key in keys if (story := joins.find_story(joined, *key)) is not None]
-    nexts = [carried.next_us(joined, story.case) for story in stories]
-    carriers = [carried.of_story(story, next_us) for story, next_us in zip(stories, nexts, strict=True)]
-    unread = list(carried.read(raw.places, [each for of_story in carriers for each in of_story], raw.clocks))
-    known = derived_causes.read(raw.folder)
+    nexts = [carried.next_request_us(joined, story.case) for story in stories]
+    carriers = [carried.find_carriers(story, next_us) for story, next_us in zip(stories, nexts, strict=True)]
+    unread = list(carried.read_packets(raw.places, [each for of_story in carriers for each in of_story], raw.clocks))
+    known = derived_causes.load_causes(raw.folder)
     accounts = [
         narrator.tell(
             story, of_story, _close(joined, story.case) if next_us is None else None, (known or {}).get(_key(story))

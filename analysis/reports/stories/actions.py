@@ -16,7 +16,7 @@ _BEGINS = {"pause": "begins to pause {}", "restart": "begins to restart {}", "st
 _OVER = {"pause": "has let {} go on", "restart": "has {} ready again", "stop": "has stopped {}"}
 
 
-def tell(case: Row, actions: Iterable[manifest.ActionRecord], servers: Collection[str]) -> Iterator[Event]:
+def action_events(case: Row, actions: Iterable[manifest.ActionRecord], servers: Collection[str]) -> Iterator[Event]:
     """Tell of the actions that overlap a request: their beginning, and their end if it came within the request.
 
     Args:

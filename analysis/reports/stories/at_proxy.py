@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.formatting import excerpt
 from analysis.reports.stories.parts import Event
-from analysis.reports.stories.phrases import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ MILLISECOND_US = 1_000
 _SECOND_US = 1_000_000
 
 
-def tell(
+def proxy_events(
     story: Story,
     asked_us: int,
     name: Callable[[str | None, int | None], str],
@@ -54,7 +54,7 @@ def tell(
         """Within its second, an error is what a try was given up for, or what the request ended with."""
         for error in [each for each in untold if each["time_us"] <= time_us]:
             untold.remove(error)
-            text = f"error log: {shown(error['text'])}"
+            text = f"error log: {excerpt(error['text'])}"
             at_us = min(time_us, error["time_us"] + _SECOND_US)
             yield Event(at_us, observer, text, error_log, f"line {error['line']}", resolution_us=_SECOND_US)
 
@@ -64,7 +64,7 @@ def tell(
     yield event(end_us - 1000 * took_ms, f"has the request's first byte ({place})")
     for each in story.tries:
         if each["server_port"] is None:
-            yield event(each["start_us"], f"has no server to try in {shown(each['server'])}")
+            yield event(each["start_us"], f"has no server to try in {excerpt(each['server'])}")
             continue
         of = f" (try {each['try']} of {each['tries']})" if each["tries"] > 1 else ""
         server = name(each["server_address"], each["server_port"])

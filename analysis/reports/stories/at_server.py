@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analysis.formatting import format_us, format_us_range
 from analysis.reports.stories.parts import Event
-from analysis.reports.stories.phrases import between, ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def acceptance(case: Row, prefix: str, served_us: int | None) -> Acceptance | No
     return Acceptance(queued_us, after_us if latest_us is None else min(after_us, latest_us), latest_us)
 
 
-def tell_acceptance(found: Acceptance, server: str, end_us: int, samples: str, notes: tuple[Note, ...]) -> Event:
+def acceptance_event(found: Acceptance, server: str, end_us: int, samples: str, notes: tuple[Note, ...]) -> Event:
     """Tell when a server accepted a connection: they leave the queue in the order in which they came.
 
     Args:
@@ -66,15 +66,15 @@ def tell_acceptance(found: Acceptance, server: str, end_us: int, samples: str, n
     """
     source = samples, "the ticks around each moment"
     if found.latest_us is None or found.earliest_us >= end_us:
-        waited = ms(end_us - found.queued_us)
+        waited = format_us(end_us - found.queued_us)
         text = f"has not accepted the connection yet: it is in the accept queue, for {waited} now"
         return Event(end_us, server, text, *source, notes)
-    waited = between(found.earliest_us - found.queued_us, found.latest_us - found.queued_us)
+    waited = format_us_range(found.earliest_us - found.queued_us, found.latest_us - found.queued_us)
     text = f"has accepted the connection by now; it was in the accept queue for {waited}"
     return Event(found.latest_us, server, text, *source, notes)
 
 
-def tell_handler(
+def handler_events(
     packets: Sequence[Packet], accepted: Acceptance | None, case: Row, server: str, file: str
 ) -> Iterator[Event]:
     """Tell how long a server had a request before it began to answer.
@@ -96,7 +96,7 @@ def tell_handler(
     until_us = case["end_us"] if answer is None else answer.time_us
     bounds = (accepted.earliest_us, accepted.latest_us or until_us) if accepted else (asked.time_us, asked.time_us)
     begun_us = [min(max(asked.time_us, bound), until_us) for bound in bounds]
-    took = between(until_us - begun_us[1], until_us - begun_us[0])
+    took = format_us_range(until_us - begun_us[1], until_us - begun_us[0])
     wanted = _ASKED_MS.search(case["url"] or "")
     asks = f", of which the URL asks the handler to take {int(wanted[1]):,} ms" if wanted else ""
     if answer is None:

@@ -47,7 +47,7 @@ class Carrier:
         return str(self.flow["observer"])
 
 
-def of_story(story: Story, next_us: int | None) -> list[Carrier]:
+def find_carriers(story: Story, next_us: int | None) -> list[Carrier]:
     """The connections that carried a request; their packets are still to be read.
 
     Args:
@@ -83,7 +83,7 @@ def _try_span(story: Story, flow: Row) -> tuple[int, int]:
     return story.case["time_us"] - CLOCK_SLACK_US if kept else flow["first_time_us"], end_us + _CLOSE_SLACK_US
 
 
-def next_us(joined: Joined, case: Row) -> int | None:
+def next_request_us(joined: Joined, case: Row) -> int | None:
     """When the next request over a request's connection began."""
     found = joined.rows(
         sql(__name__, "next_request"), **{column: case[column] for column in ("instance", "dial", "time_us", "id")}
@@ -92,7 +92,7 @@ def next_us(joined: Joined, case: Row) -> int | None:
     return None if time_us is None else int(time_us)
 
 
-def read(places: Places, carriers: Iterable[Carrier], clocks: Clocks) -> Iterator[str]:
+def read_packets(places: Places, carriers: Iterable[Carrier], clocks: Clocks) -> Iterator[str]:
     """Read the packets of all carriers, each capture once; yield what is wrong with a capture.
 
     Args:

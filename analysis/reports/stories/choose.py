@@ -34,7 +34,7 @@ class ChosenRequest:
     count: int
 
 
-def of_run(joined: Joined) -> list[ChosenRequest]:
+def choose_typical(joined: Joined) -> list[ChosenRequest]:
     """Choose, in the order in which they are shown."""
     found = [
         *_typical(joined, "ok", None),

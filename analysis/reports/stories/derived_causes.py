@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FILE = Path("derived") / "requests.parquet"
 
 
-def read(folder: Path) -> dict[Key, AttributedCause] | None:
+def load_causes(folder: Path) -> dict[Key, AttributedCause] | None:
     """The cause of each request that has one; None if the run was not analysed, or its file cannot be read.
 
     Args:

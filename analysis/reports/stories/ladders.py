@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from analysis.reports.stories.choose import ChosenRequest
     from analysis.reports.stories.ladders_file import Ladders
 
-__all__ = ["FILE", "of_run", "write"]
+__all__ = ["FILE", "build_ladders", "write"]
 
 FILE = ladders_file.FILE
 
 
 def write(run: Run, folder: Path) -> None:
     """Write the file into a run's folder."""
-    write_file(folder / FILE, of_run(run).to_json())
+    write_file(folder / FILE, build_ladders(run).to_json())
 
 
-def of_run(run: Run) -> Ladders:
+def build_ladders(run: Run) -> Ladders:
     """Choose and tell the ladders of a run; it never raises for what the run's files hold or lack."""
     manifest, joined = run.raw.manifest, run.joined
     if isinstance(joined, Unknown):
@@ -41,13 +41,13 @@ def of_run(run: Run) -> Ladders:
     if not run.raw.captures:
         return ladders_file.ladders(manifest.scenario, manifest.run, [], ["nothing was captured"])
     chosen: list[tuple[ChosenRequest, joins.Story, list[carried.Carrier]]] = []
-    for choice in choose.of_run(joined):
+    for choice in choose.choose_typical(joined):
         story = joins.find_story(joined, *choice.key)
         if story is not None:
-            chosen.append((choice, story, carried.of_story(story, carried.next_us(joined, story.case))))
+            chosen.append((choice, story, carried.find_carriers(story, carried.next_request_us(joined, story.case))))
     found = [each for _, _, carriers in chosen for each in carriers]
     problems = [
-        *carried.read(run.raw.places, found, run.raw.clocks),
+        *carried.read_packets(run.raw.places, found, run.raw.clocks),
         *_untold(run.raw, {each.observer for each in found}),
     ]
     teller = tell.Teller(joined, manifest, run.raw.places)

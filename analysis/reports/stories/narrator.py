@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from analysis.formatting import excerpt
 from analysis.reports.stories import actions, at_client, at_proxy, at_server, server_gauges, views, wire
-from analysis.reports.stories.parts import Account
-from analysis.reports.stories.phrases import shown
+from analysis.reports.stories.parts import RequestTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,10 +40,12 @@ class Narrator:
 
     def name(self, address: str | None, port: int | None) -> str:
         """A socket by its instance's name, by its address if that is not one of the run's."""
-        host = self.hosts.get(address or "", shown(address))
+        host = self.hosts.get(address or "", excerpt(address))
         return host if port is None else f"{host}:{port}"
 
-    def tell(self, story: Story, carriers: list[Carrier], close: Row | None, cause: AttributedCause | None) -> Account:
+    def tell(
+        self, story: Story, carriers: list[Carrier], close: Row | None, cause: AttributedCause | None
+    ) -> RequestTimeline:
         """Tell one request.
 
         Args:
@@ -58,16 +60,16 @@ class Narrator:
         dial_notes = () if first_hop else self._server_notes(self.hosts.get(remote), case["dial_time_us"])
         accepted = self._acceptances(story)
         events: list[Event] = [
-            *at_client.tell(case, close, dial_notes, self.raw.places),
+            *at_client.client_events(case, close, dial_notes, self.raw.places),
             *(self._accepts(case, prefix, each) for prefix, each in accepted.items()),
             *(event for carrier in carriers for event in self._packets(carrier)),
             *self._handler(case, carriers, accepted),
-            *at_proxy.tell(story, _asked_us(case, first_hop), self.name, self._try_notes, self.raw.places),
-            *actions.tell(case, self.raw.manifest.actions, self._servers(case)),
+            *at_proxy.proxy_events(story, _asked_us(case, first_hop), self.name, self._try_notes, self.raw.places),
+            *actions.action_events(case, self.raw.manifest.actions, self._servers(case)),
         ]
-        return Account(
+        return RequestTimeline(
             request=f"{case['instance']}/{case['id']}",
-            asked=f"{shown(case['method'])} {shown(case['url'])}",
+            asked=f"{excerpt(case['method'])} {excerpt(case['url'])}",
             outcome=case["outcome"],
             total_us=case["total_us"],
             start_us=case["time_us"],
@@ -93,7 +95,7 @@ class Narrator:
             # One capture's notes are enough, and a program's state changes little from SYN to SYN.
             return () if carrier.is_repeated else self._server_notes(server, time_us, with_program=syn == 1)
 
-        told = wire.tell(carrier.packets, self._ends(carrier), carrier.observer, self._file(carrier), notes)
+        told = wire.wire_events(carrier.packets, self._ends(carrier), carrier.observer, self._file(carrier), notes)
         return wire.shorten(told)
 
     def _try_notes(self, each: Row) -> tuple[Note, ...]:
@@ -130,7 +132,7 @@ class Narrator:
         at_us = accepted.earliest_us if accepted.latest_us is None else accepted.latest_us
         said = server_gauges.program(self.raw, server, at_us)
         samples = server_gauges.samples_file(self.raw, server)
-        return at_server.tell_acceptance(accepted, server, case["end_us"], samples, (said,) if said else ())
+        return at_server.acceptance_event(accepted, server, case["end_us"], samples, (said,) if said else ())
 
     def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Event]:
         """How long the server that answers took."""
@@ -142,7 +144,7 @@ class Narrator:
             carrier = next((each for each in carriers if self._is_of(each, case, prefix)), None)
             if carrier is not None and server in self.raw.manifest.of_role(origin):
                 file = self._file(carrier)
-                yield from at_server.tell_handler(carrier.packets, accepted.get(prefix), case, server, file)
+                yield from at_server.handler_events(carrier.packets, accepted.get(prefix), case, server, file)
 
     @staticmethod
     def _is_of(carrier: Carrier, case: Row, prefix: str) -> bool:
@@ -156,7 +158,7 @@ class Narrator:
 
     def _view(self, carrier: Carrier) -> View:
         name = " → ".join(self._ends(carrier))
-        return views.of_connection(name, carrier.connection, carrier.packets, self._file(carrier))
+        return views.build_view(name, carrier.connection, carrier.packets, self._file(carrier))
 
     def _missing(self, story: Story, carriers: list[Carrier]) -> Iterator[str]:
         case = story.case

@@ -74,7 +74,7 @@ class AttributedCause:
 
 
 @dataclass(slots=True)
-class Account:
+class RequestTimeline:
     """One request's story, as far as the evidence goes.
 
     Attributes:
@@ -116,6 +116,6 @@ class Explanation:
 
     run: str
     outcomes: dict[str, int]
-    accounts: list[Account]
+    accounts: list[RequestTimeline]
     hosts: dict[str, str]
     problems: list[str]

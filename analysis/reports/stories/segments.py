@@ -45,7 +45,7 @@ class Segment:
         return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
 
 
-def of_packets(packets: Sequence[Packet]) -> list[Segment]:
+def split_segments(packets: Sequence[Packet]) -> list[Segment]:
     """The segments of a connection's packets, in the order of the capture."""
     answered = _answered_syns(packets)
     found: list[Segment] = []

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from analysis.database import sql
-from analysis.reports.stories.phrases import shown
+from analysis.formatting import excerpt
 
 if TYPE_CHECKING:
     from analysis.diagnosis.joins import Joined
@@ -18,7 +18,7 @@ class UnknownRequest(ValueError):
     """There is no such request; the text says which there are."""
 
 
-def named(joined: Joined, text: str) -> list[Key]:
+def find_request(joined: Joined, text: str) -> list[Key]:
     """The request that a user names: `k6-1/17`, or `17` where there is one instance.
 
     Raises:
@@ -26,7 +26,7 @@ def named(joined: Joined, text: str) -> list[Key]:
     """
     match = re.fullmatch(r"(?:([a-z0-9-]+)/)?([0-9]{1,18})", text)
     if not match:
-        raise UnknownRequest(f"'{shown(text)}' names no request: write k6-1/17, or 17 where there is one k6 instance")
+        raise UnknownRequest(f"'{excerpt(text)}' names no request: write k6-1/17, or 17 where there is one k6 instance")
     number = int(match[2])
     ids = {row["instance"]: row for row in joined.rows(sql(__name__, "ids"), number=number)}
     if not ids:
@@ -45,7 +45,7 @@ def named(joined: Joined, text: str) -> list[Key]:
     return [(instance, number)]
 
 
-def worst(joined: Joined, number: int) -> list[Key]:
+def find_worst(joined: Joined, number: int) -> list[Key]:
     """The worst requests: those that failed first, then the slowest.
 
     Raises:

@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from analysis.evidence.samples import TICK_SLACK_US
+from analysis.formatting import format_us
 from analysis.reports.stories.parts import Note
-from analysis.reports.stories.phrases import ms
 
 if TYPE_CHECKING:
     from analysis.evidence.rawrun import RawRun
@@ -99,7 +99,7 @@ def program(raw: RawRun, server: str, time_us: int) -> Note | None:
     ]
     if not found:
         return None
-    when = f"{ms(abs(since_us))} {'before' if since_us < 0 else 'after'}"
+    when = f"{format_us(abs(since_us))} {'before' if since_us < 0 else 'after'}"
     text = f"{scraped.called.capitalize()} of {server}, read {when}: {', '.join(found)}"
     file = raw.places.shown(raw.places.collector(server, f"{scraped.name}.jsonl"))
     return Note(text, file, "the reading nearest to each moment")

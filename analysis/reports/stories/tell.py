@@ -10,10 +10,9 @@ import numpy as np
 
 from analysis.database import sql
 from analysis.evidence.samples import TICK_SLACK_US
-from analysis.formatting import counted
+from analysis.formatting import counted, excerpt
 from analysis.reports.stories import at_server, segments, views, wire
 from analysis.reports.stories.ladders_file import Ladder, Packets, Queue, Step
-from analysis.reports.stories.phrases import shown
 from formats.sanitize import visible
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Teller:
             cause=choice.cause,
             count=choice.count,
             request=f"{case['instance']}/{case['id']}",
-            asked=f"{shown(case['method'])} {shown(case['url'])}",
+            asked=f"{excerpt(case['method'])} {excerpt(case['url'])}",
             outcome=case["outcome"],
             total_us=case["total_us"],
             began_us=case["time_us"] - self._measure_us,
@@ -104,12 +103,12 @@ class Teller:
         return [each for each in order if each in ends] + sorted(each for each in ends - set(order) if each)
 
     def _host(self, address: str) -> str:
-        return self._hosts.get(address, shown(address))
+        return self._hosts.get(address, excerpt(address))
 
     def _packets(self, carriers: list[Carrier], begin_us: int) -> Iterator[Step]:
         for carrier in carriers:
             client, server = self._host(carrier.connection.client[0]), self._host(carrier.connection.server[0])
-            found = segments.of_packets(carrier.packets)
+            found = segments.split_segments(carrier.packets)
             syns = [segment for segment in found if segment.kind == "syn"]
             for segment in found:
                 ends = (client, server) if segment.from_client else (server, client)
@@ -167,7 +166,7 @@ class Teller:
         connection = carrier.connection
         ends = (f"{self._host(address)}:{port}" for address, port in (connection.client, connection.server))
         file = wire.file_of(self.places, carrier.observer)
-        view = views.of_connection(" → ".join(ends), connection, carrier.packets, file)
+        view = views.build_view(" → ".join(ends), connection, carrier.packets, file)
         return Packets(connection=view.connection, capture=view.capture, wireshark=view.wireshark)
 
 

@@ -6,22 +6,21 @@ from datetime import UTC, datetime
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from analysis.formatting import counted
+from analysis.formatting import counted, format_us
 from analysis.reports.stories.at_proxy import MILLISECOND_US
-from analysis.reports.stories.phrases import ms
 from formats.sanitize import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from analysis.reports.stories.parts import Account, Event, Explanation, Note
+    from analysis.reports.stories.parts import Event, Explanation, Note, RequestTimeline
 
 WIDTH = 120
 
 _SECOND_US = 1_000_000
 
 
-def lines(explanation: Explanation) -> Iterator[str]:
+def format_explanation(explanation: Explanation) -> Iterator[str]:
     """Write an explanation for a reader, at most WIDTH columns wide where a word allows."""
     for line in _lines(explanation):
         yield visible(line)
@@ -39,9 +38,9 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield from _account(account)
 
 
-def _account(account: Account) -> Iterator[str]:
+def _account(account: RequestTimeline) -> Iterator[str]:
     cause = f": {account.cause.name}" if account.cause else ""
-    yield f"Request {account.request} {_OUTCOMES[account.outcome]} {ms(account.total_us)}{cause}"
+    yield f"Request {account.request} {_OUTCOMES[account.outcome]} {format_us(account.total_us)}{cause}"
     yield from _wrapped(account.asked, "  ", "    ")
     yield f"  began {_when(account)}"
     if account.cause and account.cause.evidence:
@@ -67,7 +66,7 @@ def _account(account: Account) -> Iterator[str]:
 _OUTCOMES = {"failed": "failed after", "slow": "was slow, it took", "ok": "was answered in"}
 
 
-def _when(account: Account) -> str:
+def _when(account: RequestTimeline) -> str:
     moment = datetime.fromtimestamp(account.start_us / _SECOND_US, UTC)
     clock = f"{moment:%Y-%m-%d %H:%M:%S}.{account.start_us % _SECOND_US:06d} UTC"
     if account.measure_us is None:
@@ -75,7 +74,7 @@ def _when(account: Account) -> str:
     return f"{(account.start_us - account.measure_us) / _SECOND_US:,.3f} s into the measurement, at {clock}"
 
 
-def _events(account: Account) -> Iterator[str]:
+def _events(account: RequestTimeline) -> Iterator[str]:
     times = [_offset(event, account.start_us) for event in account.events]
     time_width = max(len("ms"), *map(len, times))
     observer_width = max(len(event.observer) for event in account.events)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ROUNDING_US = 1
 
 
-def of_connection(name: str, connection: Connection, packets: tuple[Packet, ...], capture: str) -> View:
+def build_view(name: str, connection: Connection, packets: tuple[Packet, ...], capture: str) -> View:
     """The view of the packets that a story tells of.
 
     Args:

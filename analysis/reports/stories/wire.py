@@ -6,10 +6,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.formatting import counted
+from analysis.formatting import counted, format_us
 from analysis.reports.stories import segments
 from analysis.reports.stories.parts import Event
-from analysis.reports.stories.phrases import ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ def file_of(places: Places, observer: str) -> str:
     return places.shown(places.collector(observer, "capture.pcap"))
 
 
-def tell(
+def wire_events(
     packets: Sequence[Packet],
     ends: tuple[str, str],
     observer: str,
@@ -45,7 +44,7 @@ def tell(
         file: the capture.
         notes: what else was seen at a SYN's time: by its number and its time.
     """
-    found = segments.of_packets(packets)
+    found = segments.split_segments(packets)
     in_all, told = Counter(each.kind for each in found), Counter[str]()
     events: list[Event] = []
     for each in found:
@@ -74,7 +73,7 @@ def _text(segment: Segment, ends: tuple[str, str], number: int, count: int) -> s
         case "rst":
             return f"{sender} resets the connection (RST)"
         case "data":
-            within = f" in {segment.packets} segments within {ms(segment.last_us - segment.time_us)}"
+            within = f" in {segment.packets} segments within {format_us(segment.last_us - segment.time_us)}"
             return f"{sender} sends {counted(segment.data_bytes, 'byte')}{again}{within if segment.packets > 1 else ''}"
 
 
@@ -86,6 +85,6 @@ def shorten(events: Sequence[Event]) -> list[Event]:
     tail = len(events) - (_EVENTS_MAX - head - 1)
     first, last = events[head], events[tail - 1]
     gap = replace(
-        first, text=f"… {tail - head} more such lines until {ms(last.time_us - first.time_us)} later", notes=()
+        first, text=f"… {tail - head} more such lines until {format_us(last.time_us - first.time_us)} later", notes=()
     )
     return [*events[:head], gap, *events[tail:]]

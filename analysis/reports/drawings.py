@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from analysis.formatting import counted
-from analysis.reports import labels
+from analysis import formatting
+from analysis.diagnosis import causes
+from analysis.formatting import counted, spoken
 from analysis.reports.run_record import Record, Row
 from formats.manifest import declared_roles
 
 # With more than three roles the drawing is wider than the page, and is scrolled.
-_WIDTH = 1150
+_PATH_WIDTH = 1150
 _BOX = 262
 _BAND_WIDTH_MIN = 150
-_LINE = 20
+_LINE_HEIGHT = 20
 _BAND_TOP, _BAND = 66, 64
 _THINNEST = 4
 
@@ -51,7 +53,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Path:
+class PathDrawing:
     """The whole drawing."""
 
     boxes: list[Box]
@@ -60,11 +62,11 @@ class Path:
     height: int
 
 
-def of_run(record: Record) -> Path:
+def draw_path(record: Record) -> PathDrawing:
     """Draw the path of a run."""
     roles = record.path
     gaps = max(len(roles) - 1, 1)
-    gap = max((_WIDTH - _BOX * len(roles)) // gaps, _BAND_WIDTH_MIN)
+    gap = max((_PATH_WIDTH - _BOX * len(roles)) // gaps, _BAND_WIDTH_MIN)
     boxes = [Box(index * (_BOX + gap), _name(record, role), _limits(record, role), _seen(record, role))
              for index, role in enumerate(roles)]  # fmt: skip
     bands = [
@@ -73,8 +75,8 @@ def of_run(record: Record) -> Path:
     ]
     lines = max((len(box.limits) + len(box.seen) for box in boxes), default=0)
     counts = max((len(band.counts) for band in bands), default=0)
-    height = max(84 + _LINE * lines, _BAND_TOP + _BAND + 34 + _LINE * counts)
-    return Path(boxes, bands, max(_WIDTH, _BOX * len(roles) + gap * gaps), height)
+    height = max(84 + _LINE_HEIGHT * lines, _BAND_TOP + _BAND + 34 + _LINE_HEIGHT * counts)
+    return PathDrawing(boxes, bands, max(_PATH_WIDTH, _BOX * len(roles) + gap * gaps), height)
 
 
 def _name(record: Record, role: str) -> str:
@@ -88,7 +90,7 @@ def _limits(record: Record, role: str) -> list[str]:
     declared = declared_roles(record.manifest).get(role)
     shown = [(declared.knob(name), knob.shown) for name, knob in declared.knobs.items()] if declared else []
     return [
-        f"{text}: {labels.knob_value(name, knobs[name])}"
+        f"{text}: {formatting.format_knob(name, knobs[name])}"
         for name, text in shown
         if text is not None
         and name in knobs
@@ -121,7 +123,7 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
     if isinstance(time_wait, int):
         found.append(("", f"TIME_WAIT: {time_wait:,} at most"))
     if isinstance(cpu, int | float):
-        found.append(("", f"processor: {labels.number(float(cpu))} % of one"))
+        found.append(("", f"processor: {formatting.format_value(float(cpu))} % of one"))
     return found
 
 
@@ -165,6 +167,160 @@ def _agreement(hop: Row) -> tuple[str, str]:
     return "bad" if broken else ("good" if holding == total else ""), f"{sign} {holding} of {total} counts agree"
 
 
-def geometry() -> dict[str, int]:
+def path_geometry() -> dict[str, int]:
     """What the template draws with."""
-    return {"box": _BOX, "line": _LINE, "band": _BAND}
+    return {"box": _BOX, "line": _LINE_HEIGHT, "band": _BAND}
+
+
+WIDTH = 1000
+TIME_X, NOTE_X = 92, 715
+_FIRST_X, _LAST_X = 175, 625
+_TOP, _ROW, _PAUSE = 46, 34, 30
+_SLOPE = 10
+_PAUSE_US = 200_000
+_US_PER_S = 1_000_000
+# A queue that holds more is shown in figures only.
+_PLACES_MAX = 8
+
+_TITLES = {
+    "good": "A request that went well",
+    "failed": "A typical failure",
+    "slow": "A typical slow request",
+    "slowest": "The slowest request that was answered",
+}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A row of a ladder, in the units of its drawing.
+
+    Attributes:
+        kind: of the step, or `pause`.
+        y: where it begins.
+        x1, x2: its ends; alike for what happens at one end.
+        classes: what the styles make of it.
+        label: its text; the text of a lost packet says so.
+        notes: what stands beside it.
+        places: of an accept queue that is small: its places, and how many of them are taken.
+        at_s: when it happened, since the measurement began; of a pause, when that began.
+    """
+
+    kind: str
+    y: int
+    x1: int
+    x2: int
+    classes: str
+    label: str
+    time: str
+    notes: list[tuple[str, str]]
+    places: list[bool]
+    at_s: float
+    at_right: bool = False
+
+
+@dataclass(frozen=True)
+class LadderDrawing:
+    """One ladder: its heading, its lanes by their place, and its rows."""
+
+    title: str
+    like: str
+    ladder: Row
+    lanes: list[tuple[str, int]]
+    lines: list[Rung]
+    height: int
+    partial: bool
+
+
+def draw_ladders(record: Record) -> list[LadderDrawing]:
+    """Draw all ladders of a run."""
+    return [_draw(record, ladder) for ladder in record.ladders["ladders"]]
+
+
+def _draw(record: Record, ladder: Row) -> LadderDrawing:
+    names = ladder["lanes"]
+    gap = (_LAST_X - _FIRST_X) // max(len(names) - 1, 1)
+    places = {name: _FIRST_X + gap * index for index, name in enumerate(names)}
+    lines: list[Rung] = []
+    y, before_us = _TOP, None
+    for step in ladder["steps"]:
+        if before_us is not None and step["after_us"] - before_us >= _PAUSE_US:
+            lines.append(_pause(y, step["after_us"] - before_us, lines[-1].at_s))
+            y += _PAUSE
+        lines.append(_line(step, y, places, ladder["began_us"]))
+        y, before_us = y + _ROW, step["after_us"]
+    cause = ladder["cause"]
+    label = f": {causes.cause_named(cause).label}" if cause else ""
+    last = record.request_path[-1] if record.path else ""
+    return LadderDrawing(
+        title=_TITLES[ladder["kind"]] + label,
+        like=_like(ladder),
+        ladder=ladder,
+        lanes=list(places.items()),
+        lines=lines,
+        height=y + 16,
+        partial=len(record.request_path) > len(names) and all(record.role_of.get(name) != last for name in names),
+    )
+
+
+def _like(ladder: Row) -> str:
+    count = ladder["count"]
+    if ladder["kind"] == "slowest":
+        return "It took longest of all that were answered."
+    return (
+        f"One of {count:,} alike, the one in the middle: half of them took no longer." if count > 1 else "The only one."
+    )
+
+
+def _pause(y: int, lasts_us: int, at_s: float) -> Rung:
+    text = f"{spoken(lasts_us / 1000)} pass"
+    return Rung("pause", y, _FIRST_X, _LAST_X, "pause", text, "", [], [], at_s)
+
+
+def _line(step: Row, y: int, places: dict[str, int], began_us: int) -> Rung:
+    x1 = places.get(step["from"], _FIRST_X)
+    x2 = x1 if step["to"] is None else places.get(step["to"], _LAST_X)
+    lost = bool(step["lost"])
+    classes = " ".join([step["kind"], *(["lost"] if lost else []), *(["again"] if step["again"] else [])])
+    queue = step["queue"]
+    taken: list[bool] = []
+    if queue and queue["limit"] + 1 <= _PLACES_MAX:
+        depth = queue["depth_before"] if queue["depth_before"] == queue["depth_after"] else queue["depth_after"]
+        taken = [place < depth for place in range(queue["limit"] + 1)]
+    return Rung(
+        kind=step["kind"],
+        y=y,
+        x1=x1,
+        # What got lost does not arrive.
+        x2=round(x1 + 0.82 * (x2 - x1)) if lost else x2,
+        classes=classes,
+        label=step["text"] + (": no answer" if lost else ""),
+        time=_time(step["after_us"]),
+        notes=_notes(step),
+        places=taken,
+        at_s=(began_us + step["after_us"]) / _US_PER_S,
+        at_right=x1 > (_FIRST_X + _LAST_X) // 2,
+    )
+
+
+def _time(after_us: int) -> str:
+    return f"{after_us / 1000:,.2f} ms" if abs(after_us) < _US_PER_S else f"{after_us / _US_PER_S:,.3f} s"
+
+
+def _notes(step: Row) -> list[tuple[str, str]]:
+    notes = [("frame", f"frame {step['frames']}")] if step["frames"] else []
+    queue = step["queue"]
+    if not queue:
+        return notes
+    before, after, limit = queue["depth_before"], queue["depth_after"], queue["limit"]
+    depth = f"{after:,}" if before == after else f"{before:,}, then {after:,}"
+    full = min(before, after) > limit
+    state = "full" if full else ("filling" if max(before, after) > limit else "")
+    return [
+        ("queue full" if full else "queue", f"queue {depth} (limit {limit:,}){': ' + state if state else ''}"),
+        *notes,
+    ]
+
+
+def ladder_geometry() -> dict[str, Any]:
+    """What the template draws with."""
+    return {"width": WIDTH, "time_x": TIME_X, "note_x": NOTE_X, "row": _ROW, "slope": _SLOPE, "top": _TOP}
