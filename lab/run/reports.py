@@ -124,7 +124,7 @@ def to_open(folder: Path) -> Path:
             raise
     try:
         page = Path(tempfile.mkdtemp(prefix="connlab-")) / verdicts.REPORT_FILE
-        page.write_text(run_report.html(folder), encoding="utf-8")
+        page.write_text(run_report.render(folder), encoding="utf-8")
     except run_report.ReportError as error:
         raise LabError(str(error)) from None
     return page
