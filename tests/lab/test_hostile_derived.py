@@ -99,7 +99,7 @@ def test_one_bad_run_is_one_bad_row(
 ) -> None:
     bad = results / RUN / "derived" / f"{file}.json"
     with holding(bad, with_text(json.loads(bad.read_bytes()), place, text)):
-        states = {entry.run: entry.state for entry in index.of_scenario(results, "accept-queue-overflow")}
+        states = {entry.run: entry.state for entry in index.runs_of_scenario(results, "accept-queue-overflow")}
         assert states == {Path(RUN).name: "analyse again", Path(GOOD).name: "reproduced"}
         keys = app.Keys("entry", "form", "frame")
         client = app.make(keys, Started()).test_client()
