@@ -47,10 +47,6 @@ from formats.series import Cell, Series
 _ALL_PAIRS_MAX = 4
 
 _FAILED = "client.requests.failed"
-_USERS = "load.users"
-_USERS_FAILED = "model.users_failed"
-_CAPACITY = "model.accept_capacity"
-
 # What a matrix is asked about first.
 _HEADLINES = (_FAILED, "client.users.failed", "client.latency_ms.mean", "client.latency_ms.p95")
 
@@ -165,16 +161,13 @@ def _compare_pair(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]]
     """
     # Without a run that is evidence every figure is unknown, for a reason that stands beside the run.
     effects = _effects(a, b, repetitions, means) if a.used and b.used else []
-    counted = {stage: Counter(effect.status.value for effect in effects if effect.stage is stage) for stage in Stage}
+    counted = Counter((effect.stage, effect.status) for effect in effects)
     noisy = sum(effect.noise is not None for effect in effects)
     return PairEntry(
         a=a.name,
         b=b.name,
         settings=find_changes(a.example, b.example),
-        counts={
-            stage: Counts(**{status.value: counts[status.value] for status in Status})
-            for stage, counts in counted.items()
-        },
+        counts={stage: Counts(**{status.value: counted[stage, status] for status in Status}) for stage in Stage},
         by_chance=noisy * (1 - intervals.CONFIDENCE),
         references=sum(map(len, repetitions)) - len(a.used) - len(b.used),
         effects=[effect for effect in effects if effect.status is not Status.EQUAL],
@@ -285,11 +278,7 @@ def _search(plan: Series) -> SearchEntry | None:
         return None
     values = {cell.cell: cell.knobs.get(plan.search.knob) for cell in plan.cells}
     return SearchEntry(
-        knob=plan.search.knob,
-        until=plan.search.until,
-        goal=plan.search.goal,
-        predicted=plan.search.predicted,
-        found=plan.search.found,
+        **plan.search.model_dump(include={"knob", "until", "goal", "predicted", "found"}),
         tries=[
             TryEntry(value=value, cell=place.cell, holds=place.holds, run=place.run)
             for place in plan.runs
@@ -332,14 +321,15 @@ def _predicted(cell: Cell, group: Group | None) -> tuple[int, Literal["model", "
     Both are known before the runs; a run has them where the series does not.
     """
     example = group.example if group else None
-    known = {
-        name: example.number(name) if example and example.number(name) is not None else cell.model.get(short)
-        for name, short in ((_USERS_FAILED, "users_failed"), (_CAPACITY, "accept_capacity"))
-    }
-    failed, capacity = known[_USERS_FAILED], known[_CAPACITY]
+
+    def known(name: str) -> object:
+        measured = example.number(f"model.{name}") if example else None
+        return cell.model.get(name) if measured is None else measured
+
+    failed, capacity = known("users_failed"), known("accept_capacity")
     if isinstance(failed, int):
         return failed, "model"
-    users = example.number(_USERS) if example and _holds_places(example) else None
+    users = example.number("load.users") if example and _holds_places(example) else None
     if isinstance(capacity, int) and isinstance(users, int):
         return max(users - capacity, 0), "capacity"
     return None, None

@@ -54,7 +54,7 @@ def answer_series(
     elif plan.kind == "matrix":
         yield from _border(matrix)
     elif not pairs:
-        yield "Nothing can be compared yet: no two arms have a run that came to its end. The same command goes on."
+        yield "Nothing can be compared yet: no two arms have a complete run. The same command resumes the series."
     elif figure is None:
         yield (
             "Neither figures: nor a claim over the arms says what this series is about. What moved between them stands"
@@ -165,18 +165,13 @@ def _found(search: Search) -> str:
 
 
 def _claims(verdict: SeriesVerdict) -> Iterator[str]:
-    claims = verdict.predictions
-    if not claims:
-        return
-    false = [each.id for each in claims if each.status == "false"]
-    open_ = [each.id for each in claims if each.status == "unknown"]
-    if not false and not open_:
-        all_of_them = {1: "The claim holds.", 2: "Both claims hold."}
-        yield all_of_them.get(len(claims), f"All {len(claims)} claims hold.")
-    if false:
-        yield f"{len(false)} of {counted(len(claims), 'claim')} does not hold: {', '.join(false)}."
-    if open_:
-        yield f"{len(open_)} of {counted(len(claims), 'claim')} cannot be decided: {', '.join(open_)}."
+    claims = counted(len(verdict.predictions), "claim")
+    for status, what in (("false", "does not hold"), ("unknown", "cannot be decided")):
+        found = [each.id for each in verdict.predictions if each.status == status]
+        if found:
+            yield f"{len(found)} of {claims} {what}: {', '.join(found)}."
+    if verdict.predictions and all(each.status == "true" for each in verdict.predictions):
+        yield {1: "The claim holds.", 2: "Both claims hold."}.get(len(verdict.predictions), f"All {claims} hold.")
 
 
 # A difference below this part of the greater mean may be certain, and matters to nobody.

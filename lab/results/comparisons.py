@@ -216,7 +216,7 @@ def _pair_lines(pair: PairEntry, share: int) -> Iterator[Text]:
     yield Text(f"    set: {'; '.join(asked) or 'nothing differently'}")
     unasked = [one.name for one in pair.settings if not one.asked]
     if unasked:
-        yield Text(f"    differs though nobody asked for it: {', '.join(unasked)}", "yellow")
+        yield Text(f"    unintended differences: {', '.join(unasked)}", "yellow")
     told = [each.line for each in narrative.find_moved(pair)] or [narrative.nothing(pair)]
     room = max(share - (3 if unasked else 2), 1)
     if len(told) > room:

@@ -93,7 +93,7 @@ def _interval(interval: Interval, mean: float) -> str:
 
 def remarks(judged: JudgedGate) -> list[str]:
     """Return what a reader must know beside the line: runs left out, settings that differ unasked."""
-    unasked = (f"differs though nobody set it: {each.name}: {each.a} → {each.b}" for each in judged.gate.unasked)
+    unasked = (f"unintended difference: {each.name}: {each.a} → {each.b}" for each in judged.gate.unasked)
     return [*(f"not counted: {each}" for each in judged.left_out), *unasked]
 
 

@@ -39,7 +39,7 @@ def test_two_groups_are_compared_from_settings_to_users(connlab: Run, results: R
 
     assert code == 0
     assert out.index("set: load.users: 103 → 7") < out.index("slower answers: 11.5 → 21.5 ms")
-    assert "differs though nobody asked for it: image.backend" in out
+    assert "unintended differences: image.backend" in out
     folder = results.root / "comparisons" / f"queue-{Path(a[0]).name}-and-{b[0].name}"
     assert json.loads((folder / "comparison.json").read_text())["schema"] == "connlab.comparison/1"
     assert f"result: results/comparisons/{folder.name}/comparison.html" in out
