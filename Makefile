@@ -5,6 +5,7 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 connlab := .venv/bin/connlab
+recording := .venv/bin/python -m tools.recording
 
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
@@ -34,7 +35,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson exercise drill serve slides gallery new record experiments mutate matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
+.PHONY: run lesson exercise drill serve docs new record experiments mutate matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
 run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…] [REPETITIONS=8]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1]: on a cluster; METRICS=1 [METRICS_PORT=9645]: with figures for Prometheus; PROFILE=1: and where its time went
 	@$(series); $(repetitions); $(preset); $(arm); $(engine); $(metrics); $(profile); $(call checked,run,SCENARIO,$(not_dry))
 
@@ -52,23 +53,23 @@ drill: python ## [SEED=<n>] [LEVEL=1|2|3] [MORE=<evidence>] [CAUSE=… PLACE=…
 serve: python ## [PORT=8321]: lessons, the run at work, reports and the drill in a browser of this machine; Ctrl-C ends it
 	@$(connlab) serve $${PORT:+--port="$$PORT"}
 
-slides: python ## [WORKSHOP=90-minutes]: a workshop's slides, from its page and its lessons; one HTML file, no network
-	@$(connlab) slides -- "$$WORKSHOP"
-
-gallery: python ## [FROM="<folder> …"] [TO=results/gallery]: static pages to publish: documents, lessons, reports of the runs at hand
-	@$(call parted,from,FROM); $(connlab) gallery $${TO:+--to="$$TO"} -- "$${from[@]}"
+docs: python ## a site of all documents and lessons, with a recorded report, into .cache/site
+	@setup/python.sh docs; $(connlab) report -- docs/example >/dev/null; mkdir -p .cache/no-pages; \
+		NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --config-file tools/site/mkdocs.yml 2>&1 | sed '/^INFO/d'; \
+		echo .cache/site/index.html
 
 new: python ## SCENARIO=<slug> or <folder>: writes a scenario to begin with, and its lesson
 	@$(connlab) new -- "$$SCENARIO"
 
 record: python ## SCENARIO=<slug>|all RUNS=<n>: runs it until n runs are recorded in docs/experiments.jsonl; goes on where it stopped
-	@options=($${RUNS:+--runs="$$RUNS"}); $(call checked,record,SCENARIO,true)
+	@options=($${RUNS:+--runs="$$RUNS"}); $(recording) record --check "$${options[@]}" -- "$$SCENARIO"; setup/ready.sh; \
+		$(recording) record "$${options[@]}" -- "$$SCENARIO"
 
 experiments: python ## docs/experiments.md and the README's table, made from the recorded runs
-	@$(connlab) experiments
+	@$(recording) experiments
 
 mutate: python ## [SCENARIO=<slug>]: changes what recorded runs measured, and lists the predictions that notice nothing
-	@$(connlab) mutate -- $${SCENARIO:+"$$SCENARIO"}
+	@$(recording) mutate -- $${SCENARIO:+"$$SCENARIO"}
 
 matrix: python ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1] [REPETITIONS=8]: every cell, shuffled; goes on where it stopped; without a name, a list
 	@$(series); $(repetitions); $(call checked,matrix,MATRIX,$(not_dry) && [[ -n "$${MATRIX:-}" ]])

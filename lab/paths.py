@@ -25,7 +25,6 @@ RESULTS = real(Path(os.environ.get("CONNLAB_RESULTS") or ROOT / "results"))
 SCHEMAS = ROOT / "schemas"
 COMPOSE_FILE = ROOT / "compose.yaml"
 SETUP = ROOT / "setup"
-EXPERIMENTS = ROOT / "docs" / "experiments.jsonl"
 SOURCES = ROOT / "docs" / "sources.yaml"
 
 

@@ -12,7 +12,6 @@ from formats.manifest import Manifest
 from formats.role import Role
 from formats.series import Series
 from lab import paths, terminal
-from lab.experiments.lines import RecordedRun
 from lab.scenario.fields import Scenario
 from lab.series.matrix_file import Matrix
 from lab.teach.exercise_file import Exercises
@@ -29,7 +28,6 @@ def schemas() -> dict[str, dict[str, Any]]:
         "exercises.schema.json": {"$schema": _DIALECT, **Exercises.model_json_schema()},
         "role.schema.json": {"$schema": _DIALECT, **_with_units(Role.model_json_schema())},
         "manifest.schema.json": {"$schema": _DIALECT, **Manifest.model_json_schema(mode="serialization")},
-        "experiment.schema.json": {"$schema": _DIALECT, **RecordedRun.model_json_schema(mode="serialization")},
         "series.schema.json": {"$schema": _DIALECT, **Series.model_json_schema(mode="serialization")},
     }
 

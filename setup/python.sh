@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sees to it that .venv holds connlab and the locked packages; `python.sh dev` adds what the tests need, and
-# `python.sh notebook` makes .venv-notebook, which holds marimo and nothing of connlab.
+# `python.sh notebook` makes .venv-notebook, which holds marimo and nothing of connlab; `python.sh docs` makes .venv-docs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
@@ -9,6 +9,7 @@ source setup/lib.sh
 venv=.venv lock=requirements.lock program=connlab
 [[ ${1:-} == dev ]] && lock=requirements-dev.lock
 [[ ${1:-} == notebook ]] && venv=.venv-notebook lock=requirements-notebook.lock program=marimo
+[[ ${1:-} == docs ]] && venv=.venv-docs lock=requirements-docs.lock program=mkdocs
 
 find_python
 

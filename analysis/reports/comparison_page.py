@@ -61,7 +61,6 @@ def html(
     beside: dict[str, Any] | None = None,
     *,
     reports: Collection[str] | None = None,
-    linked: str | None = None,
 ) -> str:
     """Return the content of comparison.html.
 
@@ -71,7 +70,6 @@ def html(
         verdict: on the series.
         beside: the time lines of its groups, as `side_by_side` makes them.
         reports: the runs whose reports lie below `results`; None: all.
-        linked: as `rendering.render` takes it.
     """
     pairs = max(len(comparison.pairs), 1)
     rows = min(max(_ROWS // (len(_STAGES) * pairs), _ROWS_MIN), _ROWS_MAX)
@@ -118,7 +116,6 @@ def html(
         },
         styles=("theme",),
         scripts=("timeline", "comparison"),
-        linked=linked,
     )
 
 

@@ -1,4 +1,4 @@
-"""Pages: HTML with its data, and, but for a gallery's pages, its styles and scripts, under a policy for nothing else.
+"""Pages: HTML with its data, styles and scripts, under a policy for nothing else.
 
 In: manifests, derived/ and comparisons; all of it is escaped, by Jinja in the text and as JSON in the data, which
 scripts read and never run. Out: HTML that needs no network.
@@ -25,11 +25,6 @@ from markupsafe import Markup
 
 _FOLDER = Path(__file__).parent
 _ECHARTS = "vendor/echarts.min.js"
-# Browsers count a file beside a page that is itself a file as of another origin.
-_LINKING = (
-    "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:; base-uri 'none';"
-    " form-action 'none'"
-)
 
 # Within a script element these could end it, begin a comment, or, in old browsers, a line.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
@@ -44,7 +39,6 @@ def render(
     styles: Sequence[str] = (),
     scripts: Sequence[str] | None = None,
     charts: bool = True,
-    linked: str | None = None,
 ) -> str:
     """Render templates/<name>.html with its scripts.
 
@@ -56,8 +50,6 @@ def render(
         styles: the names of static/<style>.css that come after page.css.
         scripts: the names of static/<script>.js, in their order; by default the page's own.
         charts: whether it has any.
-        linked: the folder of `shared`, as seen from the page, for one of many pages; None: the page has in itself
-            what it needs.
     """
     own = [f"static/{each}.js" for each in ([name] if scripts is None else scripts)]
     drawing = [_ECHARTS, "static/charts.js"] if charts else []
@@ -69,35 +61,24 @@ def render(
         .get_template(f"{name}.html")
         .render(
             context,
-            policy=_policy(style, whole) if linked is None else _LINKING,
-            styles=style if linked is None else "",
-            scripts=whole if linked is None else [],
-            linked_styles=[] if linked is None else [_linked(linked, each) for each in sheets],
-            linked_scripts=[] if linked is None else [_linked(linked, each) for each in files],
+            policy=_policy(style, whole),
+            styles=style,
+            scripts=whole,
             data=json.dumps(data, ensure_ascii=False, allow_nan=False).translate(_ESCAPES),
         )
     )
 
 
-def shared_files() -> dict[str, str]:
-    """Give the styles and scripts that pages with `linked` ask for, by their files' names."""
-    found = [_ECHARTS, *(f"static/{each.name}" for each in sorted((_FOLDER / "static").iterdir()))]
-    return {Path(each).name: _text(each) for each in found}
-
-
 def script_hashes() -> list[str]:
     """Return the lab's own scripts as a Content-Security-Policy names them."""
-    return [_hash(text) for name, text in shared_files().items() if name.endswith(".js")]
+    own = sorted(f"static/{each.name}" for each in (_FOLDER / "static").glob("*.js"))
+    return [_hash(_text(each)) for each in (_ECHARTS, *own)]
 
 
 def is_of_this_lab(head: str) -> bool:
     """Return whether a page names no scripts but those of this version of the lab, by the policy in its head."""
     found = re.search(r"script-src ([^;]*)", html.unescape(head))
     return found is not None and {*found[1].split()} <= {*script_hashes()}
-
-
-def _linked(folder: str, file: str) -> str:
-    return f"{folder}/{Path(file).name}"
 
 
 @cache

@@ -50,23 +50,23 @@ def write(run_dir: Path) -> Path:
     return path
 
 
-def render(run_dir: Path, linked: str | None = None) -> str:
-    """Give a run's report; `linked` is as `rendering.render` takes it.
+def render(run_dir: Path) -> str:
+    """Return a run's report.
 
     Raises:
         ReportError: as `write`.
     """
     content = load_manifest_json(run_dir)
     if content.get("observed") is None:
-        return render_run(load_record(run_dir), linked)
+        return render_run(load_record(run_dir))
     try:
-        return render_observation(run_dir, content, linked)
+        return render_observation(run_dir, content)
     except DerivedError as error:
         raise ReportError(error.what, run_dir) from None
 
 
-def render_run(record: Record, linked: str | None = None) -> str:
-    """The content of report.html; `linked` is as `rendering.render` takes it.
+def render_run(record: Record) -> str:
+    """Return the content of report.html.
 
     Raises:
         ReportError: the manifest has lost what the derived files are about.
@@ -110,7 +110,6 @@ def render_run(record: Record, linked: str | None = None) -> str:
         },
         styles=("theme", "report"),
         scripts=("timeline", "report", "player"),
-        linked=linked,
     )
 
 
@@ -137,7 +136,7 @@ class QueueChart:
     drawing: str
 
 
-def render_observation(folder: Path, recorded: dict[str, Any], linked: str | None = None) -> str:
+def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
     """The content of report.html; raises DerivedError if the run was not analysed by this version."""
     account = derived.read(folder, connections_file.FILE, Connections)
     found = [
@@ -157,7 +156,6 @@ def render_observation(folder: Path, recorded: dict[str, Any], linked: str | Non
         },
         {"number": formatting.format_value, "counted": counted},
         styles=("theme", "report"),
-        linked=linked,
         scripts=(),
         charts=False,
     )

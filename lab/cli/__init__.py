@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cache, partial
+from functools import cache
 from typing import Annotated
 
 import typer
@@ -73,10 +73,10 @@ for _module in (
 ):
     app.add_typer(_module.app)
 # Made once, so that a second call of `main`, as in tests, does not wait for it.
-_command = cache(partial(typer.main.get_command, app))
+_command = cache(typer.main.get_command)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, program: str = "connlab") -> None:
     """Run the command line; every end has its exit code, and a traceback only with CONNLAB_DEBUG=1."""
     terminal.prepare_streams()
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
@@ -84,11 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.umask(os.umask(0) | _OTHERS_WRITE)  # nothing below results/ may be changed by another user
     try:
         with interruptible(to_the_end=True):
-            code = _command().main(args=arguments, prog_name="connlab", standalone_mode=False)
+            code = _command(commands).main(args=arguments, prog_name=program, standalone_mode=False)
     except typer.Exit as end:
         code = end.exit_code
     except typer.TyperException as error:
-        usage = BadInput(Problem(error.format_message().rstrip("."), way_on="'connlab --help' shows the commands"))
+        usage = BadInput(Problem(error.format_message().rstrip("."), way_on=f"'{program} --help' shows the commands"))
         code = _say(usage, as_json="--json" in arguments)
     except (KeyboardInterrupt, typer.Abort):
         code = _say(LabError("interrupted"), as_json="--json" in arguments)

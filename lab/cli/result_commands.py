@@ -25,8 +25,8 @@ def analyse(
     as_json: JsonOption = False,
 ) -> None:
     """Derive everything again from a run's raw files; the exit code is the verdict's."""
-    from lab.experiments import outcome
     from lab.observe import printing
+    from lab.outcomes import outcome
     from lab.results import find
     from lab.run import reports
 

@@ -49,7 +49,7 @@ def run_one_or_arms(
     profile: Steps | None = None,
 ) -> NoReturn:
     """Run a scenario or its arms; `ask`: put the questions of a lesson first; `profile`: as lab.run.run.run has it."""
-    from lab.experiments import outcome
+    from lab.outcomes import outcome
     from lab.run import machine_limits
 
     if plan:
@@ -73,7 +73,7 @@ def run_one_or_arms(
 
 def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
     """Run every scenario of the lab; `of_one`: whether something was asked for that one scenario has."""
-    from lab.experiments import everything, outcome
+    from lab.outcomes import catalogue_run, outcome
 
     if of_one:
         what = "settings, presets, dry runs and profiles are of one scenario, and not of all"
@@ -82,13 +82,13 @@ def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
     if check:
         raise typer.Exit
     quiet = terminal.nowhere() if as_json else terminal.stdout()
-    ended = everything.run_all(scenarios, command_line(), terminal.stderr(), quiet, new=new)
+    ended = catalogue_run.run_all(scenarios, command_line(), terminal.stderr(), quiet, new=new)
     if as_json:
         terminal.result_json([one.as_json() for one in ended])
     else:
-        everything.print_summary(terminal.stdout(), ended)
+        catalogue_run.print_summary(terminal.stdout(), ended)
         say_next("next, all runs on one page: results/index.html")
-    raise typer.Exit(everything.worst(ended))
+    raise typer.Exit(catalogue_run.worst(ended))
 
 
 def run_series(
@@ -103,7 +103,7 @@ def run_series(
 ) -> NoReturn:
     """Run what is left of a series; `ask` and `profile`: as run_one_or_arms has them."""
     from lab.engine.choice import chosen
-    from lab.experiments import outcome
+    from lab.outcomes import outcome
     from lab.series import command, printing
     from lab.teach import ask as lessons
 

@@ -1,4 +1,4 @@
-"""Commands of lessons and workshops: a lesson, its exercises, the drill, slides, pages to follow along."""
+"""Commands of lessons and workshops: a lesson, its exercises, the drill, pages to follow along."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def exercise(
     An open exercise takes the knob that you found, with --set. The exit code is 0 if it came out as the answer says.
     """
     from lab.engine.choice import chosen
-    from lab.experiments import outcome
+    from lab.outcomes import outcome
     from lab.results import guesses_printing
     from lab.run import machine_limits
     from lab.teach import ask, exercises, questions
@@ -96,7 +96,7 @@ def drill(
     """
     import secrets
 
-    from lab.experiments import outcome
+    from lab.outcomes import outcome
     from lab.teach.drill import incident
 
     answers = incident.answered(cause, place, sets or [], more, seed)
@@ -130,23 +130,6 @@ def drill(
     else:
         terminal.result(incident.result(drawn, state, found, after))
     raise typer.Exit(found.code)
-
-
-@app.command()
-def slides(
-    workshop: Annotated[str, typer.Argument(help="Such as 90-minutes; without one, all of them.")] = "",
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Write a workshop's slides, made from its page and its lessons: one HTML file each, which needs no network."""
-    from lab import paths
-    from lab.teach import slides as teaching
-
-    written = [teaching.write(name) for name in ([workshop] if workshop else teaching.names())]
-    if as_json:
-        terminal.result_json([str(file) for file in written])
-    else:
-        terminal.result([*map(paths.shown, written), "next, open one in a browser: the arrow keys go on and back"])
 
 
 @app.command()

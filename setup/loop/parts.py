@@ -31,7 +31,7 @@ class Part:
 _PYTEST = "PYTHONDONTWRITEBYTECODE= .venv/bin/pytest --numprocesses auto --dist loadgroup"
 _LAB = (
     ".venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports"
-    f" && {_PYTEST} tests/lab"
+    f" && {_PYTEST} tests/lab tests/tools"
 )
 _SQLFLUFF = "--processes 0 --nocolor --quiet analysis"
 _ANALYSIS = f".venv/bin/sqlfluff lint {_SQLFLUFF} && {_PYTEST} tests/analysis"
@@ -133,6 +133,11 @@ PARTS = (
         reads=("k6",),
         image="node",
         fmt=f"setup/check.sh --mend node k6 {_PRETTIER}",
+    ),
+    Part(
+        "docs",
+        "the site of the documents: no link leads nowhere, no document is left out",
+        test="make docs",
     ),
     Part(
         "compose",

@@ -10,7 +10,7 @@ from typing import Any
 from formats import manifest
 from formats.manifest import Git
 from lab import paths
-from lab.experiments.outcome import Outcome
+from lab.outcomes.outcome import Outcome
 from lab.run.verdicts import VERDICT_FILE
 from lab.scenario.effective import Effective
 from lab.series import arms

@@ -27,7 +27,7 @@ from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.resolve import resolve
 from lab.series import matrices, searches
 from lab.series.matrix_file import names as matrix_names
-from lab.teach import exercise_file, slides
+from lab.teach import exercise_file
 from lab.teach.drill.evidence import MORE
 from lab.teach.drill.faults import CAUSES, LEVELS, PLACES
 from tests.lab.test_documents import DOCUMENTS, name
@@ -55,7 +55,6 @@ WORDS = {
     "MORE": tuple(MORE),
     "CAUSE": tuple(CAUSES),
     "PLACE": tuple(PLACES),
-    "WORKSHOP": tuple(slides.names()),
     "RELEASE": ("bookworm", "trixie"),
 }
 
@@ -171,7 +170,6 @@ def test_what_a_lesson_shows_as_refused_is(command: str) -> None:
         "make matrix MATRIX=no-such-one",
         "make exercise EXERCISE=slow-clients/99",
         "make drill MORE=everything",
-        "make slides WORKSHOP=an-hour",
         "make estimate OVERFLOWS=many CONNECT_TIMEOUT=5s",
         'make search SCENARIO=slow-clients KNOB=backend.max_connections UNTIL="no.such.figure == 0"',
         "connlab no-such-verb",

@@ -12,7 +12,7 @@ from analysis.diagnosis.causes import CAUSES
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
-from lab.experiments import outcome
+from lab.outcomes import outcome
 from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective
 from lab.teach.drill import evidence, faults, incident

@@ -14,7 +14,7 @@ from analysis.verdicts.predictions import Judgement
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
-from lab.experiments import outcome
+from lab.outcomes import outcome
 from lab.run import machine_limits
 from lab.scenario import places
 from lab.teach import exercise_file, exercises, questions

@@ -249,7 +249,7 @@ def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch, analysi
         # Making its page is most of what a run's end takes.
         if world.phase != "analysis":
             context.setattr("lab.run.reports.write", lambda _: None)
-        context.setattr("lab.experiments.outcome.chosen", lambda: engine)
+        context.setattr("lab.outcomes.outcome.chosen", lambda: engine)
         context.setattr(verdicts, "derive", derived)
         with pytest.raises(SystemExit) as ended:
             main(["run", "one"])

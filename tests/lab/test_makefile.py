@@ -27,7 +27,6 @@ VARIABLES = (
         "SPREAD",
         "ONLY",
         "PORT",
-        "WORKSHOP",
         "METRICS",
         "METRICS_PORT",
     ),
@@ -127,9 +126,11 @@ def test_settings_stand_on_one_line_or_on_several(make: Make) -> None:
 
 def test_a_record_is_asked_for_with_its_number_of_runs(make: Make) -> None:
     _, calls = make("record", "SCENARIO=all", "RUNS=10")
-    assert [call[0] for call in calls] == ["python.sh", "connlab", "ready.sh", "connlab"]
-    assert calls[3] == ["connlab", "record", "--runs=10", "--", "all"]
-    assert make("record", "SCENARIO=one")[1][3] == ["connlab", "record", "--", "one"]
+    recording = ["python", "-m", "tools.recording", "record"]
+    assert [call[0] for call in calls] == ["python.sh", "python", "ready.sh", "python"]
+    assert calls[1] == [*recording, "--check", "--runs=10", "--", "all"]
+    assert calls[3] == [*recording, "--runs=10", "--", "all"]
+    assert make("record", "SCENARIO=one")[1][3] == [*recording, "--", "one"]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_what_runs_nothing_needs_no_set_up(make: Make, target: str, variables: t
 
 def test_a_dry_run_is_none_of_a_record_s(make: Make) -> None:
     assert [call[0] for call in make("record", "SCENARIO=one", "DRY=1")[1]] == [
-        *("python.sh", "connlab", "ready.sh", "connlab"),
+        *("python.sh", "python", "ready.sh", "python"),
     ]
 
 

@@ -13,7 +13,6 @@ from analysis.reports.advice import rerun_command
 from lab import paths
 from lab.engine.compose.engine import Compose
 from lab.errors import BadInput
-from lab.experiments import recorder
 from lab.results.find import find_run
 from lab.run.session import open_session, refuse_taken
 from lab.scenario import places
@@ -21,6 +20,7 @@ from lab.scenario.resolve import resolve
 from lab.series import arms, matrices
 from lab.teach import template
 from tests.lab.support import MINIMAL, Write
+from tools.recording import recorder
 
 ARMS = """\
 arms:

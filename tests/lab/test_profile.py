@@ -140,7 +140,7 @@ def connlab(
 ) -> Connlab:
     """Run the scenario by the command line; give its manifest, and the lines that were printed."""
     monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
-    monkeypatch.setattr("lab.experiments.outcome.chosen", InMemoryEngine)
+    monkeypatch.setattr("lab.outcomes.outcome.chosen", InMemoryEngine)
     monkeypatch.setattr(paths, "SCENARIOS", write_scenario(TEXT))
 
     def take(*options: str) -> tuple[Manifest, list[str]]:

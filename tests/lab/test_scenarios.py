@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab import paths
-from lab.experiments import outcome
+from lab.outcomes import outcome
 from lab.results import listing
 from lab.scenario import foreseen
 from lab.scenario.places import slugs

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from lab.errors import BadInput
-from lab.experiments import documents, outcome
+from lab.outcomes import outcome
 from lab.scenario import twins
 from lab.scenario.effective import Effective
 from lab.scenario.places import Place
 from tests.lab.support import MINIMAL, Make
-from tests.lab.test_experiments import line
 from tests.lab.test_series_arms import ARMS, COMPARED
+from tests.tools.test_recording import line
+from tools.recording import documents
 
 ANOTHER = Place("another", Path("another"))
 

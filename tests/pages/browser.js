@@ -16,7 +16,6 @@ export const report = (run) => join(PAGES, "accept-queue-overflow", run, "report
 export const observed = (name) => join(PAGES, "observed", "observed-shop", name, "report.html");
 export const index = join(PAGES, "index.html");
 export const many = join(PAGES, "many", "index.html");
-export const gallery = (page) => join(PAGES, "gallery", page);
 export const comparison = (name) => join(PAGES, "comparisons", name, "comparison.html");
 
 // Chromium's own sandbox needs privileges that the container does not have.

@@ -16,7 +16,6 @@ from pathlib import Path
 from analysis.compare import compare_series, judge_series
 from analysis.derivation import analyse
 from analysis.reports import comparison_page, run_report
-from lab.gallery import gallery_folder
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.results import Results, write
 from tests.analysis.support import (
@@ -365,7 +364,6 @@ def make(results: Path) -> None:
         compared = Results(results / "comparisons" / name)
         folder = series(compared)
         comparison_page.write(compare_series(folder)[0], compared.root, compared.root, judge_series(folder))
-    gallery_folder.build([results], results / "gallery")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Serves the pages that tests.pages.make made, with slides and a run at work, while a command looks at them.
+"""Serves the pages that tests.pages.make made, with a run at work, while a command looks at them.
 
     python -m tests.pages.serve <folder> <command …>
 
@@ -19,7 +19,6 @@ from pathlib import Path
 from lab import paths
 from lab.run import lock
 from lab.serve import server
-from lab.teach import slides
 from tests.pages.make import AT_WORK, SCENARIO
 
 # Whatever a report of another machine may try, to be elsewhere with its reader's cookies, or to send a packet there.
@@ -54,8 +53,6 @@ def main(results: Path, command: list[str]) -> int:
     os.environ["CONNLAB_ELSEWHERE"] = str(port)
     for name, text in (("leaving", _LEAVING), ("leading", _LEADING)):
         (paths.RESULTS / SCENARIO / f"{name}.html").write_text(text.format(port=port))
-    for name in slides.names():
-        slides.write(name)
     with tempfile.TemporaryDirectory() as folder:
         file, note = Path(folder) / "connlab.lock", Path(folder) / "running.json"
         lock.lock_file = lambda: file

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from analysis.expressions import parse
-from analysis.expressions.refutable import changes, unmoved
 from analysis.expressions.values import Value, unknown
+from tools.recording.mutation import changes, unmoved
 
 VALUES: dict[str, Value] = {
     "client.requests.ok": 3,

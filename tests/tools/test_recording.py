@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from dataclasses import replace
@@ -10,26 +9,25 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from formats.series import Verdict
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, Interruption, LabError, Problem
-from lab.experiments import documents, lines, outcome, recorder, specimens
-from lab.experiments.lines import RecordedRun
-from lab.experiments.outcome import Outcome
+from lab.outcomes import outcome
+from lab.outcomes.outcome import Outcome
 from lab.run.lock import machine_lock
 from lab.scenario import sources
 from lab.scenario.effective import Effective
 from lab.scenario.places import slugs
 from lab.scenario.resolve import resolve
-from lab.schema import schemas
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
 from tests.lab.support import MINIMAL, Make
 from tests.lab.test_series_arms import ARMS, COMPARED
+from tools.recording import documents, recorded_figures, recorded_runs, recorder
+from tools.recording.recorded_runs import RecordedRun
 
 COMMIT = "c" * 40
 PUBLISHED = "published:\n  says: 3 | succeed\n  here: {served: client.requests.ok, all: load.users}\n"
@@ -39,7 +37,7 @@ PUBLISHED = "published:\n  says: 3 | succeed\n  here: {served: client.requests.o
 
 
 def test_the_documents_are_as_made_from_the_record() -> None:
-    scenarios, recorded = list(outcome.all_planned()), lines.read()
+    scenarios, recorded = list(outcome.all_planned()), recorded_runs.read()
     current = documents.README.read_text()
     assert documents.DOCUMENT.read_text() == documents.document(scenarios, recorded), "run: make experiments"
     assert current == documents.readme(current, scenarios, recorded), "run: make experiments"
@@ -83,17 +81,17 @@ def test_a_lesson_has_its_source_once_below_what_it_takes(effective: Make) -> No
 
 def test_every_recorded_line_is_of_a_scenario_that_there_is() -> None:
     known = slugs()
-    assert sorted({line.scenario for line in lines.read() if line.scenario not in known}) == []
+    assert sorted({line.scenario for line in recorded_runs.read() if line.scenario not in known}) == []
 
 
 def test_no_run_is_recorded_twice() -> None:
-    runs = [line.run for line in lines.read()]
+    runs = [line.run for line in recorded_runs.read()]
     assert sorted({run for run in runs if runs.count(run) > 1}) == []
 
 
 def test_the_guide_says_of_each_run_that_counts_which_prediction_was_false_and_why() -> None:
-    recorded = lines.read()
-    counted = [line for one in outcome.all_planned() for line in lines.counting(one, recorded) if line.false]
+    recorded = recorded_runs.read()
+    counted = [line for one in outcome.all_planned() for line in recorded_runs.counting(one, recorded) if line.false]
     table = (paths.ROOT / "docs" / "series.md").read_text().partition("| run | false prediction |")[2]
     told = re.findall(r"(?m)^\| `(\w+Z-[\w-]+)`[^|]*\| `([\w/-]+)`", table)
     assert {(line.run.rpartition("/")[2], line.false[0]) for line in counted} == set(told)
@@ -106,7 +104,7 @@ def line(effective: Effective, number: int = 1, **changed: object) -> RecordedRu
     content: dict[str, object] = {
         "scenario": effective.slug,
         "experiment": "B1",
-        "content": lines.content(effective),
+        "content": recorded_runs.content(effective),
         "run": f"one/{number}",
         "when": f"2026-11-21T08:00:{number:02}Z",
         "commit": COMMIT,
@@ -127,19 +125,17 @@ def test_a_line_comes_back_as_it_was_written(tmp_path: Path, effective: Make) ->
     file = tmp_path / "experiments.jsonl"
     later, earlier = line(effective(), 2), line(effective(), 1)
     for one in (later, earlier):
-        lines.append(one, file)
-    assert lines.read(file) == [earlier, later]
-    for text in file.read_text().splitlines():
-        Draft202012Validator(schemas()["experiment.schema.json"]).validate(json.loads(text))
+        recorded_runs.append(one, file)
+    assert recorded_runs.read(file) == [earlier, later]
 
 
 def test_a_broken_line_is_named(tmp_path: Path, effective: Make) -> None:
     file = tmp_path / "experiments.jsonl"
-    lines.append(line(effective()), file)
+    recorded_runs.append(line(effective()), file)
     with file.open("a") as stream:
         stream.write('{"schema": "connlab.experiment/1"}\n')
     with pytest.raises(BadInput, match=r"experiments\.jsonl:2: scenario: Field required"):
-        lines.read(file)
+        recorded_runs.read(file)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +150,7 @@ def test_a_broken_line_is_named(tmp_path: Path, effective: Make) -> None:
 )
 def test_another_setting_or_prediction_makes_old_lines_void(effective: Make, old: str, new: str) -> None:
     recorded = [line(effective())]
-    assert lines.counting(effective(text=MINIMAL.replace(old, new)), recorded) == []
+    assert recorded_runs.counting(effective(text=MINIMAL.replace(old, new)), recorded) == []
 
 
 @pytest.mark.parametrize(
@@ -170,7 +166,7 @@ def test_another_setting_or_prediction_makes_old_lines_void(effective: Make, old
 )
 def test_other_words_do_not(effective: Make, old: str, new: str) -> None:
     recorded = [line(effective())]
-    assert lines.counting(effective(text=MINIMAL.replace(old, new)), recorded) == recorded
+    assert recorded_runs.counting(effective(text=MINIMAL.replace(old, new)), recorded) == recorded
 
 
 # --- recording -----------------------------------------------------------------------------------------------
@@ -182,10 +178,10 @@ def record(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (elsewhere / "README.md").write_text(
         "before\n<!-- scenarios: made by 'make experiments' -->\nold\n<!-- end of scenarios -->\nafter\n"
     )
-    monkeypatch.setattr(paths, "EXPERIMENTS", elsewhere / "experiments.jsonl")
+    monkeypatch.setattr(recorded_runs, "FILE", elsewhere / "experiments.jsonl")
     monkeypatch.setattr(documents, "DOCUMENT", elsewhere / "experiments.md")
     monkeypatch.setattr(documents, "README", elsewhere / "README.md")
-    monkeypatch.setattr(specimens, "FOLDER", elsewhere / "recorded")
+    monkeypatch.setattr(recorded_figures, "FOLDER", elsewhere / "recorded")
     monkeypatch.setattr(recorder, "refuse_changes", lambda commit=COMMIT: commit)
     return elsewhere
 
@@ -232,7 +228,7 @@ def test_an_interruption_loses_nothing_and_the_command_goes_on(record: Path, mon
     runs = Runs(monkeypatch, scenarios, None, Interruption("the run was aborted"))
     with pytest.raises(Interruption, match="1 line was added; the same command goes on with the others"):
         recorded(scenarios, 2, "one", "two")
-    assert [one.scenario for one in lines.read()] == ["one"]
+    assert [one.scenario for one in recorded_runs.read()] == ["one"]
     assert "1 of 1" in documents.README.read_text()
     assert recorded(scenarios, 2, "one", "two").counts == {"one": 2, "two": 2}
     assert runs.ran == ["one", "two", "two", "one", "two"]
@@ -319,9 +315,9 @@ def git(folder: Path, *arguments: str) -> str:
 
 def own_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "ROOT", folder)
-    monkeypatch.setattr(paths, "EXPERIMENTS", folder / "docs" / "experiments.jsonl")
+    monkeypatch.setattr(recorded_runs, "FILE", folder / "docs" / "experiments.jsonl")
     monkeypatch.setattr(documents, "FILES", (folder / "README.md",))
-    monkeypatch.setattr(specimens, "FOLDER", folder / "docs" / "recorded")
+    monkeypatch.setattr(recorded_figures, "FOLDER", folder / "docs" / "recorded")
 
 
 def test_a_work_tree_that_its_commit_does_not_describe_is_refused(

@@ -13,12 +13,13 @@ from rich.text import Text
 from formats import manifest
 from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
-from lab.experiments import account, documents, everything, lines, specimens
-from lab.experiments.lines import RecordedRun
-from lab.experiments.outcome import Outcome, of_scenario
+from lab.outcomes import catalogue_run
+from lab.outcomes.outcome import Outcome, brief_of, of_scenario
 from lab.run.lock import Lock, machine_lock
 from lab.run.signals import Interrupted
 from lab.scenario.effective import Effective
+from tools.recording import documents, recorded_figures, recorded_runs
+from tools.recording.recorded_runs import RecordedRun
 
 _GIT_TIMEOUT_S = 10
 _SHOWN = 3
@@ -66,7 +67,8 @@ def refuse_changes(commit: str | None = None) -> str:
         BadInput: there are changes beside the record itself and what is made from it, or there is no repository.
     """
     named = commit or _git("rev-parse", "--verify", "HEAD").strip()
-    own = [f":!{file.relative_to(paths.ROOT)}" for file in (paths.EXPERIMENTS, specimens.FOLDER, *documents.FILES)]
+    kept = (recorded_runs.FILE, recorded_figures.FOLDER, *documents.FILES)
+    own = [f":!{file.relative_to(paths.ROOT)}" for file in kept]
     changed = _git("diff", "--name-only", named, "--", ".", *own).splitlines()
     changed += _git("ls-files", "--others", "--exclude-standard", "--", ".", *own).splitlines()
     if changed:
@@ -114,8 +116,8 @@ def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], 
         with machine_lock("the recording of runs") as lock:
             _record(found, _open(scenarios, runs), arguments, console, lock)
     finally:
-        recorded = lines.read()
-        found.counts = {effective.slug: len(lines.counting(effective, recorded)) for effective in scenarios}
+        recorded = recorded_runs.read()
+        found.counts = {effective.slug: len(recorded_runs.counting(effective, recorded)) for effective in scenarios}
         documents.write()
     return found
 
@@ -139,20 +141,20 @@ def _record(
             kept = f"{_added(found)}; the same command goes on with the others"
             raise Interruption(f"the recording was interrupted: {kept}") from error
         except Exception as error:  # noqa: BLE001 # whatever became of one, the others go on
-            found.failed[effective.slug] = everything.reason(error)
-            console.print(Text(f"not recorded: {everything.reason(error)}", "red"), soft_wrap=True)
-            failed_in_a_row = failed_in_a_row + 1 if everything.code(error) is ExitCode.LAB_FAILED else 0
+            found.failed[effective.slug] = catalogue_run.reason(error)
+            console.print(Text(f"not recorded: {catalogue_run.reason(error)}", "red"), soft_wrap=True)
+            failed_in_a_row = failed_in_a_row + 1 if catalogue_run.code(error) is ExitCode.LAB_FAILED else 0
         else:
             failed_in_a_row = 0
-        if failed_in_a_row == everything.FAILED_IN_A_ROW:
-            console.print(Text(everything.stopped(), "red"), soft_wrap=True)
+        if failed_in_a_row == catalogue_run.FAILED_IN_A_ROW:
+            console.print(Text(catalogue_run.stopped(), "red"), soft_wrap=True)
             return
 
 
 def _open(scenarios: Sequence[Effective], runs: int) -> Iterator[tuple[Effective, str]]:
     """Give each scenario as often as lines are missing, in turns: an interruption then leaves all at like numbers."""
-    recorded = lines.read()
-    missing = {effective.slug: runs - len(lines.counting(effective, recorded)) for effective in scenarios}
+    recorded = recorded_runs.read()
+    missing = {effective.slug: runs - len(recorded_runs.counting(effective, recorded)) for effective in scenarios}
     for left in range(max(missing.values(), default=0), 0, -1):
         for effective in scenarios:
             if missing[effective.slug] >= left:
@@ -166,8 +168,8 @@ def _once(effective: Effective, commit: str, arguments: Sequence[str], console: 
     if outcome.series and outcome.series.status not in ("complete", "stopped"):
         raise LabError(f"the series is {outcome.series.status}: {outcome.series.reason}")
     line = line_of(effective, outcome, commit, took_s=round(time.monotonic() - began))
-    lines.append(line)
-    specimens.write(effective, outcome)
+    recorded_runs.append(line)
+    recorded_figures.write(effective, outcome)
     console.print(f"recorded: {line.verdict}", soft_wrap=True)
     return line
 
@@ -182,12 +184,12 @@ def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) ->
         took_s: how long that took; seconds.
     """
     first = manifest.load_manifest(outcome.runs[0])
-    short = account.of(outcome, effective)
+    short = brief_of(outcome, effective)
     beside = outcome.verdict["published"]
     return RecordedRun(
         scenario=effective.slug,
         experiment=effective.scenario.experiment,
-        content=lines.content(effective),
+        content=recorded_runs.content(effective),
         run=f"{outcome.folder.parent.name}/{outcome.folder.name}",
         when=outcome.series.started if outcome.series else first.started,
         commit=commit,
@@ -205,7 +207,7 @@ def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) ->
 
 def summary(recorded: RecordedRuns) -> list[str]:
     """Say what a command recorded, as lines for a reader."""
-    said = [f"{_added(recorded)} to {paths.shown(paths.EXPERIMENTS)}"]
+    said = [f"{_added(recorded)} to {paths.shown(recorded_runs.FILE)}"]
     said += [f"  {slug}: {count} in all" for slug, count in recorded.counts.items()]
     said += [f"  {slug}: a run was not recorded: {why}" for slug, why in recorded.failed.items()]
     return said

@@ -1,6 +1,6 @@
 """docs/recorded/<slug>.json: what reproduced runs of a scenario measured of all that its predictions name.
 
-`connlab mutate` changes these values, and finds the predictions that notice nothing.
+`make mutate` changes these values, and finds the predictions that notice nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from formats import manifest
 from formats.predictions import Claim
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.experiments import lines
-from lab.experiments.outcome import LIES_WHOLE, Outcome, told
+from lab.outcomes.outcome import LIES_WHOLE, Outcome, told
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
+from tools.recording import recorded_runs
 
 if TYPE_CHECKING:
     from analysis.expressions.values import Value
@@ -99,7 +99,7 @@ def take(effective: Effective, outcome: Outcome) -> Specimen:
     compared = _names(one for one in effective.scenario.predictions if one.compares_arms)
     return Specimen(
         scenario=effective.slug,
-        content=lines.content(effective),
+        content=recorded_runs.content(effective),
         run=f"{outcome.folder.parent.name}/{outcome.folder.name}",
         arms=by_arm,
         between={name: _between(runs, name) for name in compared},

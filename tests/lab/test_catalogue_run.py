@@ -12,9 +12,9 @@ from rich.console import Console
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
-from lab.experiments import account, everything
-from lab.experiments.everything import ScenarioEnd
-from lab.experiments.outcome import Outcome
+from lab.outcomes import catalogue_run
+from lab.outcomes.catalogue_run import ScenarioEnd
+from lab.outcomes.outcome import Outcome, brief_of
 from lab.run.lock import machine_lock
 from lab.run.signals import Interrupted
 from lab.scenario.effective import Effective
@@ -47,9 +47,9 @@ def run_all(
             raise ending
         return ending
 
-    monkeypatch.setattr(everything, "of_scenario", of_scenario)
+    monkeypatch.setattr(catalogue_run, "of_scenario", of_scenario)
     quiet = Console(quiet=True)
-    return everything.run_all(catalogue, ["connlab"], quiet, quiet, new=False)
+    return catalogue_run.run_all(catalogue, ["connlab"], quiet, quiet, new=False)
 
 
 def held(effective: Effective) -> Outcome:
@@ -69,7 +69,7 @@ def test_one_that_fails_does_not_stop_the_rest(catalogue: list[Effective], monke
         ("refused", "scenario.yaml:3: this kernel has no such sysctl"),
         ("reproduced", None),
     ]
-    assert everything.worst(ended) is ExitCode.LAB_FAILED
+    assert catalogue_run.worst(ended) is ExitCode.LAB_FAILED
 
 
 def test_failures_in_a_row_end_it_and_refusals_do_not(
@@ -101,10 +101,10 @@ def test_no_other_run_comes_between_two_scenarios(
     derived: list[str] = []
     monkeypatch.setattr("lab.run.reports.derive", derive)
     monkeypatch.setattr("lab.run.verdicts.derive_series", derive)
-    monkeypatch.setattr(account, "of", lambda *_: None)
+    monkeypatch.setattr(catalogue_run, "brief_of", lambda *_: None)
     monkeypatch.setattr(Outcome, "print", lambda *_: None)
     quiet = Console(quiet=True)
-    ended = everything.run_all([resolve("arms"), resolve("one")], ["connlab"], quiet, quiet, new=False)
+    ended = catalogue_run.run_all([resolve("arms"), resolve("one")], ["connlab"], quiet, quiet, new=False)
 
     assert ended[0].outcome is not None
     assert ended[0].outcome.series is not None
@@ -127,7 +127,7 @@ def test_an_interruption_ends_it_and_what_was_run_is_reported(
 ) -> None:
     ended = run_all(catalogue, monkeypatch, {"one": held, "two": lambda _: interruption})
     assert [one.state for one in ended] == ["reproduced", "failed"]
-    assert everything.worst(ended) is ExitCode.LAB_FAILED
+    assert catalogue_run.worst(ended) is ExitCode.LAB_FAILED
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_an_interruption_ends_it_and_what_was_run_is_reported(
     ],
 )
 def test_the_exit_code_is_the_worst(codes: list[int], worst: int) -> None:
-    assert everything.worst(ScenarioEnd("one", ExitCode(code), 1.0) for code in codes) == worst
+    assert catalogue_run.worst(ScenarioEnd("one", ExitCode(code), 1.0) for code in codes) == worst
 
 
 def test_the_table_says_what_was_not_true(
@@ -152,7 +152,7 @@ def test_the_table_says_what_was_not_true(
         return run_outcome(effective, verdict_of({"served": "false", "queue": "unknown", "drops": "true"}))
 
     ended = run_all(catalogue, monkeypatch, {"one": held, "two": mixed, "three": lambda _: LabError("no engine")})
-    everything.print_summary(Console(width=160), ended)
+    catalogue_run.print_summary(Console(width=160), ended)
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert "reproduced" in lines["one"]
     assert "served false, queue unknown" in lines["two"]
@@ -169,7 +169,7 @@ def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
         "proxied": verdict_of({"served": "false"}),
     }
     one = resolve("one", (), scenarios)
-    found = account.of(series_outcome(one, scenarios, verdict_of({"faster": "unknown"}), of_runs), one)
+    found = brief_of(series_outcome(one, scenarios, verdict_of({"faster": "unknown"}), of_runs), one)
     assert found.false == ["proxied/served"]
     assert found.unknown == ["faster", "no-keep-alive/closed"]
     assert found.unexplained == 6
@@ -179,7 +179,7 @@ def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
 def test_what_the_ledger_does_not_know_is_not_zero(effective: Make, elsewhere: Path) -> None:
     assert elsewhere.is_dir()
     outcome = run_outcome(effective(), verdict_of({"served": "true"}, unexplained=None))
-    assert account.of(outcome, effective()).unexplained is None
+    assert brief_of(outcome, effective()).unexplained is None
 
 
 def connlab(*arguments: str) -> int:

@@ -14,9 +14,7 @@ from rich.text import Text
 
 from lab import paths
 from lab.errors import ConnlabError, ExitCode, Interruption
-from lab.experiments import account
-from lab.experiments.account import Brief
-from lab.experiments.outcome import Outcome, of_scenario
+from lab.outcomes.outcome import Brief, Outcome, brief_of, of_scenario
 from lab.run import verdicts
 from lab.run.lock import machine_lock
 from lab.run.signals import Interrupted
@@ -101,7 +99,7 @@ def run_all(
                     break
             else:
                 took_s = time.monotonic() - began
-                ended.append(ScenarioEnd(effective.slug, outcome.code, took_s, outcome, account.of(outcome, effective)))
+                ended.append(ScenarioEnd(effective.slug, outcome.code, took_s, outcome, brief_of(outcome, effective)))
                 outcome.print(results)
             failed_in_a_row = failed_in_a_row + 1 if ended[-1].code is ExitCode.LAB_FAILED else 0
             if failed_in_a_row == FAILED_IN_A_ROW:

@@ -15,8 +15,10 @@ from formats import sanitize
 from formats.series import Verdict
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.experiments.account import Status
+from lab.outcomes.outcome import Status
 from lab.scenario.effective import Effective
+
+FILE = paths.ROOT / "docs" / "experiments.jsonl"
 
 # What a scenario says in words does not change what is measured; nor do other sizes of it, where it comes from, and
 # which predictions speak of what was published, or of the twin; nor under which other settings a prediction applies.
@@ -67,7 +69,7 @@ def read(file: Path | None = None) -> list[RecordedRun]:
     Raises:
         BadInput: a line does not have the schema.
     """
-    path = file or paths.EXPERIMENTS
+    path = file or FILE
     lines = []
     for number, text in enumerate(path.read_text().splitlines() if path.is_file() else [], start=1):
         try:
@@ -80,7 +82,7 @@ def read(file: Path | None = None) -> list[RecordedRun]:
 
 def append(line: RecordedRun, file: Path | None = None) -> None:
     """Add a line; it is on the disk when this returns."""
-    descriptor = os.open(file or paths.EXPERIMENTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(file or FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         os.write(descriptor, f"{line.model_dump_json(by_alias=True)}\n".encode())
         os.fsync(descriptor)

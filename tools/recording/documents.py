@@ -11,12 +11,13 @@ from analysis.formatting import counted
 from formats.series import Verdict
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.experiments import lines, outcome
-from lab.experiments.lines import RecordedRun
+from lab.outcomes import outcome
 from lab.results import listing
 from lab.scenario import sources, twins
 from lab.scenario.effective import Effective
 from lab.series import arms
+from tools.recording import recorded_runs
+from tools.recording.recorded_runs import RecordedRun
 
 DOCUMENT = paths.ROOT / "docs" / "experiments.md"
 README = paths.ROOT / "README.md"
@@ -62,7 +63,7 @@ def write() -> list[Path]:
     Raises:
         BadInput: a scenario or a recorded line is wrong, or the README has no place for the table.
     """
-    scenarios, recorded = list(outcome.all_planned()), lines.read()
+    scenarios, recorded = list(outcome.all_planned()), recorded_runs.read()
     DOCUMENT.write_text(document(scenarios, recorded))
     README.write_text(readme(README.read_text(), scenarios, recorded))
     for one in (one for one in scenarios if one.place.lesson.is_file()):
@@ -79,7 +80,7 @@ def document(scenarios: Sequence[Effective], recorded: Sequence[RecordedRun]) ->
     rows = []
     used: list[RecordedRun] = []
     for effective in listing.in_order(scenarios):
-        counting = lines.counting(effective, recorded)
+        counting = recorded_runs.counting(effective, recorded)
         used += counting
         earlier = _tally([one for one in recorded if one.scenario == effective.slug and one not in counting])
         rows.append(_row(effective, counting, _twin(effective, catalogue, recorded), earlier))
@@ -119,7 +120,7 @@ def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Recorde
             count(counting),
         )
         for one in listing.in_order(scenarios)
-        for counting in [lines.counting(one, recorded)]
+        for counting in [recorded_runs.counting(one, recorded)]
     ]
     header = ("scenario", "from", "path", "shows", "published claim", "predictions hold")
     cited = "; ".join(f"{letter}, {source.cited}" for letter, source in sources.all_of_them().items())
@@ -198,7 +199,7 @@ def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Se
     if found is None:
         return ""
     where, arm, names = found
-    counting = lines.counting(where, recorded)
+    counting = recorded_runs.counting(where, recorded)
     shows = sum(not {*names}.isdisjoint(line.false) for line in counting)
     clean = sum({*names}.isdisjoint((*line.false, *line.unknown)) for line in counting)
     others = (("not", shows), ("unknown", len(counting) - clean - shows))
