@@ -106,3 +106,12 @@ test("a series is one line that leads to its page; its runs unfold by a key, and
   await page.waitForSelector(".question");
   await close();
 });
+
+test("no column is cut off, from a phone's width on", async () => {
+  for (const [page, width] of [index, many].flatMap((page) => [390, 760, 1000, 1200].map((width) => [page, width]))) {
+    const { page: seen, close } = await open(browser, page, { width });
+    const [table, room] = await seen.locator(".scroll").evaluate((one) => [one.scrollWidth, one.clientWidth]);
+    assert.ok(table <= room, `at ${width} pixels, ${table} are needed and ${room} are there`);
+    await close();
+  }
+});
