@@ -13,9 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from analysis.expressions.parser import Parser
-from analysis.expressions.tokens import ExpressionError
-from analysis.expressions.tree import KindOf, Name, Node, ValueOf
+from analysis.expressions.parser import parse_tree
+from analysis.expressions.tree import ExpressionError, KindOf, Name, Node, ValueOf
 from analysis.expressions.values import Kind, Value
 
 __all__ = ["Expression", "ExpressionError", "parse", "respelled"]
@@ -78,4 +77,4 @@ def respelled(text: str, column: int, exists: Callable[[str], bool]) -> str | No
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Expression:
     """Return the expression that a text spells; raise ExpressionError with the column of what is wrong."""
-    return Expression(text, Parser(text).parse())
+    return Expression(text, parse_tree(text))

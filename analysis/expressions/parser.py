@@ -1,166 +1,180 @@
-"""Reads an expression into its syntax tree, with Python's precedence.
-
-expression := conjunction ("or" conjunction)*
-conjunction := denial ("and" denial)*
-denial := "not" denial | comparison
-comparison := sum (("==" | "!=" | "<" | "<=" | ">" | ">=") sum)*
-sum := product (("+" | "-") product)*
-product := signed (("*" | "/" | "//" | "%") signed)*
-signed := "-" signed | operand
-operand := number | text | "true" | "false" | name | function "(" expression ("," expression)* ")" | "(" expression ")"
-"""
+"""Reads an expression into its syntax tree, with Python's precedence; what is wrong is answered with what to write."""
 
 from __future__ import annotations
 
 import math
+import re
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from lark import Lark, Token, Tree, UnexpectedToken
 
 from analysis.expressions.functions import FUNCTIONS
-from analysis.expressions.tokens import ExpressionError, Token, Type, tokens
-from analysis.expressions.tree import Arithmetic, Call, Chain, Junction, Literal, Name, Negative, Node, Not
+from analysis.expressions.tree import Arithmetic, Call, Chain, ExpressionError, Junction, Literal, Name, Negative, Not
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from analysis.expressions.tree import Node
 
-_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
-_WORDS = ("and", "or", "not")
-# Each parenthesis, minus and `not` recurses through every rule of the grammar.
+# Evaluating recurses; these bounds keep it far from Python's recursion limit.
+_TOKENS_MAX = 400
 _DEPTH_MAX = 40
 
+# After the first, a part of a name may begin with a digit: `client.requests.error.1211`. `FOREIGN`, `OTHER`
+# and `NO_NUMBER` are no part of the language: they are here to be answered.
+_GRAMMAR = r"""
+    ?start: or_
+    ?or_: and_ ("or" and_)*
+    ?and_: denial ("and" denial)*
+    ?denial: "not" denial -> not_
+        | comparison
+    ?comparison: sum (COMPARISON sum)*
+    ?sum: product ((PLUS | MINUS) product)*
+    ?product: signed (PRODUCT signed)*
+    ?signed: MINUS signed -> negative
+        | operand
+    ?operand: NUMBER | TEXT | TRUE | FALSE | NAME | call | "(" or_ ")" | FOREIGN | OTHER | NO_NUMBER
+    call: NAME "(" [or_ ("," or_)*] ")"
 
-class Parser:
-    """Parses one expression."""
+    COMPARISON: "==" | "!=" | "<=" | ">=" | "<" | ">"
+    PLUS: "+"
+    MINUS: "-"
+    PRODUCT: "//" | "*" | "/" | "%"
+    TRUE: "true"
+    FALSE: "false"
+    NUMBER: /\d+(\.\d+)?([eE][+-]?\d+)?(?![\w.])/
+    NO_NUMBER: /\d+(\.\d+)?([eE][+-]?\d+)?[\w.]+/
+    NAME: /[A-Za-z_]\w*(\.\w+)*/
+    TEXT: /"[^"]*"|'[^']*'/
+    FOREIGN.2: /\*\*|&&|\|\||=(?!=)|!(?!=)|[&|^]/
+    OTHER.-2: /./s
+    %ignore /\s+/
+"""
 
-    def __init__(self, text: str) -> None:
-        self._tokens = tokens(text)
-        self._position = 0
-        self._depth = 0
-
-    def parse(self) -> Node:
-        """Return the syntax tree; raise ExpressionError."""
-        if self._ended():
-            raise ExpressionError("the expression is empty", 1)
-        node = self._expression()
-        if not self._ended():
-            raise ExpressionError(f"{self._token.text} is not expected here", self._token.column)
-        return node
-
-    @property
-    def _token(self) -> Token:
-        return self._tokens[self._position]
-
-    def _ended(self) -> bool:
-        return self._token.type is Type.END
-
-    def _advance(self) -> Token:
-        token = self._token
-        self._position += 1
-        return token
-
-    def _at(self, *texts: str) -> bool:
-        return not self._ended() and self._token.text in texts
-
-    def _take(self, text: str, why: str) -> Token:
-        if not self._at(text):
-            found = self._token.text or "the end"
-            raise ExpressionError(f"{text} is expected {why}, not {found}", self._token.column)
-        return self._advance()
-
-    def _deeper(self, rule: Callable[[], Node]) -> Node:
-        if self._depth == _DEPTH_MAX:
-            raise ExpressionError(f"nested deeper than {_DEPTH_MAX} levels", self._token.column)
-        self._depth += 1
-        node = rule()
-        self._depth -= 1
-        return node
-
-    def _expression(self) -> Node:
-        return self._junction("or", lambda: self._junction("and", self._denial))
-
-    def _junction(self, word: str, rule: Callable[[], Node]) -> Node:
-        operands = [rule()]
-        while self._at(word):
-            self._advance()
-            operands.append(rule())
-        return operands[0] if len(operands) == 1 else Junction(operands[0].column, word, tuple(operands))
-
-    def _denial(self) -> Node:
-        if self._at("not"):
-            return Not(self._advance().column, self._deeper(self._denial))
-        return self._comparison()
-
-    def _comparison(self) -> Node:
-        operands, signs = [self._sum()], []
-        while self._at(*_COMPARISONS):
-            signs.append(self._advance().text)
-            operands.append(self._sum())
-        return Chain(operands[0].column, tuple(operands), tuple(signs)) if signs else operands[0]
-
-    def _sum(self) -> Node:
-        return self._chain(("+", "-"), lambda: self._chain(("*", "/", "//", "%"), self._signed))
-
-    def _chain(self, signs: tuple[str, ...], rule: Callable[[], Node]) -> Node:
-        left = rule()
-        while self._at(*signs):
-            sign = self._advance().text
-            left = Arithmetic(left.column, sign, left, rule())
-        return left
-
-    def _signed(self) -> Node:
-        if self._at("-"):
-            return Negative(self._advance().column, self._deeper(self._signed))
-        return self._operand()
-
-    def _operand(self) -> Node:
-        token = self._token
-        if token.type is Type.NUMBER:
-            self._advance()
-            return Literal(token.column, _number(token))
-        if token.type is Type.TEXT:
-            return Literal(self._advance().column, token.text[1:-1])
-        if token.type is Type.NAME and token.text not in _WORDS:
-            return self._named()
-        if self._at("("):
-            self._advance()
-            node = self._deeper(self._expression)
-            self._take(")", "to close the parenthesis")
-            return node
-        found = token.text or "the end"
-        raise ExpressionError(f"a number, a name or a parenthesis is expected, not {found}", token.column)
-
-    def _named(self) -> Node:
-        token = self._advance()
-        if token.text in ("true", "false"):
-            return Literal(token.column, token.text == "true")
-        if not self._at("("):
-            return Name(token.column, token.text)
-        function = FUNCTIONS.get(token.text)
-        if function is None:
-            raise ExpressionError(f"there is no function {token.text}{_suggest(token.text)}", token.column)
-        arguments = self._arguments()
-        if not function.takes(len(arguments)):
-            raise ExpressionError(f"{token.text}() is written {function.usage}", token.column)
-        return Call(token.column, token.text, tuple(arguments))
-
-    def _arguments(self) -> list[Node]:
-        self._advance()
-        arguments: list[Node] = []
-        while not self._at(")"):
-            if arguments:
-                self._take(",", "between arguments")
-            arguments.append(self._deeper(self._expression))
-        self._advance()
-        return arguments
+_INSTEAD = {
+    "=": "write == to compare",
+    "!": "write not",
+    "&": "write and",
+    "&&": "write and",
+    "|": "write or",
+    "||": "write or",
+    "^": "there is no power operator",
+    "**": "there is no power operator",
+    "[": "write nth(list, k) for the k-th smallest value of a list",
+    '"': "a text ends with the quote that it begins with",
+    "'": "a text ends with the quote that it begins with",
+}
 
 
-def _number(token: Token) -> int | float:
-    value = float(token.text)
+def parse_tree(text: str) -> Node:
+    """Return the syntax tree of an expression; raise ExpressionError with the column of what is wrong."""
+    _check_tokens(text)
+    try:
+        parsed = _parser().parse(text)
+    except UnexpectedToken as error:
+        raise ExpressionError(_explain(error), _column(error.token, text)) from None
+    return _node(parsed, 0)
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(
+        _GRAMMAR,
+        parser="lalr",
+        lexer="basic",
+        maybe_placeholders=False,
+        propagate_positions=True,
+        g_regex_flags=re.ASCII,
+    )
+
+
+def _check_tokens(text: str) -> None:
+    """Refuse an expression with what is no part of the language, none at all, or too much."""
+    count = 0
+    for token in _parser().lex(text):
+        count += 1
+        if token.type in ("FOREIGN", "OTHER"):
+            instead = _INSTEAD.get(str(token))
+            hint = f"; {instead}" if instead else ""
+            raise ExpressionError(f"{token} is no part of an expression{hint}", _column(token, text))
+        if token.type == "NO_NUMBER":
+            hint = "durations are plain milliseconds, so 20 s is 20000"
+            raise ExpressionError(f"{token} is not a number; {hint}", _column(token, text))
+    if not count:
+        raise ExpressionError("the expression is empty", 1)
+    if count > _TOKENS_MAX:
+        raise ExpressionError(f"the expression is too long; {_TOKENS_MAX} names, numbers and signs are the most", 1)
+
+
+def _column(token: Token, text: str) -> int:
+    return len(text) + 1 if token.type == "$END" else (token.start_pos or 0) + 1
+
+
+def _explain(error: UnexpectedToken) -> str:
+    """Return what was expected in a token's place."""
+    found = "the end" if error.token.type == "$END" else str(error.token)
+    expected = error.accepts
+    if "NUMBER" in expected:
+        return f"a number, a name or a parenthesis is expected, not {found}"
+    if "COMMA" in expected:
+        return f", is expected between arguments, not {found}"
+    if "RPAR" in expected:
+        return f") is expected to close the parenthesis, not {found}"
+    return f"{found} is not expected here"
+
+
+def _node(parsed: Tree[Token] | Token, depth: int) -> Node:
+    if isinstance(parsed, Token):
+        return _leaf(parsed)
+    first = parsed.children[0]
+    if depth == _DEPTH_MAX:
+        raise ExpressionError(f"nested deeper than {_DEPTH_MAX} levels", _start(parsed))
+    if parsed.data == "call":
+        return _call(parsed, depth)
+    if parsed.data == "negative":
+        return Negative(_start(parsed), _node(parsed.children[1], depth + 1))
+    if parsed.data == "not_":
+        return Not(_start(parsed), _node(first, depth + 1))
+    nodes: list[Any] = [each if _is_sign(each) else _node(each, depth + 1) for each in parsed.children]
+    if parsed.data in ("or_", "and_"):
+        return Junction(nodes[0].column, parsed.data.removesuffix("_"), tuple(nodes))
+    if parsed.data == "comparison":
+        return Chain(nodes[0].column, tuple(nodes[::2]), tuple(map(str, nodes[1::2])))
+    left: Node = nodes[0]
+    for sign, right in zip(nodes[1::2], nodes[2::2], strict=True):
+        left = Arithmetic(left.column, str(sign), left, right)
+    return left
+
+
+def _start(parsed: Tree[Token]) -> int:
+    return parsed.meta.start_pos + 1
+
+
+def _is_sign(child: Tree[Token] | Token) -> bool:
+    return isinstance(child, Token) and child.type in ("COMPARISON", "PLUS", "MINUS", "PRODUCT")
+
+
+def _leaf(token: Token) -> Node:
+    column = (token.start_pos or 0) + 1
+    if token.type == "NAME":
+        return Name(column, str(token))
+    if token.type in ("TRUE", "FALSE"):
+        return Literal(column, token.type == "TRUE")
+    if token.type == "TEXT":
+        return Literal(column, str(token[1:-1]))
+    value = float(token)
     if math.isinf(value):
-        raise ExpressionError("the number is too large", token.column)
-    return int(token.text) if token.text.isdigit() else value
+        raise ExpressionError("the number is too large", column)
+    return Literal(column, int(token) if token.isdigit() else value)
 
 
-def _suggest(name: str) -> str:
-    nearest = get_close_matches(name, FUNCTIONS, n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(FUNCTIONS)}"
+def _call(parsed: Tree[Token], depth: int) -> Node:
+    name, *arguments = parsed.children
+    function = FUNCTIONS.get(str(name))
+    if function is None:
+        nearest = get_close_matches(str(name), FUNCTIONS, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(FUNCTIONS)}"
+        raise ExpressionError(f"there is no function {name}; {hint}", _start(parsed))
+    if not function.takes(len(arguments)):
+        raise ExpressionError(f"{name}() is written {function.usage}", _start(parsed))
+    return Call(_start(parsed), str(name), tuple(_node(each, depth + 1) for each in arguments))

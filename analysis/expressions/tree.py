@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.expressions.functions import FUNCTIONS
-from analysis.expressions.tokens import ExpressionError
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 
 if TYPE_CHECKING:
@@ -22,6 +21,20 @@ if TYPE_CHECKING:
 
 KindOf: TypeAlias = Callable[[str], Kind]
 ValueOf: TypeAlias = Callable[[str], Value]
+
+
+class ExpressionError(ValueError):
+    """A wrong expression.
+
+    Attributes:
+        message: what is wrong and, where it is clear, what to write instead.
+        column: where in the text it stands, counted from 1.
+    """
+
+    def __init__(self, message: str, column: int) -> None:
+        super().__init__(f"column {column}: {message}")
+        self.message = message
+        self.column = column
 
 
 @dataclass(frozen=True, slots=True)
