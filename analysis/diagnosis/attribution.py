@@ -81,12 +81,12 @@ def attribute(
 
 
 def count_causes(joined: Joined) -> dict[str, dict[str, int]]:
-    """How many requests each cause has, by the cause's name: of those that `failed`, were `slow`, and in `total`."""
+    """Return how many requests each cause has by its name: of those that `failed`, were `slow`, and in `total`."""
     return joined.row(sql(__name__, "causes"))
 
 
 def _silent(manifest: Manifest) -> list[str]:
-    """The servers none of whose pages tells of their threads, by their declarations."""
+    """Return the servers none of whose pages tells of their threads, by their declarations."""
     told = {"threads_busy", "threads_max"}
     return [
         instance
@@ -97,7 +97,7 @@ def _silent(manifest: Manifest) -> list[str]:
 
 
 def _keep_alive_us(manifest: Manifest) -> int | None:
-    """How long the server keeps an idle connection, less what its clock, of milliseconds, and ours may differ by."""
+    """Return how long the server keeps an idle connection, less what its clock, of milliseconds, may differ by."""
     # What was observed where it ran has no path.
     role = manifest.roles.get(manifest.origin) if manifest.origin else None
     knob = manifest.knobs.get(role.knob(role.limits.idle)) if role is not None and role.limits.idle else None

@@ -74,7 +74,7 @@ class Balance:
 
     @property
     def holds(self) -> Status:
-        """Whether both sides are equal; unknown where one of them is."""
+        """Return whether both sides are equal; unknown where one of them is."""
         if self.difference is None:
             return "unknown"
         return "true" if self.difference == 0 else "false"
@@ -102,7 +102,7 @@ def balance(hops: Sequence[Hop], manifest: Manifest, value: Callable[[str], Valu
 
 
 def of_hop(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
-    """The identities of one hop."""
+    """Yield the identities of one hop."""
     if hop.client == "k6":
         yield from _of_users(hop.server)
     elif hop.client == "gateway":

@@ -33,19 +33,19 @@ class Settings:
     manifest: Manifest
 
     def integer(self, name: str) -> int:
-        """A knob that is a whole number; durations in ms."""
+        """Return a knob that is a whole number; durations in ms."""
         value = self.get(name)
         if isinstance(value, bool) or not isinstance(value, int):
             raise UndefinedError(f"the manifest has no whole number for {name}")
         return value
 
     def get(self, name: str) -> object:
-        """A knob of any type, None if there is none."""
+        """Return a knob of any type, None if there is none."""
         knob = self.manifest.knobs.get(name)
         return None if knob is None else knob.value
 
     def sysctl(self, instance: str, name: str) -> int | None:
-        """A sysctl that is a whole number; None if the kernel has no such setting."""
+        """Return a sysctl that is a whole number; None if the kernel has no such setting."""
         found = self.manifest.sysctls.get(instance, {})
         if name not in found:
             raise UndefinedError(f"the manifest has no {name} of {instance}")
@@ -56,20 +56,20 @@ class Settings:
             raise UndefinedError(f"{name} of {instance} is not a number: {text}") from None
 
     def instances(self, role: str) -> list[str]:
-        """The instances of a role, at least one."""
+        """Return the instances of a role, at least one."""
         instances = self.manifest.of_role(role)
         require(bool(instances), f"the run has no {role}")
         return instances
 
 
 def answering_role(settings: Settings) -> str:
-    """The server that answers; the backend where there is none, which the run then lacks."""
+    """Return the server that answers; the backend where there is none, which the run then lacks."""
     roles = settings.manifest.roles
     return next((name for name in settings.manifest.path if roles[name].kind == "server"), BACKEND)
 
 
 def listen_backlog(settings: Settings) -> int:
-    """The limit of the accept queue of each server that answers."""
+    """Return the limit of the accept queue of each server that answers."""
     server = answering_role(settings)
     backlogs = {_backlog_of(settings, server, instance) for instance in settings.instances(server)}
     require(len(backlogs) == 1, f"the {server}s have different sysctls")
@@ -93,7 +93,7 @@ def _backlog_of(settings: Settings, server: str, instance: str) -> int:
 
 
 def accept_capacity(settings: Settings) -> int:
-    """The connections that all servers that answer take at once, together."""
+    """Return the connections that all servers that answer take at once, together."""
     server = answering_role(settings)
     instances, limits = settings.instances(server), settings.manifest.roles[server].limits
     if limits.connections is None:

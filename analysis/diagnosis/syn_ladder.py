@@ -45,7 +45,7 @@ class Syn:
 
 
 def syn_ladder(syn_retries: int, linear_timeouts: int, timeout_max_ms: int = TIMEOUT_MAX_MS) -> tuple[Syn, ...]:
-    """The SYNs of an attempt that nothing answers and no one ends.
+    """Return the SYNs of an attempt that nothing answers and no one ends.
 
     Args:
         syn_retries: net.ipv4.tcp_syn_retries of the client.
@@ -63,7 +63,7 @@ def syn_ladder(syn_retries: int, linear_timeouts: int, timeout_max_ms: int = TIM
 
 
 def before(ladder: tuple[Syn, ...], connect_timeout_ms: int) -> tuple[Syn, ...]:
-    """The SYNs that leave before the client closes the socket at its connect time-out, which ends the ladder.
+    """Return the SYNs that leave before the client closes the socket at its connect time-out, which ends the ladder.
 
     One that is due at that very moment does not: the client's timer began before the kernel's and is finer.
     """
@@ -71,12 +71,12 @@ def before(ladder: tuple[Syn, ...], connect_timeout_ms: int) -> tuple[Syn, ...]:
 
 
 def is_certain(ladder: tuple[Syn, ...], connect_timeout_ms: int) -> bool:
-    """Whether no SYN may leave on either side of the connect time-out, as the kernel's timer is more or less late."""
+    """Return whether no SYN may leave on either side of the connect time-out, however late the kernel's timer is."""
     return all(syn.latest_ms < connect_timeout_ms for syn in before(ladder, connect_timeout_ms))
 
 
 def timer_lateness_ms(delay_ms: int) -> int:
-    """How late a timer of the kernel may fire at most, whatever its tick rate."""
+    """Return how late a timer of the kernel may fire at most, whatever its tick rate."""
     return max(_lateness_ms(delay_ms, hz) for hz in _TICK_RATES_HZ)
 
 
@@ -90,12 +90,12 @@ def _lateness_ms(delay_ms: int, hz: int) -> int:
 
 
 def ladder_of_users(settings: Settings) -> tuple[Syn, ...]:
-    """The SYNs of a user's dial that nothing answers and nothing ends."""
+    """Return the SYNs of a user's dial that nothing answers and nothing ends."""
     return ladder_of_role(settings, "k6")
 
 
 def ladder_of_role(settings: Settings, role: str) -> tuple[Syn, ...]:
-    """The same for the dials of a role; all of its instances must have one."""
+    """Return the same for the dials of a role; all of its instances must have one."""
     ladders = {_ladder_of(settings, instance) for instance in settings.instances(role)}
     require(len(ladders) == 1, f"the instances of {role} have different sysctls")
     return ladders.pop()

@@ -52,7 +52,7 @@ class Expression:
         raise ExpressionError(f"{wanted} is wanted; this is {kind}", self.tree.column)
 
     def evaluate(self, value_of: ValueOf) -> Value:
-        """The value, given the value of each name."""
+        """Return the value, given the value of each name."""
         return self.tree.value(value_of)
 
 
@@ -60,7 +60,7 @@ _HYPHENED = re.compile(r"[A-Za-z_][\w.]*(?:-[\w.]+)+", re.ASCII)
 
 
 def respelled(text: str, column: int, exists: Callable[[str], bool]) -> str | None:
-    """Say how the name at a column is written, if hyphens are all that is wrong with it; else None.
+    """Return how the name at a column is written, if hyphens are all that is wrong with it; else None.
 
     Causes, arms and instances have hyphens in their own names, and an expression takes those for minus signs.
 

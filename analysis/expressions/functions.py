@@ -29,11 +29,11 @@ class Function:
     repeats: bool = False
 
     def takes(self, count: int) -> bool:
-        """Whether it can be called with so many arguments."""
+        """Return whether it can be called with so many arguments."""
         return count >= 1 if self.repeats else count == len(self.parameters)
 
     def kinds(self, count: int) -> Sequence[Kind]:
-        """The kinds that so many arguments must have."""
+        """Return the kinds that so many arguments must have."""
         if not self.repeats:
             return self.parameters
         return (Kind.LIST,) if count == 1 else self.parameters * count

@@ -1,4 +1,4 @@
-"""Whether anything measured could make an expression false, tried with values."""
+"""Return whether anything measured could make an expression false, tried with values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_LIST = 6
 def idle_parts(
     expression: Expression, kind_of: Callable[[str], Kind], settled: Callable[[str], bool]
 ) -> Iterator[tuple[int, str]]:
-    """Give the parts of a conjunction that nothing measured could make false.
+    """Yield the parts of a conjunction that nothing measured could make false.
 
     Args:
         expression: of a prediction; each part that `and` joins has to be able to fail by itself.
@@ -37,7 +37,7 @@ def idle_parts(
 
 
 def parts(node: Node) -> Iterator[Node]:
-    """Give what an `and` joins, or the whole where there is none: each part claims something of its own."""
+    """Yield what an `and` joins, or the whole where there is none: each part claims something of its own."""
     if isinstance(node, Junction) and node.word == "and":
         for operand in node.operands:
             yield from parts(operand)
@@ -50,7 +50,7 @@ def _names(part: Node) -> Iterator[Name]:
 
 
 def _fails(part: Node, names: Mapping[str, Kind]) -> bool:
-    """Whether some values of its names make a part false."""
+    """Return whether some values of its names make a part false."""
     chance = random.Random(1)  # noqa: S311 # no secret: the same trials each time
     # A text that the part names, or another.
     texts = [each.content for each in part.walk() if isinstance(each, Literal) and isinstance(each.content, str)]

@@ -56,11 +56,11 @@ class Node(ABC):
 
     @abstractmethod
     def kind(self, kind_of: KindOf) -> Kind:
-        """What sort of value this has; raises ExpressionError where kinds do not fit together."""
+        """Return what sort of value this has; raises ExpressionError where kinds do not fit together."""
 
     @abstractmethod
     def value(self, value_of: ValueOf) -> Value:
-        """The value, unknown where the evidence does not give one."""
+        """Return the value, unknown where the evidence does not give one."""
 
 
 def _expect(node: Node, kind_of: KindOf, expected: Kind, where: str) -> None:
@@ -286,7 +286,7 @@ def disjunction(values: Sequence[Value]) -> Value:
 
 
 def _strict(values: Sequence[Value], compute: Callable[..., Value]) -> Value:
-    """What `compute` makes of the values, or unknown if any of them is or if the result has no finite value."""
+    """Return what `compute` makes of the values, or unknown if any of them is or if the result has no finite value."""
     missing = [value for value in values if isinstance(value, Unknown)]
     if missing:
         return merge(*missing)

@@ -35,15 +35,15 @@ Value: TypeAlias = bool | int | float | str | Numbers | Unknown
 
 
 def unknown(reason: str) -> Unknown:
-    """An unknown value with one reason."""
+    """Return an unknown value with one reason."""
     return Unknown((reason,))
 
 
 def merge(*unknowns: Unknown) -> Unknown:
-    """One unknown with every distinct reason of several, in order."""
+    """Return one unknown with every distinct reason of several, in order."""
     return Unknown(tuple(dict.fromkeys(reason for each in unknowns for reason in each.reasons)))
 
 
 def is_number(value: object) -> TypeGuard[Number]:
-    """Whether a value is a number; Python's `bool` is an `int`, a truth value is not a number here."""
+    """Return whether a value is a number; Python's `bool` is an `int`, a truth value is not a number here."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -19,7 +19,7 @@ __all__ = ["Run", "Scope", "UnknownFigure", "scope", "value"]
 
 
 def value(run: Run, name: str) -> Value:
-    """The value of a knob or a figure in a run, unknown with a reason where the evidence does not give one."""
+    """Return the value of a knob or a figure in a run, unknown with a reason where the evidence does not give one."""
     return declaration.compute_value(
         lambda each: find(each) or declaration.find_figure(programs.page_figures(run.raw.manifest.roles), each),
         run,

@@ -102,7 +102,7 @@ If the load is in doubt, a prediction is unknown, unless it uses only knobs, `sy
 
 
 def render_markdown() -> str:
-    """The content of docs/figures.md."""
+    """Return the content of docs/figures.md."""
     parts = [_INTRODUCTION + _parameters()]
     for group, heading in _HEADINGS.items():
         rows = [
@@ -115,7 +115,7 @@ def render_markdown() -> str:
 
 
 def _told() -> str:
-    """The figures of the lab's own roles: their declarations stand beside the analysis, and a manifest has its own."""
+    """Return the figures of the lab's own roles: their declarations stand beside the analysis."""
     rows = [
         f"| `{figure.pattern}` | `{figure.of_role}` | {figure.meaning} | {figure.source} |"
         for figure in programs.page_figures(_declared())

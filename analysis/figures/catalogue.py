@@ -65,10 +65,10 @@ class Role(programs.Role, Protocol):
     """What names need of a role's declaration."""
 
     def counting(self, what: Literal["instances", "addresses"]) -> str | None:
-        """The knob that counts its instances; None where it has one, of the role's own name."""
+        """Return the knob that counts its instances; None where it has one, of the role's own name."""
 
     def knob(self, name: str) -> str:
-        """The full name of one of its knobs."""
+        """Return the full name of one of its knobs."""
 
     @property
     def knobs(self) -> Collection[str]:
@@ -90,7 +90,7 @@ class Scope:
     counters: frozenset[str]
 
     def roles(self) -> list[str]:
-        """The roles, and their instances as names write them."""
+        """Return the roles, and their instances as names write them."""
         return [name for role in self.path for name in (role, *self._instances(role))]
 
     def _instances(self, role: str) -> list[str]:
@@ -103,12 +103,12 @@ class Scope:
         return [name for name, role in self.path.items() if role.kind in kinds]
 
     def leaves_open(self, name: str) -> bool:
-        """Whether a name is of a knob that the scenario's own script or configuration gives no value."""
+        """Return whether a name is of a knob that the scenario's own script or configuration gives no value."""
         declared = (role.knob(knob) for role in self.path.values() for knob in role.knobs)
         return name not in self.knobs and name in declared
 
     def has(self, name: str) -> bool:
-        """Whether a name can be used."""
+        """Return whether a name can be used."""
         try:
             self.kind_of(name)
         except UnknownFigure:
@@ -116,7 +116,7 @@ class Scope:
         return True
 
     def kind_of(self, name: str) -> Kind:
-        """What sort of value a name has; raises UnknownFigure for one that has none."""
+        """Return what sort of value a name has; raises UnknownFigure for one that has none."""
         if name in self.knobs:
             return _kind_of_knob(name, self.knobs[name])
         found = self.find(name)
@@ -141,18 +141,18 @@ class Scope:
         return figure.kind
 
     def figures(self) -> list[Figure]:
-        """The figures that the path has, whatever their parameters."""
+        """Return the figures that the path has, whatever their parameters."""
         return [
             *(figure for figure in FIGURES if figure.of_role is None or figure.of_role in self.path),
             *programs.page_figures(self.path),
         ]
 
     def find(self, name: str) -> tuple[Figure, dict[str, str]] | None:
-        """The figure that a name is of, with its parameters: one that every run has, or one of a page of the path."""
+        """Return the figure that a name is of, and its parameters: one of every run, or of a page of the path."""
         return find(name) or declaration.find_figure(programs.page_figures(self.path), name)
 
     def choices(self, parameter: str) -> list[str]:
-        """What a parameter can be; empty if it can be anything of its form."""
+        """Return what a parameter can be; empty if it can be anything of its form."""
         roles = self.roles()
         choices = {
             "role": roles,
@@ -186,27 +186,27 @@ class Scope:
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """The valid name that was meant, whatever the case of its letters; None if none is near."""
+    """Return the valid name that was meant, whatever the case of its letters; None if none is near."""
     by_lower_case = {each.lower(): each for each in valid}
     near = get_close_matches(name.lower(), by_lower_case, n=1)
     return by_lower_case[near[0]] if near else None
 
 
 def scope(path: Mapping[str, Role], knobs: Mapping[str, object]) -> Scope:
-    """The names of a run on this machine, whose kernel says which counters there are."""
+    """Return the names of a run on this machine, whose kernel says which counters there are."""
     return Scope(path, knobs, kernel_counters())
 
 
 # The same few names stand in every prediction, and each is looked for in all patterns.
 @lru_cache(maxsize=4096)
 def find(name: str) -> tuple[Figure, dict[str, str]] | None:
-    """The figure that a name is of, with its parameters; the first of those it could be."""
+    """Return the figure that a name is of, with its parameters; the first of those it could be."""
     return declaration.find_figure(FIGURES, name)
 
 
 @cache
 def kernel_counters(folder: Path = Path("/proc/net")) -> frozenset[str]:
-    """The counters of this machine's kernel, which containers share; empty where there is none to ask."""
+    """Return the counters of this machine's kernel, which containers share; empty where there is none to ask."""
     names: set[str] = set()
     for file in ("netstat", "snmp"):
         try:
@@ -240,7 +240,7 @@ def _explain(name: str, parameter: str, value: str, choices: list[str]) -> str:
 
 
 def figure_names(run: Run) -> Iterator[str]:
-    """Every name, once, in the order of the catalogue.
+    """Yield every name, once, in the order of the catalogue.
 
     If a role has one instance, only the role is named: the instance would have the same figures again. If a parameter
     can be any number, such as an error code, the values that occurred are named.
@@ -287,7 +287,7 @@ def _has_own_script(run: Run) -> bool:
 
 
 def _named(run: Run, parameter: str) -> list[str]:
-    """The names or groups of the requests of a script of one's own; none if there are too many to be listed."""
+    """Return the names or groups of the requests of a script of one's own; none if there are too many to be listed."""
     if isinstance(run.joined, Unknown) or not _has_own_script(run):
         return []
     names = {figure_name(row["given"]) for row in client.named(run.raw.records, parameter) if row["given"]}
@@ -295,7 +295,7 @@ def _named(run: Run, parameter: str) -> list[str]:
 
 
 def _judged(run: Run, parameter: str) -> set[str]:
-    """The checks or thresholds of a script of one's own; those of the lab's workloads repeat client.requests.ok."""
+    """Return the checks or thresholds of a user's own script; those of the lab's repeat client.requests.ok."""
     if not _has_own_script(run):
         return set()
     judged = [client.judged for client in run.raw.clients.values() if client.judged is not None]
@@ -303,7 +303,7 @@ def _judged(run: Run, parameter: str) -> set[str]:
 
 
 def _exists(run: Run, parameters: Mapping[str, str]) -> bool:
-    """Whether a role has a counter: the kernel shows some only where they are not zero."""
+    """Return whether a role has a counter: the kernel shows some only where they are not zero."""
     if "Counter" not in parameters:
         return True
     samples = run.raw.samples

@@ -43,7 +43,7 @@ def _of_requests(value: Callable[[Row, Mapping[str, str]], Value]) -> Compute:
 
 
 def _of_dials(value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
-    """The same for the row of dials_of_clients.sql."""
+    """Return the same for the row of dials_of_clients.sql."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         asked = sql(__name__, "dials_of_clients")
@@ -89,7 +89,7 @@ def _admitted(run: Run, _found: Mapping[str, str]) -> Value:
 
 
 def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
-    """How many users were admitted although someone before them in the queue got in only later."""
+    """Return how many users were admitted although someone before them in the queue got in only later."""
 
     def compute(_window: object) -> Value:
         admitted = [data for each in run.k6 for data in _admissions(run.raw.clients[each])]
@@ -110,7 +110,7 @@ def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
 
 
 def _early(turns: list[tuple[int, int]]) -> int:
-    """How many of the turns, which are in order of time, have a number above one that comes at a later time."""
+    """Return how many of the turns, which are in order of time, have a number above one that comes at a later time."""
     early, lowest_later = 0, None
     pending: list[int] = []
     previous_us = None
@@ -142,7 +142,7 @@ def named(records: Records, parameter: str) -> list[Row]:
 
 
 def _of_named(parameter: str, value: Callable[[Records, Row, Mapping[str, str]], Value]) -> Compute:
-    """A figure of the requests with one name or in one group; unknown if none is, or if two are alike in figures.
+    """Return a figure of the requests with one name or in one group; unknown if none is, or two names are alike.
 
     Args:
         parameter: of the figure's name: request or group.
@@ -211,7 +211,7 @@ def _judged(run: Run) -> list[Judged] | Unknown:
 
 
 def _checked(count: Callable[[int, int], Value]) -> Compute:
-    """A figure of a script's check: of how often it passed and how often it failed, over all instances."""
+    """Return a figure of a script's check: of how often it passed and how often it failed, over all instances."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         judged, name = _judged(run), found["check"]
@@ -234,7 +234,7 @@ def _named(names: set[str]) -> str:
 
 
 def _kept(run: Run, found: Mapping[str, str]) -> Value:
-    """Whether a threshold of the script was kept."""
+    """Return whether a threshold of the script was kept."""
     judged, name = _judged(run), found["threshold"]
     if isinstance(judged, Unknown):
         return judged

@@ -74,17 +74,17 @@ class Figure:
         return re.findall(r"<(\w+)>", self.pattern)
 
     def match(self, name: str) -> dict[str, str] | None:
-        """The parameters that a name gives this pattern, None if it is not of it."""
+        """Return the parameters that a name gives this pattern, None if it is not of it."""
         match = self._regex.fullmatch(name)
         return match.groupdict() if match else None
 
     def name(self, **parameters: str) -> str:
-        """The name of one figure of the family."""
+        """Return the name of one figure of the family."""
         return re.sub(r"<(\w+)>", lambda match: parameters[match[1]], self.pattern)
 
 
 def find_figure(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] | None:
-    """The figure that a name is of, with its parameters; the first of those it could be."""
+    """Return the figure that a name is of, with its parameters; the first of those it could be."""
     for figure in figures:
         parameters = figure.match(name)
         if parameters is not None:
@@ -93,14 +93,14 @@ def find_figure(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str,
 
 
 def comparable_value(name: str, value: object) -> bool | int | float | str | None:
-    """The value of a knob as expressions compare it: a sysctl that is one whole number is a number; None if not set."""
+    """Return a knob's value as expressions compare it: a sysctl that is a whole number is one; None if not set."""
     if name.startswith("kernel.") and isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
     return value if isinstance(value, bool | int | float | str) else None
 
 
 def compute_value(find: Find, run: Run, name: str) -> Value:
-    """The value of a knob or a figure in a run; unknown, with a reason, where the evidence gives none.
+    """Return the value of a knob or a figure in a run; unknown, with a reason, where the evidence gives none.
 
     Args:
         find: finds a figure by its name, among those that are known.

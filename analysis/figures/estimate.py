@@ -116,7 +116,7 @@ def _bounds(overflows: int, syns_min: int, syns_max: int) -> FailedBounds:
 
 
 def plausible_clients(connect_timeout_ms: int, sysctls: Mapping[str, int]) -> tuple[SynTimers, ...]:
-    """The clients that there may be.
+    """Return the clients that there may be.
 
     Args:
         connect_timeout_ms: how long they wait for a connection, above 0.
@@ -151,7 +151,7 @@ class CheckedEstimate:
 
     @property
     def within(self) -> bool | Unknown:
-        """Whether the true number lies within the bounds."""
+        """Return whether the true number lies within the bounds."""
         if isinstance(self.estimate, Estimate) and isinstance(self.failed, int):
             return self.failed <= self.estimate.bounds.most
         return merge(*(each for each in (self.estimate, self.failed) if isinstance(each, Unknown)))
@@ -202,7 +202,7 @@ def _client(settings: Settings, instance: str) -> SynTimers:
 
 
 def _failed(run: Run) -> int | Unknown:
-    """The dials that ended at the connect time-out. Unlike the client's figures it asks only that all were recorded.
+    """Return how many dials ended at the connect time-out; this asks only that all were recorded.
 
     Whether the load was what the scenario asked for does not matter here.
     """

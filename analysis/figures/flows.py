@@ -61,7 +61,7 @@ _COUNTS = {
 
 
 def _of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]], Value]) -> Compute:
-    """A value of the connections to a server role, or to one of its instances."""
+    """Return a value of the connections to a server role, or to one of its instances."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         joined = run.joined
@@ -150,11 +150,11 @@ class _Overflows:
         self._counts = samples.series(_OVERFLOWS)[: last + 1]
 
     def since(self, time_us: int) -> int:
-        """How many, from the last tick before a time on."""
+        """Return how many, from the last tick before a time on."""
         return int(self._counts[-1] - self._counts[self._before(time_us)])
 
     def begin_us(self, time_us: int) -> int:
-        """When the first of these may have been: the last tick without it, or the last of all if there is none."""
+        """Return when the first may have been: the last tick without it, or the last of all if there is none."""
         first = int(np.searchsorted(self._counts, self._counts[self._before(time_us)], side="right"))
         return self._times_us[first - 1]
 

@@ -46,7 +46,7 @@ _IDENTITY_MEANINGS = {
 
 
 def balance_hops(run: Run) -> tuple[HopAccount, ...]:
-    """What must be equal on each hop of a run, and whether it is; empty if no hop is known. Computed once for a run."""
+    """Return what must be equal on each hop, and whether it is; empty if no hop is known. Computed once for a run."""
     if run.balanced is None:
         joined = run.joined
         known = () if isinstance(joined, Unknown) else joined.hops
@@ -56,7 +56,7 @@ def balance_hops(run: Run) -> tuple[HopAccount, ...]:
 
 
 def _identities(status: str) -> Compute:
-    """How many identities have a status; while one is unknown, so is how many hold and how many fail."""
+    """Return how many identities have a status; while one is unknown, so is how many hold and how many fail."""
 
     def compute(run: Run, _found: Mapping[str, str]) -> Value:
         if isinstance(run.joined, Unknown):

@@ -49,7 +49,7 @@ def _over_ticks(
     combine: Callable[[Iterable[Value]], Value],
     value: Callable[[Samples, Span, Mapping[str, str]], Value],
 ) -> Compute:
-    """A value from the ticks that enclose the window, combined over the instances of a role."""
+    """Return a value from the ticks that enclose the window, combined over the instances of a role."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         instances = run.instances(found["role"])
@@ -64,7 +64,7 @@ def _over_ticks(
 
 
 def _over_readings(value: Callable[[Samples, Window, Mapping[str, str]], Value]) -> Compute:
-    """The greatest over the instances of a role of a value from the sockets read now and then."""
+    """Return the greatest over the instances of a role of a value from the sockets read now and then."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         instances = run.instances(found["role"])
@@ -143,7 +143,7 @@ def _time_wait_loopback(samples: Samples, window: Window) -> Value:
 
 
 def _is_inside(group: Record) -> bool:
-    """Whether both ends of a connection are in one namespace: then it never left the loopback device."""
+    """Return whether both ends of a connection are in one namespace: then it never left the loopback device."""
     local, peer = (str(group.get(end)) for end in ("local", "peer"))
     return local == peer or all(each.startswith("127.") or each == "::1" for each in (local, peer))
 

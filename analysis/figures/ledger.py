@@ -24,7 +24,7 @@ _OF_SERVERS = {Evidence.COUNTERS: "sampler", Evidence.TICKS: "sampler"}
 
 
 def _by_cause(run: Run, found: Mapping[str, str]) -> Value:
-    """The requests of a cause; where there is anything to explain, all evidence must be sound."""
+    """Return the requests of a cause; where there is anything to explain, all evidence must be sound."""
     joined = run.joined
     if isinstance(joined, Unknown):
         return joined
@@ -46,7 +46,7 @@ def _with_outcome(outcome: str) -> Compute:
 
 
 def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
-    """What the servers' evidence for causes lacks; None if it is sound."""
+    """Return what the servers' evidence for causes lacks; None if it is sound."""
     missing = []
     for hop in joined.hops:
         servers = run.raw.manifest.of_role(hop.server)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _of_settings(compute: Callable[[Settings], Value]) -> Compute:
-    """A figure of the settings alone."""
+    """Return a figure of the settings alone."""
 
     def of_run(run: Run, _found: Mapping[str, str]) -> Value:
         return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, compute)
@@ -28,7 +28,7 @@ def _of_settings(compute: Callable[[Settings], Value]) -> Compute:
 
 
 def _of_load(compute: Callable[[Settings], Value]) -> Compute:
-    """A figure of what the load must lead to; it says nothing of a run that did not put that load on."""
+    """Return a figure of what the load must lead to; it says nothing of a run that did not put that load on."""
 
     def of_run(run: Run, _found: Mapping[str, str]) -> Value:
         return run.resting_on(run.k6, {Evidence.LOAD: ""}, lambda _: _compute(run, compute))
@@ -48,7 +48,7 @@ def _syn_ladder_ms(settings: Settings) -> tuple[int, ...]:
 
 
 def _failed_dials_syns(edge: str, *kinds: str) -> Compute:
-    """The SYNs of all dials that ended in one of these ways, by how long each lasted."""
+    """Return the SYNs of all dials that ended in one of these ways, by how long each lasted."""
 
     def of_run(run: Run, _found: Mapping[str, str]) -> Value:
         def of_dials(settings: Settings) -> Value:
@@ -62,7 +62,7 @@ def _failed_dials_syns(edge: str, *kinds: str) -> Compute:
 
 
 def _ports(run: Run, found: Mapping[str, str]) -> Value:
-    """How many ports each instance of a role has."""
+    """Return how many ports each instance of a role has."""
 
     def of_role(_: Settings) -> Value:
         ranges = {
@@ -77,7 +77,7 @@ def _ports(run: Run, found: Mapping[str, str]) -> Value:
 
 
 def _sysctl(name: str, before: int | None = None) -> Compute:
-    """A sysctl that all instances of a role have in common; `before`: what a kernel without it does."""
+    """Return a sysctl that all instances of a role have in common; `before`: what a kernel without it does."""
 
     def of_run(run: Run, found: Mapping[str, str]) -> Value:
         def of_role(settings: Settings) -> Value:

@@ -28,12 +28,12 @@ _RESPONSES_MAX = 1_000_000
 
 
 def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
-    """The SYNs of a user's dial that nothing answers, until its connect time-out."""
+    """Return the SYNs of a user's dial that nothing answers, until its connect time-out."""
     return _certain_before(syn_ladder.ladder_of_users(settings), settings, "load.connect_timeout")
 
 
 def syns_of_failed_try(settings: Settings) -> tuple[Syn, ...]:
-    """The SYNs of a proxy's try that nothing answers, until its connect time-out."""
+    """Return the SYNs of a proxy's try that nothing answers, until its connect time-out."""
     name, role = next(
         ((name, role) for name, role in settings.manifest.roles.items() if role.kind == "proxy"), (None, None)
     )
@@ -45,7 +45,7 @@ def syns_of_failed_try(settings: Settings) -> tuple[Syn, ...]:
 
 
 def _certain_before(syns: tuple[Syn, ...], settings: Settings, knob: str) -> tuple[Syn, ...]:
-    """Those of a ladder that are sent before a connect time-out; all where it is 0, and the kernel alone ends them."""
+    """Return the SYNs of a ladder that leave before a connect time-out; all where it is 0: the kernel ends them."""
     connect_timeout_ms = settings.integer(knob)
     if not connect_timeout_ms:
         return syns
@@ -58,7 +58,7 @@ def _certain_before(syns: tuple[Syn, ...], settings: Settings, knob: str) -> tup
 
 
 def users_served(settings: Settings) -> int:
-    """The users who get a connection."""
+    """Return the users who get a connection."""
     if settings.get("load.workload") == "long_polling":
         return min(settings.integer("load.users"), _long_polling_capacity(settings))
     if answering_role(settings) != BACKEND:
@@ -67,7 +67,7 @@ def users_served(settings: Settings) -> int:
 
 
 def users_failed(settings: Settings) -> int:
-    """The users who get none."""
+    """Return the users who get none."""
     if settings.get("load.workload") == "long_polling":
         return max(settings.integer("load.users") - _long_polling_capacity(settings), 0)
     if answering_role(settings) != BACKEND:
@@ -76,14 +76,14 @@ def users_failed(settings: Settings) -> int:
 
 
 def dropped_syns(settings: Settings) -> int:
-    """The SYNs that meet a full accept queue."""
+    """Return the SYNs that meet a full accept queue."""
     if answering_role(settings) != BACKEND:
         return settings.integer("load.users") - _all_fit(settings)
     return _certain(_outcome(settings).dropped_syns)
 
 
 def response_ms(settings: Settings) -> tuple[int, ...]:
-    """The shortest time from start to answer of each call of each served user, ascending."""
+    """Return the shortest time from start to answer of each call of each served user, ascending."""
     outcome = _outcome(settings)
     _certain(outcome.served)
     require(
@@ -94,7 +94,7 @@ def response_ms(settings: Settings) -> tuple[int, ...]:
 
 
 def _all_fit(settings: Settings) -> int:
-    """The users, where a service of the scenario's own and its queue hold all of them at once."""
+    """Return the users, where a service of the scenario's own and its queue hold all of them at once."""
     _undisturbed(settings)
     server, users = answering_role(settings), settings.integer("load.users")
     require(settings.get("load.workload") == "users", "the model is of the workload users")
@@ -121,7 +121,7 @@ def _certain(figure: int | None) -> int:
 
 
 def _outcome(settings: Settings) -> UsersOutcome:
-    """What the workload `users` leads to."""
+    """Return what the workload `users` leads to."""
     _undisturbed(settings)
     require(settings.get("load.workload") == "users", "the model is of the workload users")
     require(settings.get("load.path") == "/api/delay", "the model knows the time of /api/delay alone")
@@ -194,7 +194,7 @@ def _require_patience(settings: Settings, load: Load, outcome: UsersOutcome) -> 
 
 
 def _long_polling_capacity(settings: Settings) -> int:
-    """The accept capacity, if there is room for all users, or if none of them loses a connection before the end."""
+    """Return the accept capacity, if it has room for all users, or none loses a connection before the end."""
     _require_direct(settings)
     _undisturbed(settings)
     capacity_ = accept_capacity(settings)

@@ -160,7 +160,7 @@ class DeclaredValue(Protocol):
 
     @property
     def grows(self) -> bool:
-        """Whether it counts from the program's start on."""
+        """Return whether it counts from the program's start on."""
 
     @property
     def says(self) -> str | None:
@@ -192,7 +192,7 @@ class Role(Protocol):
 
 
 def page_figures(path: Mapping[str, Role]) -> tuple[Figure, ...]:
-    """The figures of all pages of these roles."""
+    """Return the figures of all pages of these roles."""
     return tuple(figure for role, declared in path.items() for figure in _of_role(role, declared))
 
 

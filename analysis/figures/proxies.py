@@ -38,7 +38,7 @@ def _lines(run: Run, found: Mapping[str, str]) -> Value:
 
 
 def _in_window(query: str, column: str, evidence: dict[Evidence, str] = _ACCESS) -> Compute:
-    """A count of the window: a column of a query, whose further parameters are those of the figure's name."""
+    """Return a count of the window: a column of a query, whose further parameters are those of the figure's name."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         joined = run.joined
@@ -84,7 +84,7 @@ _GATEWAY_COUNTS = {
 
 
 def _at_gateway(evidence: dict[Evidence, str], value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
-    """A value of what the gateway did in the window, the row of at_gateway.sql."""
+    """Return a value of what the gateway did in the window, the row of at_gateway.sql."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         joined = run.joined

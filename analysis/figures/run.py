@@ -82,7 +82,7 @@ class Run:
         return joined
 
     def _whole_until_us(self) -> int | None:
-        """Until when every capture of the run holds all packets; None: to its end."""
+        """Return until when every capture of the run holds all packets; None: to its end."""
         ends_us = [
             captures.whole_until_us(capture, self.raw.reductions[instance])
             for instance, capture in self.raw.captures.items()
@@ -90,7 +90,7 @@ class Run:
         return min((end_us for end_us in ends_us if end_us is not None), default=None)
 
     def without(self, evidence: frozenset[Evidence]) -> Run:
-        """The same run, for figures that do not need some evidence."""
+        """Return the same run, for figures that do not need some evidence."""
         run = copy(self)
         run.set_aside = evidence
         return run
@@ -120,7 +120,7 @@ class Run:
         return self.raw.manifest.of_role("k6")
 
     def instances(self, role: str) -> list[str]:
-        """The instances that a role's name in a figure stands for: all of the role, or the one of that name."""
+        """Return the instances that a role's name in a figure stands for: all of the role, or the one of that name."""
         instances = self.raw.manifest.of_role(role)
         return instances or [each for each in self.raw.instances if each.replace("-", "_") == role]
 
@@ -150,17 +150,17 @@ class Run:
 
 
 def status_bounds(status: str) -> tuple[int, int]:
-    """The lowest and the highest status that a name means: `404`, or a class such as `4xx`."""
+    """Return the lowest and the highest status that a name means: `404`, or a class such as `4xx`."""
     return int(status.replace("x", "0")), int(status.replace("x", "9"))
 
 
 def total(values: Iterable[Value]) -> Value:
-    """The sum over instances, unknown if it is of any of them."""
+    """Return the sum over instances, unknown if it is of any of them."""
     return _combine(values, sum)
 
 
 def greatest(values: Iterable[Value]) -> Value:
-    """The greatest of any instance, unknown if it is unknown of any."""
+    """Return the greatest of any instance, unknown if it is unknown of any."""
     return _combine(values, max)
 
 
@@ -174,12 +174,12 @@ STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 def milliseconds(times_us: Integers) -> tuple[float, ...]:
-    """The times in ms, ascending."""
+    """Return the times in ms, ascending."""
     return tuple((np.sort(times_us) / 1000).tolist())
 
 
 def statistic(times_us: Integers, name: str) -> Value:
-    """One of STATISTICS, in ms with three decimals; unknown if there is no time to take it from.
+    """Return one of STATISTICS, in ms with three decimals; unknown if there is no time to take it from.
 
     Percentiles lie between the two nearest ranks in proportion, as k6 computes its own.
     """

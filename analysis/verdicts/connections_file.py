@@ -313,7 +313,7 @@ def _kernel(run: Run, seen: Observation, instance: str) -> dict[str, int | None]
 
 
 def _states(run: Run, seen: Observation, instance: str) -> list[State]:
-    """The sockets by state; of clients' sides by the server's port."""
+    """Return the sockets by state; of clients' sides by the server's port."""
     most: dict[tuple[str, int, str], tuple[int, int]] = {}
     for record in run.raw.samples[instance].sockets:
         if not seen.window.start_us <= record["time_us"] <= seen.window.end_us:
@@ -333,7 +333,7 @@ def _states(run: Run, seen: Observation, instance: str) -> list[State]:
 
 
 def _ports(run: Run, seen: Observation, instance: str) -> list[Ports]:
-    """By the ends that a capture has: TIME_WAIT lasts 60 s, so those that the instance keeps at once."""
+    """Return TIME_WAIT by the ends that a capture has: it lasts 60 s, so those that the instance keeps at once."""
     text = run.raw.manifest.sysctl(instance, "net.ipv4.ip_local_port_range") or ""
     bounds = [int(part) for part in text.split() if part.isdecimal()]
     size = bounds[1] - bounds[0] + 1 if len(bounds) == 2 else None  # noqa: PLR2004  a low and a high port

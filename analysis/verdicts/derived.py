@@ -31,7 +31,7 @@ class DerivedError(Exception):
 
 
 def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
-    """Give what a file of a run's folder holds.
+    """Return what a file of a run's folder holds.
 
     Args:
         folder: the run's.
@@ -55,7 +55,7 @@ def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
 
 
 def _wrong(content: bytes, model: type[BaseModel], error: ValidationError) -> str:
-    """What keeps a file from being one of a model: it is not JSON, of another version, or has a field that is wrong."""
+    """Return what keeps a file from being one of a model: no JSON, another version, or a field that is wrong."""
     try:
         read = json.loads(content)
     except (ValueError, RecursionError):
@@ -68,5 +68,5 @@ def _wrong(content: bytes, model: type[BaseModel], error: ValidationError) -> st
 
 
 def _shown(found: object) -> str:
-    """What a file holds, as one line."""
+    """Return what a file holds, as one line."""
     return visible(found if isinstance(found, str) else repr(found))

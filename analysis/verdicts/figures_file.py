@@ -32,7 +32,7 @@ MeasuredValue = bool | int | float | str | list[int | float] | ListSummary | Non
 
 
 def measured(value: Value) -> MeasuredValue:
-    """A value as files have it: None where it is unknown, a long list by its summary."""
+    """Return a value as files have it: None where it is unknown, a long list by its summary."""
     if isinstance(value, Unknown):
         return None
     if not isinstance(value, tuple):

@@ -76,7 +76,7 @@ def _outcomes(
 
 
 def compare(guess: Number | None, measured: Number | None, unit: str, why: str) -> tuple[Mark, str]:
-    """Say how near a guess came.
+    """Return how near a guess came.
 
     Args:
         guess: None if there is none.
@@ -104,7 +104,7 @@ def compare(guess: Number | None, measured: Number | None, unit: str, why: str) 
 
 
 def written(value: Number, unit: str) -> str:
-    """A number with its unit, as a reader takes it in; longer durations in seconds."""
+    """Return a number with its unit, as a reader takes it in; longer durations in seconds."""
     if unit == "ms" and abs(value) >= 1000:  # noqa: PLR2004  ms in a second
         return spoken(value)
     return f"{number(value, _DIGITS)} {unit}" if unit.startswith(_CONTINUOUS) else number(value, _EXACT_DIGITS)

@@ -146,7 +146,7 @@ class Ledger(Written):
 
 
 def build_ledger(run: Run) -> Ledger:
-    """Give the account of a run; it never raises for what the run's files hold or lack."""
+    """Return the account of a run; it never raises for what the run's files hold or lack."""
     manifest, joined = run.raw.manifest, run.joined
     account = Ledger(
         contract=SCHEMA,
@@ -177,7 +177,7 @@ def build_ledger(run: Run) -> Ledger:
 
 
 def _recorded(run: Run) -> bool:
-    """Whether each k6 left anything of its requests; that there were none is known by its last line only."""
+    """Return whether each k6 left anything of its requests; that there were none is known by its last line only."""
     logs = [client.requests for client in run.raw.clients.values()]
     return bool(logs) and all(log.count > 0 or log.announced is not None for log in logs)
 

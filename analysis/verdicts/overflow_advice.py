@@ -96,7 +96,7 @@ def _has_packets(seen: Observation, server: str) -> bool:
 
 
 def advice(run: Run, seen: Observation, target: Target, server: str, limit: int) -> Advice:
-    """Say which limit was reached, and what raises it."""
+    """Return which limit was reached, and what raises it."""
     places = _places(seen, server)
     value = None if places is None else -(-places // _ROUND_TO) * _ROUND_TO
     text = run.raw.manifest.sysctl(target.instance, _SOMAXCONN)
@@ -140,7 +140,7 @@ def advice(run: Run, seen: Observation, target: Target, server: str, limit: int)
 
 
 def _places(seen: Observation, server: str) -> int | None:
-    """The most connections that waited for a place, or had one and were not accepted, at one time."""
+    """Return the most connections that waited for a place, or had one and were not accepted, at one time."""
     if not _has_packets(seen, server):
         return None
     row = seen.row(sql(__name__, "places"), server=server)

@@ -130,13 +130,13 @@ def _depends_on_load(run: Run, name: str) -> bool:
 
 
 def number(run: Run, text: str) -> Number | Unknown:
-    """What an expression that is a number comes to in a run; a run that did not complete gives none."""
+    """Return what an expression that is a number comes to in a run; a run that did not complete gives none."""
     value, _ = _evaluate(run, text, Kind.NUMBER)
     return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is not a number")
 
 
 def _evaluate(run: Run, text: str, wanted: Kind) -> tuple[Value, dict[str, Value]]:
-    """The value of an expression in a run, and those of the names in it."""
+    """Return the value of an expression in a run, and those of the names in it."""
     manifest = run.raw.manifest
     knobs = {name: knob.value for name, knob in manifest.knobs.items()}
     try:

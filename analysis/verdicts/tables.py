@@ -78,7 +78,7 @@ _NONE = -(1 << 62)
 
 
 def _changing_counters(run: Run) -> list[str]:
-    """The counters that grew in any instance; sockstat has levels instead."""
+    """Return the counters that grew in any instance; sockstat has levels instead."""
     found = {
         name
         for samples in run.raw.samples.values()
@@ -111,7 +111,7 @@ def _per_step(times_us: Integers, window: Window, steps: int) -> Integers:
 
 
 def _of_ticks(run: Run, instance: str, window: Window, steps: int, names: list[str]) -> dict[str, Integers]:
-    """What grew is laid to the step in which a tick saw it; of a level the last reading in a step counts."""
+    """Return the columns by step: what grew counts where a tick saw it; a level is the step's last reading."""
     samples = run.raw.samples[instance]
     at = (np.array([tick.time_us for tick in samples.ticks], dtype=np.int64) - window.start_us) // STEP_US
     inside = (at >= 0) & (at < steps)
@@ -191,7 +191,7 @@ def _sockets(record: Record) -> Counter[str]:
 
 
 def _processor(before: Record, after: Record) -> Iterator[tuple[str, float]]:
-    """What each program used from one reading to the next, in percent of one processor; and all of the machine."""
+    """Yield what each program used from one reading to the next, in percent of one processor; then the machine."""
     lasted_us = after["time_us"] - before["time_us"]
     if lasted_us <= 0:
         return
@@ -210,7 +210,7 @@ def _processor(before: Record, after: Record) -> Iterator[tuple[str, float]]:
 
 
 def _levels(scraped: Scraped, window: Window) -> Iterator[_Row]:
-    """What a page says: its levels that are figures, too."""
+    """Yield what a page says: its levels that are figures, too."""
     names = {
         name: f"{scraped.called}.{name}"
         for name, value in scraped.page.values.items()

@@ -231,7 +231,7 @@ def _result(predictions: list[PredictionResult], *, explained: bool) -> Result:
 
 
 def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
-    """What to tell if the ledger leaves more open than the scenario tolerates; None if it does not."""
+    """Return what to tell if the ledger leaves more open than the scenario tolerates; None if it does not."""
     manifest = run.raw.manifest
     tolerated, unexplained = manifest.tolerance.unexplained, account.unexplained
     if any(run.health.spoilt(Evidence.REQUESTS, f"k6/{each}") for each in run.k6):
@@ -245,7 +245,7 @@ def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
 
 
 def _contradictions(predictions: list[PredictionResult], account: Ledger) -> Iterator[str]:
-    """The identities that do not hold: two observers contradict each other, unless that is what is predicted."""
+    """Yield the identities that do not hold: two observers contradict each other, unless that is what is predicted."""
     if any(each.status in {"true", "false"} and _FALSE_IDENTITIES in each.measured for each in predictions):
         return
     for hop in account.hops:

@@ -22,7 +22,7 @@ _BY_NAME = {cause.name: cause for cause in (*CAUSES, UNEXPLAINED)}
 
 
 def cause_named(name: str) -> Cause:
-    """The cause of this name; of one that only another version knows, its name for all words."""
+    """Return the cause of this name; of one that only another version knows, its name for all words."""
     plain = name.replace("-", " ")
     return _BY_NAME.get(name) or replace(
         UNEXPLAINED,

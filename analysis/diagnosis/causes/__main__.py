@@ -34,7 +34,7 @@ A lesson is the scenario in which to meet the cause.
 
 
 def markdown() -> str:
-    """The content of docs/causes.md."""
+    """Return the content of docs/causes.md."""
     return _INTRODUCTION + "".join(
         f"| `{cause.name}` | {cause.meaning} | {cause.proof} | {_link(cause.lesson)} |\n" for cause in CAUSES
     )

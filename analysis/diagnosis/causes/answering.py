@@ -29,7 +29,7 @@ _CLOSING_US = 50_000
 
 
 def _idle_too_long(prefix: str) -> str:
-    """The server ended the connection when it had been idle, until just then, for as long as it keeps one."""
+    """Return SQL for: the server ended the connection when it had been idle for as long as it keeps one."""
     return f"""({prefix}_close_us - {prefix}_server_last_data_time_us >= keep_alive_us
                 AND {prefix}_close_us - {prefix}_client_last_data_time_us <= {_CLOSING_US})"""
 
@@ -74,7 +74,7 @@ def _patience(run: Recorded) -> Remedy | None:
 
 
 def _queue(run: Recorded) -> Remedy | None:
-    """As many requests as the server takes connections; None where it gets these already."""
+    """Return as many requests as the server takes connections; None where it gets these already."""
     taken = run.limit(run.server, "connections")
     if taken is None:
         return None

@@ -92,7 +92,7 @@ ERROR = "coalesce('; error.log line ' || error_line::VARCHAR || ': ' || error_te
 
 
 def syns(prefix: str) -> str:
-    """SQL for a connection's SYNs and their times."""
+    """Return SQL for a connection's SYNs and their times."""
     return f"""format('{{}} {{}} at {{}}', {prefix}_syn_count, if({prefix}_syn_count = 1, 'SYN', 'SYNs'),
         array_to_string(list_transform({prefix}_syn_times_us[1:12], lambda time: moment(time)), ', ')
         || if({prefix}_syn_count > 12, ', …', ''))"""

@@ -33,12 +33,12 @@ _NO_CONNECTION = f"(remote IS NULL AND (dial_error_kind = 'timeout' OR dial_erro
 
 
 def _logged(number: int) -> str:
-    """The proxy's error log has this error number. The gateway's own record of a dial is more exact."""
+    """Return SQL for: the proxy's error log has this error number. The gateway's own record of a dial is more exact."""
     return f"(NOT coalesce(try_names_dial, false) AND error_text LIKE '%({number}: %')"
 
 
 def _overflow(prefix: str) -> str:
-    """Each of a connection's SYNs met a full queue."""
+    """Return SQL for: each of a connection's SYNs met a full queue."""
     return f"""(NOT {prefix}_established AND NOT {prefix}_refused AND {prefix}_syns_lost = {prefix}_syn_count
                 AND {prefix}_syns_overflowed = {prefix}_syns_lost)"""
 
@@ -51,7 +51,7 @@ def _overflow_says(prefix: str) -> str:
 
 
 def _crowded_out(prefix: str) -> str:
-    """Each of a connection's SYNs met a full SYN queue."""
+    """Return SQL for: each of a connection's SYNs met a full SYN queue."""
     return f"""(NOT {prefix}_established AND NOT {prefix}_refused AND {prefix}_syns_lost = {prefix}_syn_count
                 AND {prefix}_syns_syn_queue_full = {prefix}_syns_lost)"""
 
@@ -62,7 +62,7 @@ def _crowded_out_says(prefix: str) -> str:
 
 
 def _unnoticed(prefix: str) -> str:
-    """The server knew nothing of the connection: the handshake's last ACK met a full queue, and so did all data."""
+    """Return SQL for: the handshake's last ACK met a full queue, and so did all data; the server knew nothing of it."""
     return f"""coalesce({prefix}_established AND NOT {prefix}_entered AND NOT {prefix}_aborted
                         AND {prefix}_ack_dropped_min > 0, false)"""
 
@@ -93,7 +93,7 @@ def _ports(run: Recorded) -> Remedy | None:
 
 
 def _pool(run: Recorded, role: str) -> Remedy | None:
-    """A pool with room for all; None where that is not what the role lacks."""
+    """Return a pool with room for all; None where that is not what the role lacks."""
     room = {"pool": run.at_once, "server_pool": math.ceil(run.at_once / run.backends)}
     wanted = {knob: most for what, most in room.items() if (knob := run.limit(role, what)) is not None}
     # With 0 a pool keeps none, or any number.

@@ -49,15 +49,15 @@ class Recorded:
         self._request_path = request_path
 
     def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
-        """A knob's value; durations in ms."""
+        """Return a knob's value; durations in ms."""
         return self.manifest["knobs"][name]["value"]
 
     def integer(self, name: str) -> int:
-        """The value of a knob that is a number; durations in ms."""
+        """Return the value of a knob that is a number; durations in ms."""
         return int(self.knob(name))
 
     def has(self, knob: str) -> bool:
-        """Whether the path has the role that a knob is of."""
+        """Return whether the path has the role that a knob is of."""
         first, second = knob.split(".")[:2]
         return (second if first == "kernel" else first) in self.manifest["path"]
 
@@ -82,11 +82,11 @@ class Recorded:
         return self.instances(self.server)
 
     def instances(self, role: str) -> int:
-        """How many instances a role has."""
+        """Return how many instances a role has."""
         return len(self.manifest["instances"].get(role, [])) or 1
 
     def limit(self, role: str | None, what: str) -> str | None:
-        """Give the knob that bounds this at a role; None where there is none, or its program has it fixed."""
+        """Return the knob that bounds this at a role; None where there is none, or its program has it fixed."""
         return self._limits.get(role, {}).get(what) if role else None
 
     @property
@@ -105,11 +105,11 @@ class Recorded:
 
     @property
     def keeps_connections(self) -> bool:
-        """Whether the clients keep their connections for further requests."""
+        """Return whether the clients keep their connections for further requests."""
         return self.knob("load.workload") != "tcp" and self.knob("load.keep_alive") is True
 
     def queue_of(self, role: str) -> int | None:
-        """Give the limit of a role's accept queue, as the kernel has it; None where no knob is its backlog."""
+        """Return the limit of a role's accept queue, as the kernel has it; None where no knob is its backlog."""
         knob = self.limit(role, "backlog")
         if knob is None:
             return None
@@ -126,12 +126,12 @@ class Recorded:
 
 
 def more(run: Recorded, knob: str | None, value: int, why: str, shown: Callable[[int], str] = str) -> Remedy | None:
-    """A greater value; None where there is no such knob, or the value is no greater."""
+    """Return a greater value; None where there is no such knob, or the value is no greater."""
     return Remedy(knob, shown(value), why) if knob is not None and run.integer(knob) < value else None
 
 
 def other(run: Recorded, knob: str, value: str, why: str) -> Remedy | None:
-    """A value of a sysctl; None where the path has nobody to set it for, or has set it."""
+    """Return a value of a sysctl; None where the path has nobody to set it for, or has set it."""
     now = run.manifest["knobs"].get(knob, {}).get("value")
     return Remedy(knob, value, why) if run.has(knob) and now != value else None
 
@@ -156,7 +156,7 @@ SILENCE = (
 
 
 def more_places(run: Recorded) -> Remedy | None:
-    """Give more places where most SYNs were dropped: connections that are served, or else those that may wait."""
+    """Return more places where most SYNs were dropped: connections that are served, or else those that may wait."""
     role = run.crowded
     each, queue = math.ceil(run.at_once / run.instances(role)), run.queue_of(role)
     connections = run.limit(role, "connections")
@@ -173,7 +173,7 @@ def more_places(run: Recorded) -> Remedy | None:
 
 
 def _with_fewer(run: Recorded, role: str, each: int, queue: int | None) -> str:
-    """Say what becomes of users with as few connections as let nobody fail: that is what a search finds."""
+    """Return what becomes of users with as few connections as let nobody fail: that is what a search finds."""
     if queue is None or each <= queue + 1:
         return ", so users in the accept queue wait long"
     idle = run.limit(role, "idle")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _main(part: str) -> str:
-    """The greatest of the proven parts of the time, if together they are half of it or all that is above the bound.
+    """Return SQL for: the greatest proven part of the time, if all are half of it, or all that is above the bound.
 
     A request that failed before the bound had nothing above it.
     """

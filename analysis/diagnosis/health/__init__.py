@@ -67,13 +67,13 @@ def _examine_removed(raw: RawRun) -> Report:
 
 
 def _exits(raw: RawRun, instance: str) -> list[int | None]:
-    """The exit codes of a server's processes; one that was stopped has ended once."""
+    """Return the exit codes of a server's processes; one that was stopped has ended once."""
     before = [each.exit_code for each in raw.manifest.ends_of(instance) if each.do == "restart"]
     return [*before, raw.manifest.exits.get(instance)]
 
 
 def _counted(raw: RawRun, instance: str) -> Scraped | None:
-    """A page on which the program counts the lines of its log, as far as it can be one count of them all."""
+    """Return a page on which the program counts the lines of its log, as far as it can be one count of them all."""
     if raw.manifest.ends_of(instance):
         return None
     pages = (each for each in raw.scraped if each.instance == instance)
@@ -81,13 +81,13 @@ def _counted(raw: RawRun, instance: str) -> Scraped | None:
 
 
 def _answers(raw: RawRun) -> int:
-    """The answers that the clients read, whatever their status; on a path with a proxy all are the proxy's."""
+    """Return the answers that the clients read, whatever their status; on a path with a proxy all are the proxy's."""
     count: int = raw.records.row("SELECT count(*) FILTER (status > 0) AS answered FROM requests")["answered"]
     return count
 
 
 def _due(raw: RawRun) -> float | None:
-    """The requests that each k6 instance had to begin, where their moments are set: those of a spike."""
+    """Return the requests that each k6 instance had to begin, where their moments are set: those of a spike."""
     knobs = {name: knob.value for name, knob in raw.manifest.knobs.items()}
     rate_per_second, duration_ms = knobs.get("load.rate_per_second"), knobs.get("load.duration")
     if knobs.get("load.workload") != "spike" or not (is_number(rate_per_second) and is_number(duration_ms)):

@@ -66,7 +66,7 @@ def examine_arrivals(raw: RawRun, window: Window | None) -> Report | None:
 
 
 def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object], soon_us: int) -> str | None:
-    """Say of an instance's captured connections which of them did not come in its turn."""
+    """Return which of an instance's captured connections did not come in its turn, as a sentence."""
     together = "users who were to come one after another came together"
     if pair := _first(rows, "taken_together", asked):
         return (
@@ -93,7 +93,7 @@ def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, obj
 
 
 def _held_too_many(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> str | None:
-    """Say of an instance's captured connections with which of them it held more than it can."""
+    """Return with which of its captured connections an instance held more than it can, as a sentence."""
     capacity = _capacity(raw, instance)
     if not capacity or not (beyond := _first(rows, "held_too_many", {**asked, "capacity": capacity})):
         return None
@@ -104,7 +104,7 @@ def _held_too_many(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, o
 
 
 def _gave_up_late(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
-    """The first connection that k6 still asked a server for after its connect time-out."""
+    """Return the first connection that k6 still asked a server for after its connect time-out."""
     timeout = raw.manifest.knobs.get("load.connect_timeout")
     beside_k6 = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
     if timeout is None or not is_number(timeout.value) or instance not in beside_k6:
@@ -113,7 +113,7 @@ def _gave_up_late(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, ob
 
 
 def _capacity(raw: RawRun, instance: str) -> int | None:
-    """How many connections a server holds; None where nothing says so, or the lab stopped or paused it on purpose."""
+    """Return how many connections a server holds; None where nothing says so, or the lab stopped it on purpose."""
     manifest = raw.manifest
     servers = manifest.of_role(manifest.origin or "")
     if instance not in servers or any(each.instance == instance for each in manifest.actions):
@@ -125,7 +125,7 @@ def _capacity(raw: RawRun, instance: str) -> int | None:
 
 
 def _first(path: Path, found_by: str, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
-    """Give the first row that a query over the connections of a capture finds.
+    """Return the first row that a query over the connections of a capture finds.
 
     Args:
         path: the connections.

@@ -81,7 +81,7 @@ def _examine_processors(report: Report, of: _Processors, where: str) -> None:
 
 
 def _examine_stall(report: Report, instance: str, samples: Samples, window: Window) -> None:
-    """A hole in the ticks beside k6: what kept the sampler from running kept k6 from it, too."""
+    """Report a hole in the ticks beside k6: what kept the sampler from running kept k6 from it, too."""
     ticks = samples.ticks
     times_us = [tick.time_us for tick in ticks]
     if not ticks or ticks[0].time_us > window.start_us or ticks[-1].time_us < window.load_end_us:
@@ -106,7 +106,7 @@ def _text(percent: float | None) -> str:
 
 
 def _idle_percent(raw: RawRun, window: Window, instances: list[str]) -> float | None:
-    """The share of a machine's processors that was idle; its samplers see the same: the first whole account counts."""
+    """Return the idle share of a machine's processors; its samplers see the same: the first whole account counts."""
     shares = (_idle_percent_of(raw.samples[each].processes, window) for each in instances)
     return next((share for share in shares if share is not None), None)
 
@@ -124,7 +124,7 @@ def _idle_percent_of(series: list[Record], window: Window) -> float | None:
 
 
 def _k6_share_percent(raw: RawRun, window: Window, clients: list[str]) -> float | None:
-    """The share of a machine's processors that its instances of k6 took."""
+    """Return the share of a machine's processors that its instances of k6 took."""
     header = raw.samples[clients[0]].header
     # The manifest's host is the machine on which the lab ran.
     cpus = (integer(header, "cpus") if header else None) if raw.clocks.machines else raw.manifest.host.cpus
@@ -136,7 +136,7 @@ def _k6_share_percent(raw: RawRun, window: Window, clients: list[str]) -> float 
 
 
 def _late_percent(raw: RawRun, window: Window) -> float | None:
-    """The share of ticks under the load that were late by more than half a period, beside the k6 that had the most."""
+    """Return the share of ticks under the load that were late by half a period, beside the k6 that had the most."""
     shares = [_late_percent_of(raw.samples[instance], window) for instance in raw.clients]
     return max((share for share in shares if share is not None), default=None)
 

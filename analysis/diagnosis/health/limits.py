@@ -55,10 +55,10 @@ K6_EXITS_IN_ORDER = (0, 99)
 
 
 def edge_gap_ms(rate_hz: int) -> float:
-    """The longest hole at an edge of the window in ticks taken at this rate, in ms."""
+    """Return the longest hole at an edge of the window in ticks taken at this rate, in ms."""
     return max(EDGE_GAP_MS_MIN, EDGE_GAP_PERIODS * 1000 / rate_hz)
 
 
 def gap_ms(rate_hz: int) -> float:
-    """The longest hole within the window in ticks taken at this rate, in ms."""
+    """Return the longest hole within the window in ticks taken at this rate, in ms."""
     return max(GAP_MS_MIN, GAP_PERIODS * 1000 / rate_hz)

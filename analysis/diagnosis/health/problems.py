@@ -35,12 +35,12 @@ class Evidence(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What it is, for the documentation."""
+        """Return what it is, for the documentation."""
         return _MEANINGS[self]
 
     @property
     def spoilt_by(self) -> str:
-        """What spoils it, for the documentation."""
+        """Return what spoils it, for the documentation."""
         return _SPOILT_BY[self]
 
 
@@ -132,7 +132,7 @@ class Report:
 
     @property
     def healthy(self) -> bool:
-        """Whether all of its evidence can be used."""
+        """Return whether all of its evidence can be used."""
         return not any(problem.spoils for problem in self.problems)
 
 
@@ -148,7 +148,7 @@ class Health:
         return [problem for name in sorted(self.reports) for problem in self.reports[name].problems]
 
     def spoilt(self, evidence: Evidence, instrument: str | None = None) -> Unknown | None:
-        """Why a piece of evidence cannot be used, None if it can.
+        """Return why a piece of evidence cannot be used, None if it can.
 
         Args:
             evidence: what is to be used.

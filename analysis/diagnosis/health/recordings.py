@@ -88,7 +88,7 @@ def examine_access(
 
 
 def _compare_with_count(report: Report, records: Records, counted: Scraped) -> None:
-    """The requests that the proxy counted between its first and its last page are lines of its log."""
+    """Report lines that are missing of the requests that the proxy counted between its first and its last page."""
     name, value = next((name, value) for name, value in counted.page.values.items() if value.log)
     scrape = counted.scrape
     counts = [
@@ -166,7 +166,7 @@ def examine_capture(instance: str, capture: Capture, reduction: Reduction) -> Re
 
 
 def _compare_accounts(report: Report, account: Record, reduction: Reduction) -> None:
-    """The file must be the one that its account is about."""
+    """Report a file that is not the one that its account is about."""
     written = integer(account, "packets_captured")
     if written is not None and reduction.packets not in (None, written) and not reduction.losses:
         report.add(f"capture.pcap holds {reduction.packets} packets, capture.json says {written}", Evidence.PACKETS)

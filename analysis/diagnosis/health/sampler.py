@@ -50,7 +50,7 @@ def examine(instance: str, samples: Samples, window: Window | None) -> Report:
 
 
 def _examine_end(report: Report, samples: Samples) -> None:
-    """What was recorded up to a disorderly end still counts, as far as it covers the window."""
+    """Report a disorderly end; what was recorded up to it still counts, as far as it covers the window."""
     if samples.end is None:
         report.add("the sampler did not end in order")
     elif samples.end.get("reason") != "signal":
@@ -121,7 +121,7 @@ _OF_TIME = (Evidence.CLOCK, Evidence.TIMES, Evidence.LOAD)
 
 
 def _twice_ms(of_run: Clock, window: Window) -> float:
-    """How much of the window has times that the clock showed twice, the first or the second time."""
+    """Return how much of the window has times that the clock showed twice, the first or the second time."""
     found = [each for first, until, again, over in of_run.twice() for each in ((first, until), (again, over))]
     inside = [min(until, window.end_us) - max(first, window.start_us) for first, until in found]
     return max([0, *inside]) / 1000

@@ -76,7 +76,7 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
 
 
 def count_outcomes(joined: Joined) -> dict[str, int]:
-    """How many requests `failed`, were `slow`, and were `ok`, answered in time."""
+    """Return how many requests `failed`, were `slow`, and were `ok`, answered in time."""
     return joined.row(sql(__name__, "outcomes"))
 
 
@@ -101,7 +101,7 @@ class Story:
 
 
 def find_story(joined: Joined, instance: str, request: int) -> Story | None:
-    """The records of one request of a k6 instance; None if there is no such request."""
+    """Return the records of one request of a k6 instance; None if there is no such request."""
     found = joined.rows("SELECT * FROM cases WHERE instance = $instance AND id = $id", instance=instance, id=request)
     if not found:
         return None
@@ -126,7 +126,7 @@ def find_story(joined: Joined, instance: str, request: int) -> Story | None:
 
 
 def _at_the_proxy(joined: Joined, case: Row) -> tuple[Row | None, list[Row], list[Row]]:
-    """The proxy's access line of a request, the servers that it tried, and what its error log says."""
+    """Return the proxy's access line of a request, the servers that it tried, and what its error log says."""
     if case["line_line"] is None:
         return None, [], []
     key = {"instance": case["line_instance"], "line": case["line_line"]}
@@ -143,5 +143,5 @@ def _at_the_proxy(joined: Joined, case: Row) -> tuple[Row | None, list[Row], lis
 
 
 def _of_connection(joined: Joined, observer: str, flow: int) -> list[Row]:
-    """A connection in every capture that has it."""
+    """Return a connection in every capture that has it."""
     return joined.rows(sql(__name__, "captures_of_flow"), observer=observer, id=flow)

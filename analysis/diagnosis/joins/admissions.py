@@ -79,7 +79,7 @@ _ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"
 
 
 def admission(packets: Sequence[Packet], aborts: bool = False) -> Admission:  # noqa: FBT001, FBT002  mapped over
-    """How a connection whose handshake the client completed came into the accept queue, by its packets.
+    """Return how a connection whose handshake the client completed came into the accept queue, by its packets.
 
     Args:
         packets: all of the connection.
@@ -119,11 +119,11 @@ def _is_data(packet: Packet) -> bool:
 
 
 def _acknowledges(answer: Packet, data: Packet) -> bool:
-    """Whether an answer has seen anything of some data."""
+    """Return whether an answer has seen anything of some data."""
     return answer.ack is not None and answer.ack > data.seq
 
 
 def _is_repeated(packets: Iterable[Packet]) -> bool:
-    """Whether any data was sent twice."""
+    """Return whether any data was sent twice."""
     starts = [packet.seq for packet in packets if _is_data(packet)]
     return len(set(starts)) < len(starts)

@@ -51,7 +51,7 @@ class Hop:
 
 
 def find_hops(raw: RawRun, health: Health) -> tuple[Hop, ...]:
-    """The hops of a run, from the client to the backend."""
+    """Return the hops of a run, from the client to the backend."""
     pairs = pairwise(raw.manifest.path)
     return tuple(
         Hop(number, client, server, _observers(raw, health, client, server))
@@ -60,7 +60,7 @@ def find_hops(raw: RawRun, health: Health) -> tuple[Hop, ...]:
 
 
 def _observers(raw: RawRun, health: Health, client: str, server: str) -> tuple[str, ...]:
-    """The server's end, where dropped SYNs arrive, if its captures are as good as those of the client's end."""
+    """Return the server's end, where dropped SYNs arrive, if its captures are as good as those of the client's end."""
     ends = [tuple(raw.manifest.of_role(role)) for role in (server, client)]
     captured = [end for end in ends if end and all(instance in raw.captures for instance in end)]
     sound = [
@@ -148,7 +148,7 @@ def build_port_shortages(database: duckdb.DuckDBPyConnection, manifest: Manifest
 
 
 def port_count(text: str | None) -> int | None:
-    """How many ports a range such as "32768	60999" has."""
+    """Return how many ports a range such as "32768	60999" has."""
     numbers = (text or "").split()
     if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):  # noqa: PLR2004  lowest and highest
         return None

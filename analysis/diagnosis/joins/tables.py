@@ -161,7 +161,7 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 
 def _ticks(samples: Samples) -> Iterable[Integers]:
-    """The columns of `ticks`: the sums over the listeners of the traffic port, and the kernel's counters."""
+    """Return the columns of `ticks`: the sums over the listeners of the traffic port, and the kernel's counters."""
     listeners = [samples.traffic(tick) for tick in range(len(samples.ticks))]
     yield np.arange(len(samples.ticks), dtype=np.int64)
     yield np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
@@ -178,7 +178,7 @@ def _processors(samples: Samples) -> list[tuple[int, int, int]]:
 
 
 def _load_scrapes(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    """The servers' busy threads, the most there may be, and the work done so far; NULL for what a scrape lacks."""
+    """Load the servers' busy threads, the most there may be, and the work done; NULL for what a scrape lacks."""
     columns = {"busy": "threads_busy", "threads_max": "threads_max", "processing_ms": "processing_ms",
                "requests": "requests"}  # fmt: skip
     create(database, "scrapes", {"instance": "VARCHAR", **dict.fromkeys(("time_us", *columns), "BIGINT")})

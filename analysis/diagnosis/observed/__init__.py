@@ -83,7 +83,7 @@ def _load_addresses(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 
 def observed_window(raw: RawRun) -> Window | None:
-    """The window as the manifest has it, or as long as samples go: what ended early leaves what it recorded."""
+    """Return the window as the manifest has it, or as long as samples go: what ended early leaves what it recorded."""
     planned = window.of_phases(raw.manifest)
     times_us = [tick.time_us for samples in raw.samples.values() for tick in samples.ticks]
     if not times_us:
@@ -119,7 +119,7 @@ def load_listeners(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 
 def listening_ports(samples: Samples) -> list[int]:
-    """Every port that listened at any tick."""
+    """Return every port that listened at any tick."""
     return sorted({listener.port for tick in samples.ticks for listener in tick.listeners})
 
 
@@ -150,5 +150,5 @@ def _of_port(samples: Samples, port: int, key: str) -> Integers:
 
 
 def _grown(counts: Integers) -> Integers:
-    """How much a count grew since the first tick; a listener that was opened again counts anew."""
+    """Return how much a count grew since the first tick; a listener that was opened again counts anew."""
     return np.cumsum(np.clip(np.diff(counts, prepend=counts[:1]), 0, None))
