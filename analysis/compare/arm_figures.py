@@ -30,7 +30,7 @@ PREFIX = "arms"
 EACH = "each"
 
 
-def arm_word(arm: str) -> str:
+def arm_identifier(arm: str) -> str:
     """Return an arm's name as expressions write it."""
     return arm.replace("-", "_")
 

@@ -23,7 +23,7 @@ from scipy import special
 
 from analysis import formatting
 from analysis.compare import intervals
-from analysis.compare.arm_figures import PREFIX, ArmFigures, arm_word, arms_in, name_list_functions
+from analysis.compare.arm_figures import PREFIX, ArmFigures, arm_identifier, arms_in, name_list_functions
 from analysis.compare.comparison_file import Sample
 from analysis.compare.intervals import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffice
 from analysis.expressions import Expression, ExpressionError, parse, respelled
@@ -71,7 +71,7 @@ def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Ex
         wanted: a number instead, for an expression that predicts nothing.
     """
     expression = parse(text)
-    scopes = {arm_word(arm): scope for arm, scope in arms.items()}
+    scopes = {arm_identifier(arm): scope for arm, scope in arms.items()}
     kinds = {}
     for name, column in expression.names_with_columns:
         try:
@@ -156,7 +156,7 @@ def _parse(groups: Mapping[str, Group], text: str, wanted: Kind) -> tuple[Expres
     tree, calls = name_list_functions(parse(text).tree)
     expression = Expression(text, tree)
     expression.check(_is_number, wanted)
-    return expression, ArmFigures({arm_word(arm): group for arm, group in groups.items()}, calls)
+    return expression, ArmFigures({arm_identifier(arm): group for arm, group in groups.items()}, calls)
 
 
 class _NoNumber(Exception):

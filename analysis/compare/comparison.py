@@ -121,7 +121,7 @@ def compare_cells(series: SeriesRuns, verdict: SeriesVerdict) -> Comparison:
         require_comparable(groups[a], groups[b], scenarios_differ=True)
     means = _mean_intervals(list(groups.values()))
     pairs = [_compare_pair(groups[a], groups[b], [groups[a].used, groups[b].used], means) for a, b in names]
-    figure = narrative.main_figure(plan)
+    figure = narrative.find_main_figure(plan)
     matrix = _matrix(series, means, figure)
     return Comparison(
         contract=SCHEMA,

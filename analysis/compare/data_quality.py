@@ -96,7 +96,7 @@ def _drift(series: SeriesRuns, figure: str | None) -> Iterator[str]:
         yield f"Too few runs of {figure} vary to tell a drift."
         return
     beyond = np.array([value for _, value in sorted(found)])
-    strength, chance = correlation(beyond)
+    strength, chance = rank_correlation(beyond)
     if chance > _CHANCE_MAX:
         yield f"No drift: over the order of the runs {figure} neither rises nor falls by more than chance gives."
         return
@@ -110,7 +110,7 @@ def _drift(series: SeriesRuns, figure: str | None) -> Iterator[str]:
     )
 
 
-def correlation(values: Floats) -> tuple[float, float]:
+def rank_correlation(values: Floats) -> tuple[float, float]:
     """Return the rank correlation of values with their order, and how often a random order has as strong a one."""
     order = np.arange(len(values)) - (len(values) - 1) / 2
     # Ranks are the same numbers in another order.

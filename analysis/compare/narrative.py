@@ -27,7 +27,7 @@ _PAIRS = 3
 _NAMED_MAX = 5
 
 
-def main_figure(plan: Series) -> str | None:
+def find_main_figure(plan: Series) -> str | None:
     """Return the figure that a series is about: the first it names, else of its claims, else of what was published."""
     if plan.figures:
         return plan.figures[0]
@@ -264,7 +264,7 @@ def find_moved(pair: PairEntry) -> list[Moved]:
     return [_tell(at, found[at, fell]) for at, fell in sorted(found)]
 
 
-def in_short(story: Sequence[Moved], figure: str | None) -> str:
+def summarize_moved(story: Sequence[Moved], figure: str | None) -> str:
     """Return the story in a sentence: of the counters and of the packets what moved by most, and then the users.
 
     Args:
@@ -296,7 +296,7 @@ def _is_of_one(effect: Effect, by_name: Mapping[str, Effect]) -> bool:
     return count is not None and min(count.a.mean or 0, count.b.mean or 0) <= 1
 
 
-def nothing(pair: PairEntry) -> str:
+def explain_no_moves(pair: PairEntry) -> str:
     """Return what it means that nothing is told of a pair."""
     unclear = sum(effect.status == "unclear" for effect in pair.effects)
     if not pair.effects:
@@ -307,7 +307,7 @@ def nothing(pair: PairEntry) -> str:
     return "nothing that matters moved beyond noise"
 
 
-def small(pair: PairEntry) -> str:
+def count_small_moves(pair: PairEntry) -> str:
     """Return how many figures moved beyond noise by too little to matter; empty if none did."""
     changed = [each for each in pair.effects if each.status == "changed" and each.relative < _MATTERS]
     few = sum(_group_of(each) is not None for each in changed)

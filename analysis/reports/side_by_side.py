@@ -86,7 +86,7 @@ def runs_drawn(beside: dict[str, Any] | None) -> list[str]:
     return list(dict.fromkeys(run["run"] for chart in charts for run in chart["runs"] if run["chart"] is not None))
 
 
-def measured(comparison: Comparison) -> dict[str, float]:
+def values_by_run(comparison: Comparison) -> dict[str, float]:
     """Return the value of the comparison's figure in each run, where it is known which value is whose."""
     samples = _samples(comparison)
     found: dict[str, float] = {}
@@ -106,7 +106,7 @@ def _samples(comparison: Comparison) -> dict[str, Sample]:
 
 def _chosen(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Return the groups that have a run that counts, with the one in the middle of each, and what it stands for."""
-    values, samples = measured(comparison), _samples(comparison)
+    values, samples = values_by_run(comparison), _samples(comparison)
     found = []
     for group in comparison.groups:
         used = [run.run for run in group.runs if run.used]

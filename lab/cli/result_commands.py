@@ -186,8 +186,8 @@ def gate(
     if as_json:
         terminal.result_json(gates.as_json(judged))
     else:
-        terminal.result([gates.line(judged)])
-        for remark in gates.remarks(judged):
+        terminal.result([gates.format_line(judged)])
+        for remark in gates.list_remarks(judged):
             terminal.problem(remark)
         say_next(gates.next_step(judged))
     raise typer.Exit(judged.exit_code)

@@ -217,7 +217,7 @@ def _pair_lines(pair: PairEntry, share: int) -> Iterator[Text]:
     unasked = [one.name for one in pair.settings if not one.asked]
     if unasked:
         yield Text(f"    unintended differences: {', '.join(unasked)}", "yellow")
-    told = [each.line for each in narrative.find_moved(pair)] or [narrative.nothing(pair)]
+    told = [each.line for each in narrative.find_moved(pair)] or [narrative.explain_no_moves(pair)]
     room = max(share - (3 if unasked else 2), 1)
     if len(told) > room:
         kept = told[len(told) - max(room - 1, 1) :]

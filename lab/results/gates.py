@@ -70,7 +70,7 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
         return JudgedGate(gate.judge(group_a, group_b, figure, limit, greater_is_better=greater), group_a, group_b)
 
 
-def line(judged: JudgedGate) -> str:
+def format_line(judged: JudgedGate) -> str:
     """Return what a gate found, in a line."""
     found = judged.gate
     said = f"{found.outcome.value}: {found.figure} "
@@ -91,7 +91,7 @@ def _interval(interval: Interval, mean: float) -> str:
     return f"{low:+.1f} % to {high:+.1f} %"
 
 
-def remarks(judged: JudgedGate) -> list[str]:
+def list_remarks(judged: JudgedGate) -> list[str]:
     """Return what a reader must know beside the line: runs left out, settings that differ unasked."""
     unasked = (f"unintended difference: {each.name}: {each.a} → {each.b}" for each in judged.gate.unasked)
     return [*(f"not counted: {each}" for each in judged.left_out), *unasked]
@@ -116,8 +116,10 @@ def write_junit(judged: JudgedGate, file: Path) -> None:
     test = ET.SubElement(suite, "testcase", {"classname": visible(judged.b.example.scenario), "name": name})
     if outcome != "passed":
         kind = "failure" if outcome == "worse" else "skipped"
-        ET.SubElement(test, kind, message=visible(line(judged)))
-    ET.SubElement(test, "system-out").text = "\n".join(visible(each) for each in (line(judged), *remarks(judged)))
+        ET.SubElement(test, kind, message=visible(format_line(judged)))
+    ET.SubElement(test, "system-out").text = "\n".join(
+        visible(each) for each in (format_line(judged), *list_remarks(judged))
+    )
     ET.indent(suite)
     try:
         with open(file, "wb", opener=_without_waiting) as opened:

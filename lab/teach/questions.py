@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from analysis.compare.arm_figures import arm_word
+from analysis.compare.arm_figures import arm_identifier
 from analysis.expressions import parse
 from analysis.expressions.tree import Call, Chain, Name, Node
 from analysis.expressions.values import Kind
@@ -137,7 +137,7 @@ def _is_settled(effective: Effective, names: Iterable[str]) -> bool:
 
 
 def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[WhichArm]:
-    arms = {arm_word(cell): cell for cell in cells}
+    arms = {arm_identifier(cell): cell for cell in cells}
     for node in parse(claim.expression).tree.walk():
         if not isinstance(node, Chain) or len(node.operands) != 2 or node.signs[0] not in ("<", ">"):  # noqa: PLR2004  two sides
             continue

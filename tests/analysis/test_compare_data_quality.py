@@ -106,8 +106,8 @@ def test_as_many_repetitions_are_asked_for_as_it_takes_to_tell(tmp_path: Path) -
 
 def test_a_random_order_is_a_drift_as_often_as_it_says() -> None:
     rng = np.random.default_rng(1)
-    drifts = sum(data_quality.correlation(rng.normal(size=8))[1] <= 0.05 for _ in range(200))
+    drifts = sum(data_quality.rank_correlation(rng.normal(size=8))[1] <= 0.05 for _ in range(200))
     assert drifts <= 24
-    strength, chance = data_quality.correlation(np.arange(8.0))
+    strength, chance = data_quality.rank_correlation(np.arange(8.0))
     assert strength == pytest.approx(1.0)
     assert chance < 0.01

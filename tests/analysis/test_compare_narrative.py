@@ -226,9 +226,13 @@ def test_the_story_in_short_leads_from_the_counters_to_the_users() -> None:
             effect("client.latency_ms.p50", 1.0, 0.5),
         )
     )
-    assert narrative.in_short(story, "client.latency_ms.p50") == (
+    assert narrative.summarize_moved(story, "client.latency_ms.p50") == (
         "In short: fewer connections opened: 500 → 1; and users got faster answers: 1 → 0.5."
     )
-    assert narrative.in_short(story, None).endswith("users got fewer connections that users made: 500 → 1.")
+    assert narrative.summarize_moved(story, None).endswith("users got fewer connections that users made: 500 → 1.")
     # Where users felt nothing, or nothing moved before them, there is no way to tell of.
-    assert narrative.in_short(story[:2], None) == narrative.in_short(narrative.find_moved(pair_of(dialled)), None) == ""
+    assert (
+        narrative.summarize_moved(story[:2], None)
+        == narrative.summarize_moved(narrative.find_moved(pair_of(dialled)), None)
+        == ""
+    )

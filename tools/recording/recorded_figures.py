@@ -134,10 +134,10 @@ def _values(run: Run, names: Iterable[str]) -> dict[str, Recorded]:
 
 
 def _between(runs: Iterable[tuple[str, Run]], name: str) -> Recorded:
-    from analysis.compare.arm_figures import arm_word  # noqa: PLC0415 # as above
+    from analysis.compare.arm_figures import arm_identifier  # noqa: PLC0415 # as above
 
     _, arm, figure = name.split(".", 2)
-    found = [_values(run, [figure])[figure] for cell, run in runs if arm_word(cell) == arm]
+    found = [_values(run, [figure])[figure] for cell, run in runs if arm_identifier(cell) == arm]
     numbers = [each for each in found if isinstance(each, int | float)]
     return _rounded(fmean(numbers)) if numbers and len(numbers) == len(found) else next(iter(found), None)
 
