@@ -9,7 +9,7 @@ from pathlib import Path
 
 from analysis.evidence.rawfiles import Places
 from lab import parallel
-from lab.engine.compose import run_file, subnets
+from lab.engines.compose import run_file, subnets
 from lab.scenario import places
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
@@ -37,7 +37,7 @@ def check(runs: Iterable[Effective]) -> int:
     with tempfile.TemporaryDirectory(prefix="connlab-") as name:
         folder, files = Path(name), dict[str, Path]()
         for one in runs:
-            content = run_file.run_file(one, topology_of(one), "check", Places(folder), subnets.FIRST)
+            content = run_file.build_run_file(one, topology_of(one), "check", Places(folder), subnets.FIRST_SUBNET)
             text = json.dumps(content, sort_keys=True)
             if text not in files:
                 files[text] = folder / f"{len(files)}-{one.slug}-{one.variant.arm or 'default'}.yaml"
@@ -47,4 +47,4 @@ def check(runs: Iterable[Effective]) -> int:
 
 
 def _check(file: Path) -> None:
-    run_file.compose(file, "config", "--quiet")
+    run_file.run_compose(file, "config", "--quiet")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab import paths
-from lab.engine.protocol import Engine, Finding
+from lab.engines.protocol import Engine, Finding
 from lab.run import machine
 from lab.scenario import sysctls
 

@@ -18,11 +18,11 @@ def end_checked(effectives: Iterable[Any]) -> NoReturn:
     Raises:
         BadInput: this machine, or another run, does not let them run.
     """
-    from lab.engine.choice import chosen
+    from lab.engines.selection import selected_engine
     from lab.run import machine_limits, session
 
     # What holds for every cell of a series is said once.
-    checked, engine = list(effectives), chosen()
+    checked, engine = list(effectives), selected_engine()
     of_engine = (problem for one in checked for problem in machine_limits.of_engine(one, engine))
     of_programs = (problem for one in checked for problem in machine_limits.of_programs(one, engine))
     problems = list(dict.fromkeys([*of_engine, *of_programs]))

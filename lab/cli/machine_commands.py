@@ -25,11 +25,11 @@ def doctor(
 ) -> None:
     """Say what this machine, or a cluster, lacks, and the way on."""
     from lab import doctor as doctors
-    from lab.engine.choice import choose, chosen
+    from lab.engines.selection import select_engine, selected_engine
     from lab.results import next_step
 
-    choose(engine, context=context, namespace=namespace)
-    findings = doctors.examine(chosen())
+    select_engine(engine, context=context, namespace=namespace)
+    findings = doctors.examine(selected_engine())
     if as_json:
         terminal.result_json([asdict(finding) for finding in findings])
     else:
@@ -53,12 +53,12 @@ def clean(
     as_json: JsonOption = False,
 ) -> None:
     """Remove all that the lab made: containers and images, or its runs' pods in a cluster; results stay."""
-    from lab.engine.choice import choose, chosen
+    from lab.engines.selection import select_engine, selected_engine
     from lab.run.lock import machine_lock
 
-    choose(engine, context=context, namespace=namespace)
+    select_engine(engine, context=context, namespace=namespace)
     with machine_lock("connlab clean"):
-        cleaned = chosen().clean()
+        cleaned = selected_engine().clean()
     if as_json:
         terminal.result_json(asdict(cleaned))
     else:

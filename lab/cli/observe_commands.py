@@ -56,7 +56,7 @@ def observe(
 
     The exit code is 0 if the whole time was observed, and 3 if a target ended before.
     """
-    from lab.engine.choice import choose, chosen
+    from lab.engines.selection import select_engine, selected_engine
     from lab.observe import asked, observing
     from lab.observe.targets import Named, find
 
@@ -64,12 +64,12 @@ def observe(
     if pod is not None:
         pod = asked.pod(pod, containers or (), {"--compose": compose, "--pid": pid, "--peer-container": peers})
         containers = None
-        choose("kubernetes", context=context, registry=registry)
+        select_engine("kubernetes", context=context, registry=registry)
     elif context or registry:
         raise BadInput(Problem("--context and --registry are of a pod's cluster", way_on="name the pod by --pod"))
     named = Named(containers or (), compose, pid, pod, peers or (), asked.path(role), host)
     wish = asked.wish(duration, capture, capture_max_mb, interface, connect_timeout, host=host, elsewhere=elsewhere)
-    engine = chosen()
+    engine = selected_engine()
     targets = find(named, engine.sidecars())
     if check:
         raise typer.Exit

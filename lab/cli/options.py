@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from lab.engine.metrics import DEFAULT_PORT
+from lab.engines.metrics import DEFAULT_PORT
 
 # The name that stands for every scenario, one after the other.
 ALL = "all"

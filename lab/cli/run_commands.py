@@ -33,7 +33,7 @@ from lab.cli.options import (
     SpreadOption,
 )
 from lab.cli.start import command_line, resolve_asked, run_all, run_one_or_arms, run_series
-from lab.engine.metrics import DEFAULT_PORT
+from lab.engines.metrics import DEFAULT_PORT
 from lab.errors import BadInput, ExitCode, LabError, Problem
 
 app = typer.Typer()
@@ -62,12 +62,12 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
-    from lab.engine.choice import choose
+    from lab.engines.selection import select_engine
 
     if metrics_port is not None and not metrics:
         raise BadInput(Problem("--metrics-port is the port of --metrics", way_on="add --metrics"))
     port = (metrics_port or DEFAULT_PORT) if metrics else None
-    choose(
+    select_engine(
         engine,
         context=context,
         namespace=namespace,
@@ -142,7 +142,7 @@ def search(
     Where runs are missing, so that none was found, it is 4.
     """
     from formats import series as series_file
-    from lab.engine.choice import chosen
+    from lab.engines.selection import selected_engine
     from lab.results import next_step, searched
     from lab.series import command, printing, searches
 
@@ -151,10 +151,10 @@ def search(
         end_checked(one.effective for one in planned.plan.cells.values())
     folder, series, found = None, None, planned.plan.search
     if dry_run:
-        command.check(planned.plan, chosen())
+        command.check(planned.plan, selected_engine())
     else:
         folder = command.run_plan(
-            planned.plan, chosen(), command_line(), terminal.stderr(), new=new, places=planned.places
+            planned.plan, selected_engine(), command_line(), terminal.stderr(), new=new, places=planned.places
         )
         series = series_file.load_series(folder)
         found = series.search

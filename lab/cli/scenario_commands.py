@@ -49,13 +49,13 @@ def show(
     scenario: ScenarioArgument, sets: SetOption = None, *, preset: PresetOption = None, as_json: JsonOption = False
 ) -> None:
     """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
-    from lab.engine.choice import chosen
+    from lab.engines.selection import selected_engine
     from lab.results import listing, next_step
     from lab.run import machine_limits
     from lab.scenario.resolve import resolve
 
     resolved = resolve(scenario, sets or [], preset=preset)
-    problems = [*machine_limits.of_kernel(resolved), *machine_limits.of_programs(resolved, chosen())]
+    problems = [*machine_limits.of_kernel(resolved), *machine_limits.of_programs(resolved, selected_engine())]
     if problems:
         raise BadInput(problems)
     details = listing.details(resolved, sets or [])
@@ -78,16 +78,19 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Work out what a run takes: instances, connections, ports, open files, memory and disk; nothing is started."""
-    from lab.engine.choice import choose, chosen
+    from lab.engines.selection import select_engine, selected_engine
     from lab.results import demand_printing
     from lab.run import demand, machine_limits
 
-    choose(engine, spread=spread)
+    select_engine(engine, spread=spread)
     resolved, series = resolve_asked(scenario, sets or [], preset, arm)
     if series:
         raise BadInput(Problem(f"{resolved.slug} has arms, and each is a run", way_on="name one by --arm"))
     found, problems = demand.of_run(resolved, apart=spread)
-    problems += [*machine_limits.of_engine(resolved, chosen()), *machine_limits.of_programs(resolved, chosen())]
+    problems += [
+        *machine_limits.of_engine(resolved, selected_engine()),
+        *machine_limits.of_programs(resolved, selected_engine()),
+    ]
     if problems:
         raise BadInput(problems)
     if as_json:

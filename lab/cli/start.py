@@ -62,10 +62,10 @@ def run_one_or_arms(
         end_checked([resolved])
     guesses: Sequence[Any] = ()
     if ask:
-        from lab.engine.choice import chosen
+        from lab.engines.selection import selected_engine
         from lab.teach.ask import before
 
-        machine_limits.check(resolved, chosen())  # nobody is asked about a run that cannot be
+        machine_limits.check(resolved, selected_engine())  # nobody is asked about a run that cannot be
         guesses = before(terminal.stderr(), resolved, None).of_run
     found = outcome.of_run(resolved, command_line(), terminal.stderr(), guesses, profile=profile)
     end_judged(found, as_json=as_json, lesson=resolved.place if ask else None, profiled=profile is not None)
@@ -102,7 +102,7 @@ def run_series(
     profile: bool = False,
 ) -> NoReturn:
     """Run what is left of a series; `ask` and `profile`: as run_one_or_arms has them."""
-    from lab.engine.choice import chosen
+    from lab.engines.selection import selected_engine
     from lab.outcomes import outcome
     from lab.series import command, printing
     from lab.teach import ask as lessons
@@ -110,7 +110,7 @@ def run_series(
     if check:
         end_checked(planned.effective for planned in plan.cells.values())
     if dry_run:
-        command.check(plan, chosen())
+        command.check(plan, selected_engine())
         if as_json:
             terminal.result_json(printing.plan_details(plan))
         else:
@@ -119,7 +119,7 @@ def run_series(
         raise typer.Exit
     answers = None
     if ask:
-        command.check(plan, chosen())
+        command.check(plan, selected_engine())
         answers = lessons.before(terminal.stderr(), next(iter(plan.cells.values())).effective, plan)
     lesson = next(iter(plan.cells.values())).effective.place if ask else None
     found = outcome.of_plan(plan, command_line(), terminal.stderr(), new=new, answers=answers, profile=profile)

@@ -54,7 +54,7 @@ def exercise(
 
     An open exercise takes the knob that you found, with --set. The exit code is 0 if it came out as the answer says.
     """
-    from lab.engine.choice import chosen
+    from lab.engines.selection import selected_engine
     from lab.outcomes import outcome
     from lab.results import guesses_printing
     from lab.run import machine_limits
@@ -63,7 +63,7 @@ def exercise(
     ready = exercises.prepare(name, sets or [])
     if check:
         end_checked([ready.effective])
-    machine_limits.check(ready.effective, chosen())
+    machine_limits.check(ready.effective, selected_engine())
     exercises.print_task(terminal.stderr(), ready)
     answer = () if ready.exercise.is_open else ready.exercise.answer
     guesses = ask.of_exercise(terminal.stderr(), questions.of_answer(ready.effective, answer, "exercise"))

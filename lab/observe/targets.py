@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from formats.manifest import Program, Target
-from lab.engine.owners import ROOT
-from lab.engine.sidecars import Container, Sidecars
+from lab.engines.owners import ROOT
+from lab.engines.sidecars import Container, Sidecars
 from lab.errors import BadInput, Problem
 from lab.observe import known_servers
 

@@ -16,7 +16,7 @@ from formats import series as series_file
 from formats.manifest import Guess
 from formats.series import Series
 from lab import paths
-from lab.engine.choice import chosen
+from lab.engines.selection import selected_engine
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import verdict_printing
 from lab.run import reports, verdicts
@@ -98,7 +98,14 @@ def of_run(
         BadInput, LabError: as lab.run.run.run.
     """
     folder = run(
-        effective, chosen(), arguments, console, guesses=guesses, lock=lock, tries_out=tries_out, profile=profile
+        effective,
+        selected_engine(),
+        arguments,
+        console,
+        guesses=guesses,
+        lock=lock,
+        tries_out=tries_out,
+        profile=profile,
     )
     return Outcome(folder, reports.derive(folder))
 
@@ -118,7 +125,9 @@ def of_plan(
     Raises:
         BadInput, LabError: as lab.series.command.run_plan.
     """
-    folder = command.run_plan(plan, chosen(), arguments, console, new=new, answers=answers, lock=lock, profile=profile)
+    folder = command.run_plan(
+        plan, selected_engine(), arguments, console, new=new, answers=answers, lock=lock, profile=profile
+    )
     return Outcome(folder, verdicts.derive_series(folder), series_file.load_series(folder), answers)
 
 

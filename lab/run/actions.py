@@ -7,8 +7,8 @@ import time
 from typing import Self
 
 from formats.manifest import ActionRecord
-from lab.engine import collector
-from lab.engine.protocol import Watch
+from lab.engines import collector
+from lab.engines.protocol import Watch
 from lab.errors import LabError
 from lab.run.session import Session
 

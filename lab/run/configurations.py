@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from formats.role import Role
-from lab.engine.protocol import Engine
+from lab.engines.protocol import Engine
 from lab.errors import ConfigurationRefused, Problem
 from lab.roles.configurations import Found
 from lab.scenario import own_configuration

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lab.engine import bounds
+from lab.engines import bounds
 from lab.errors import Problem
 from lab.run.machine_limits import connections, heap
 from lab.scenario import footprint, foreseen
@@ -100,7 +100,7 @@ def _of_role(effective: Effective, topology: Topology, name: str) -> OfRole:
         files=(effective.number(role.knob(process)) if process else held) + role.files,
         memory_mb=footprint.memory_mb(effective, topology, name, footprint.users(effective)[0]) // len(instances)
         + footprint.COLLECTOR_MB,
-        memory_max_mb=bounds.of_instance(effective, topology, instances[0]).memory_mb,
+        memory_max_mb=bounds.limits_for_instance(effective, topology, instances[0]).memory_mb,
     )
 
 

@@ -8,7 +8,7 @@ from importlib import metadata
 
 from formats.manifest import Git, Host, LabVersion
 from lab import parallel, paths
-from lab.engine.protocol import Engine
+from lab.engines.protocol import Engine
 from lab.run import machine
 
 _GIT_TIMEOUT_S = 10

@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 from lab import parallel
-from lab.engine import collector
-from lab.engine.protocol import Engine, Watch
+from lab.engines import collector
+from lab.engines.protocol import Engine, Watch
 from lab.errors import EngineFailed, LabError
 
 _STATUS_URL = "http://127.0.0.1:6565/v1/status"
@@ -42,7 +42,7 @@ def wait_ready(engine: Engine, instances: list[str], watch: Watch) -> None:
 
 def _is_ready(engine: Engine, instance: str) -> bool:
     try:
-        attributes = _attributes(collector.http(engine, instance, _STATUS_URL))
+        attributes = _attributes(collector.request_from(engine, instance, _STATUS_URL))
     except EngineFailed:
         return False  # its API is not up yet, or it has ended, which the caller sees
     return attributes.get("status") == _PAUSED_BEFORE_RUN and attributes.get("paused") is True
@@ -51,7 +51,9 @@ def _is_ready(engine: Engine, instance: str) -> bool:
 def resume(engine: Engine, instances: list[str]) -> None:
     """Start the load in all instances at once."""
     body = json.dumps({"data": {"type": "status", "id": "default", "attributes": {"paused": False}}})
-    answers = parallel.each(lambda one: collector.http(engine, one, _STATUS_URL, method="PATCH", body=body), instances)
+    answers = parallel.each(
+        lambda one: collector.request_from(engine, one, _STATUS_URL, method="PATCH", body=body), instances
+    )
     for instance, answer in answers.items():
         if _attributes(answer).get("paused") is not False:
             raise LabError(f"{instance} did not start its load: {json.dumps(answer)[:200]}")

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from lab import paths
-from lab.engine import metrics
-from lab.engine.protocol import Engine
+from lab.engines import metrics
+from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.run import configurations, machine, script
 from lab.run.configurations import Configurations
@@ -54,7 +54,7 @@ def of_engine(effective: Effective, engine: Engine) -> Iterator[Problem]:
     """Give what a scenario asks for that the engine cannot do, or this machine's kernel does not have if it counts."""
     topology = topology_of(effective)
     yield from engine.cannot(effective, topology)
-    yield from metrics.problems(effective, topology, engine.metrics)
+    yield from metrics.check_metrics_port(effective, topology, engine.metrics)
     if engine.on_this_machine:
         yield from of_kernel(effective)
 

@@ -7,8 +7,8 @@ import time
 
 from analysis.diagnosis.health.limits import K6_EXITS_IN_ORDER
 from lab import parallel
-from lab.engine import collector
-from lab.engine.protocol import Watch
+from lab.engines import collector
+from lab.engines.protocol import Watch
 from lab.errors import LabError
 from lab.run import k6, machine
 from lab.run.actions import Actions
@@ -45,7 +45,7 @@ def warm_up(session: Session) -> None:
     def warm(server: str) -> str:
         request: tuple[str, ...] = (f"{server_url}{load.path}",)
         if load.workload == "long_polling":
-            place = collector.http(engine, server, f"{server_url}/api/wait", method="POST")
+            place = collector.request_from(engine, server, f"{server_url}/api/wait", method="POST")
             body = json.dumps({"token": place["token"]})
             request = ("--method", "POST", "--body", body, f"{server_url}/api/entry")
         timeout_s = 30 + count * _WARMUP_REQUEST_S

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.engine.protocol import Parts, Watch
+from lab.engines.protocol import Parts, Watch
 from lab.run import readback
 from lab.run.session import Session
 

@@ -12,8 +12,8 @@ from formats.manifest import Knob, Listener, Manifest
 from formats.role import Role
 from formats.safe_open import open_regular
 from lab import parallel
-from lab.engine import collector
-from lab.engine.protocol import Engine
+from lab.engines import collector
+from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.roles import told_settings
 from lab.roles.configurations import Found
@@ -32,7 +32,7 @@ def read_back(engine: Engine, effective: Effective, topology: Topology, manifest
         LabError: some knob did not take; the message names knob, asked and found, for each.
     """
     inspected = parallel.each(
-        lambda instance: collector.inspect(engine, instance, _sysctl_names(effective)), topology.all
+        lambda instance: collector.inspect_namespace(engine, instance, _sysctl_names(effective)), topology.all
     )
     in_files = {
         instance: _in_file(effective, topology, instance, places)
@@ -96,10 +96,10 @@ def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str
     """Give the knobs that an instance tells of, by their full names."""
     try:
         if role.read_back is None:
-            pages = {page: collector.http(engine, instance, page) for page in told_settings.own_pages(role)}
+            pages = {page: collector.request_from(engine, instance, page) for page in told_settings.own_pages(role)}
             found = told_settings.on_own_pages(role, pages)
         elif role.read_back.page is not None:
-            found = told_settings.on_page(role, collector.http(engine, instance, role.read_back.page))
+            found = told_settings.on_page(role, collector.request_from(engine, instance, role.read_back.page))
         else:
             found = told_settings.in_file(role, _left(instance, places.role(instance, str(role.read_back.file))))
     except told_settings.NotTold as error:

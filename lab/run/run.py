@@ -13,7 +13,7 @@ from analysis.steps import Steps
 from formats import manifest, owner
 from formats.manifest import Guess
 from lab import paths, suggested, terminal
-from lab.engine.protocol import Engine
+from lab.engines.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
 from lab.run import (
     clocks,

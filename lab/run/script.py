@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.engine.protocol import Engine
+from lab.engines.protocol import Engine
 from lab.errors import LabError, Problem, ScriptRefused
 from lab.scenario import own_script
 from lab.scenario.effective import Effective

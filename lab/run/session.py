@@ -17,7 +17,7 @@ from formats import manifest, owner
 from formats.field_types import Scalar
 from formats.manifest import ActionRecord, Guess, Knob, Manifest, Status, utc_now
 from lab import paths, terminal
-from lab.engine.protocol import Engine
+from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.run import facts, rawfolders, script
 from lab.run.lock import Lock

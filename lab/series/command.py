@@ -11,7 +11,7 @@ from rich.text import Text
 from analysis.expressions import ExpressionError
 from formats.series import Fingerprint, PlannedRun
 from lab import paths
-from lab.engine.protocol import Engine
+from lab.engines.protocol import Engine
 from lab.errors import Problem
 from lab.run import configurations, machine_limits
 from lab.run.configurations import Configurations

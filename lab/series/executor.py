@@ -16,7 +16,7 @@ from formats import manifest
 from formats.manifest import Guess, utc_now
 from formats.series import PlannedRun, Series, Status, Verdict
 from lab import paths
-from lab.engine.protocol import Engine
+from lab.engines.protocol import Engine
 from lab.errors import ConnlabError, Interruption, LabError
 from lab.run import reports
 from lab.run.lock import Lock

@@ -13,7 +13,7 @@ from formats.manifest import utc_now
 from formats.series import SCHEMA, Fingerprint, PlannedRun, Series, Stop
 from formats.series import Budget as RecordedBudget
 from lab import paths
-from lab.engine.protocol import Engine
+from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.run import facts
 from lab.run.session import make_folder, point_latest

@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from formats import manifest
-from lab.engine.choice import chosen
+from lab.engines.selection import selected_engine
 from lab.run.run import run
 from lab.scenario.resolve import resolve
 
@@ -40,7 +40,7 @@ def main(runs: int) -> int:
     found = []
     for _ in range(runs):
         began = time.monotonic()
-        folder = run(resolved, chosen(), sys.argv, Console(stderr=True))
+        folder = run(resolved, selected_engine(), sys.argv, Console(stderr=True))
         found.append(spans(folder, time.monotonic() - began))
     medians = {f"{name}_s": round(statistics.median(one[name] for one in found), 2) for name in found[0]}
     each = [round(one["overhead"], 2) for one in found]

@@ -22,7 +22,7 @@ from lab.scenario.topology import collector_of
 from tests.bench.passing import passing_run
 
 if TYPE_CHECKING:
-    from lab.engine.protocol import Engine, Watch
+    from lab.engines.protocol import Engine, Watch
     from lab.run.live import Display
     from lab.run.session import Session
 

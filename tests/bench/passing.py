@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from lab.engine.choice import chosen
+from lab.engines.selection import selected_engine
 from lab.run.run import run
 from lab.scenario.resolve import resolve
 
@@ -22,6 +22,6 @@ if TYPE_CHECKING:
 def passing_run(scenario: str, settings: Iterable[str], preset: str | None = None) -> Iterator[Path]:
     """Run a scenario and give the run's folder, which is removed afterwards; `latest` stays where it is."""
     resolved = resolve(scenario, settings, preset=preset)
-    folder = run(resolved, chosen(), sys.argv, Console(stderr=True), tries_out=True)
+    folder = run(resolved, selected_engine(), sys.argv, Console(stderr=True), tries_out=True)
     yield folder
     shutil.rmtree(folder)

@@ -19,7 +19,7 @@ SCENARIO = Path(__file__).parent / "services" / "hello-tls"
 DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "60"))
 SHORTENED = f"""
 from lab.cli import main
-from lab.engine import bounds
+from lab.engines import bounds
 bounds.deadline_s = lambda effective: {DEADLINE_S}
 main(["run", "--set=load.users=100", "--set=load.arrival_gap=60s", "--set=load.max_duration=2h", {str(SCENARIO)!r}])
 """
@@ -49,6 +49,6 @@ def test_after_a_kill_of_the_lab_nothing_runs_on() -> None:
     assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
     wait_until(lambda: not running(), "the end of all containers")
     assert left_behind()
-    clear = "from lab.engine.choice import chosen; chosen().remove()"
+    clear = "from lab.engines.selection import selected_engine; selected_engine().remove()"
     subprocess.run([sys.executable, "-c", clear], cwd=ROOT, check=True)
     assert left_behind() == []

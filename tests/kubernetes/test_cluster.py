@@ -28,7 +28,7 @@ LONG = ("--set=load.users=20", "--set=load.ramp_hold=30m", "--set=load.max_durat
 DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "60"))
 SHORTENED = f"""
 from lab.cli import main
-from lab.engine import bounds
+from lab.engines import bounds
 bounds.deadline_s = lambda effective: {DEADLINE_S}
 main(["run", "long-polling-smoke", "--engine=kubernetes", *{LONG}])
 """

@@ -89,7 +89,7 @@ def effective(write_scenario: Write) -> Make:
 def fake_docker(monkeypatch: pytest.MonkeyPatch) -> InMemoryDocker:
     """Let an engine in memory stand behind the lab's door to Docker."""
     made = InMemoryDocker()
-    monkeypatch.setattr("lab.engine.compose.docker.client", made)
+    monkeypatch.setattr("lab.engines.compose.docker.client", made)
     return made
 
 

@@ -1,6 +1,6 @@
 """Two things that start no process: an engine in memory, on which all goes as asked, and a Docker that plays by rules.
 
-`InMemoryEngine` is for tests of runs and series; `InMemoryDocker` stands behind `lab.engine.compose`'s own door.
+`InMemoryEngine` is for tests of runs and series; `InMemoryDocker` stands behind `lab.engines.compose`'s own door.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from formats.role import TRAFFIC_PORT
-from lab.engine.programs import Ended, Following
-from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
-from lab.engine.sidecars import Container
+from lab.engines.programs import Ended, Following
+from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
+from lab.engines.sidecars import Container
 from lab.errors import ConfigurationRefused, EngineFailed, Problem, ScriptRefused
 from lab.roles.declared_roles import ROLES
 from lab.scenario import sysctls
@@ -130,7 +130,7 @@ class InMemoryDocker:
         into: IO[bytes] | None = None,
         unless: Callable[[], object] | None = None,
     ) -> Ended:
-        """Answer a command, as lab.engine.programs.Client does; one that stays ends by `unless` alone."""
+        """Answer a command, as lab.engines.programs.Client does; one that stays ends by `unless` alone."""
         assert timeout_s > 0
         assert stdin is None or into is None
         rule = self._rule_for(arguments)
@@ -157,7 +157,7 @@ class InMemoryDocker:
         return answer
 
     def follow(self, arguments: Sequence[str], *, talks: bool = False) -> Following:  # noqa: ARG002
-        """Tell what the rule says, line by line, as lab.engine.programs.Client does."""
+        """Tell what the rule says, line by line, as lab.engines.programs.Client does."""
         rule = self._rule_for(arguments)
         self._told.append(Told(rule.answer.stdout.splitlines(keepends=True), stays=rule.stays))
         return self._told[-1]

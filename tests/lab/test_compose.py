@@ -11,8 +11,8 @@ from ruamel.yaml import YAML
 
 from analysis.evidence.rawfiles import Places
 from lab import compose_check
-from lab.engine.compose.docker import DockerFailed
-from lab.engine.compose.run_file import compose, run_file, write_run_file
+from lab.engines.compose.docker import DockerFailed
+from lab.engines.compose.run_file import build_run_file, run_compose, write_run_file
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
 from lab.series import arms
@@ -29,7 +29,9 @@ def services(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]
 
 def added_to_all(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]:
     effective = make(*overrides, text=text)
-    return run_file(effective, topology_of(effective), "run-1", Places(Path("/run-1")), IPv4Network("198.18.7.0/24"))
+    return build_run_file(
+        effective, topology_of(effective), "run-1", Places(Path("/run-1")), IPv4Network("198.18.7.0/24")
+    )
 
 
 def test_sysctls_are_set_on_the_namespace_holder_alone(effective: Make) -> None:
@@ -226,10 +228,10 @@ def test_what_reaches_compose_is_what_was_written_whatever_the_shell_sets(
     (home / "scenario.yaml").write_text(json.dumps({**path, **parts}).replace("\\ud83d\\ude00", "\\U0001f600"))
     found = resolve(str(home))
     file = tmp_path / "compose.run.yaml"
-    content = run_file(found, topology_of(found), "r", Places(tmp_path / "$HOME"), IPv4Network("198.18.7.0/24"))
+    content = build_run_file(found, topology_of(found), "r", Places(tmp_path / "$HOME"), IPv4Network("198.18.7.0/24"))
     write_run_file(content, file)
     # What it prints can be given to it again: it doubles each dollar sign.
-    config = json.loads(compose(file, "config", "--format", "json"))
+    config = json.loads(run_compose(file, "config", "--format", "json"))
     told = {one.replace("$$", "$") for one in texts(config)}
     written = {one for one in texts(content) if "$" in one}
     assert len(written) >= 9
@@ -251,7 +253,7 @@ def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
         named = YAML(typ="safe", pure=True).load(file.read_bytes())["services"]
         checked[file.stem] = {service for service in named if not service.startswith("collector-")}
 
-    monkeypatch.setattr("lab.engine.compose.run_file.compose", see)
+    monkeypatch.setattr("lab.engines.compose.run_file.compose", see)
     bases = [resolve(slug, folder=folder) for slug in ("with-arms", "one", "its-like")]
     runs = [one for base in bases for one in arms.variants(base, folder=folder)]
     assert compose_check.check(runs) == 3

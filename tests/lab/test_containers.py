@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.engine.compose import containers
+from lab.engines.compose import containers
 from lab.errors import EngineFailed, LabError
 from lab.scenario.topology import topology_of
 from tests.lab.container_states import NEVER, state

@@ -1,8 +1,8 @@
 import pytest
 
 from lab.doctor import examine
-from lab.engine.compose.engine import Compose
-from lab.engine.protocol import Finding
+from lab.engines.compose.engine import Compose
+from lab.engines.protocol import Finding
 from tests.lab.engine import InMemoryDocker
 
 

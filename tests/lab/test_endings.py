@@ -14,7 +14,7 @@ from rich.console import Console
 from formats import manifest
 from formats.manifest import Manifest
 from lab import cli
-from lab.engine.protocol import STOP_GRACE_S
+from lab.engines.protocol import STOP_GRACE_S
 from lab.errors import EngineFailed, Interruption, LabError
 from lab.run import reports
 from lab.run.run import run

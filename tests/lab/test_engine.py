@@ -12,7 +12,7 @@ from formats import manifest
 from formats import series as series_file
 from formats.manifest import Manifest
 from lab.doctor import examine
-from lab.engine.protocol import Engine
+from lab.engines.protocol import Engine
 from lab.errors import LabError
 from lab.run.run import run
 from lab.series import arms, command

@@ -19,7 +19,7 @@ from analysis.evidence.rawfiles import Places
 from formats import role as role_file
 from formats import series as series_file
 from lab import paths
-from lab.engine.compose.run_file import run_file, write_run_file
+from lab.engines.compose.run_file import build_run_file, write_run_file
 from lab.errors import BadInput
 from lab.reading import document
 from lab.results import comparisons
@@ -143,7 +143,7 @@ def _own_services(scenario: bytes, compose: bytes) -> None:
         (home / "docker-compose.yml").write_bytes(compose)
         try:
             found = resolve(str(home))
-            content = run_file(found, topology_of(found), "r", Places(home), IPv4Network("198.18.0.0/24"))
+            content = build_run_file(found, topology_of(found), "r", Places(home), IPv4Network("198.18.0.0/24"))
             write_run_file(content, home / "compose.run.yaml")
         except BadInput as refused:
             _refused_with_its_place(refused, home / "scenario.yaml", home / "docker-compose.yml")

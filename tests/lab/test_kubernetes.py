@@ -12,16 +12,16 @@ import pytest
 
 from analysis.evidence.rawfiles import Places
 from lab import paths
-from lab.engine import choice
-from lab.engine.kubernetes import objects, rights, trouble
-from lab.engine.kubernetes.ending import Containers
-from lab.engine.kubernetes.engine import Kubernetes
-from lab.engine.kubernetes.kubectl import Kubectl, KubectlFailed
-from lab.engine.kubernetes.names import owner_of
-from lab.engine.kubernetes.objects import Images
-from lab.engine.kubernetes.starting import Start
-from lab.engine.kubernetes.watch import Watch
-from lab.engine.protocol import Parts
+from lab.engines import selection
+from lab.engines.kubernetes import objects, rights, trouble
+from lab.engines.kubernetes.containers import Containers
+from lab.engines.kubernetes.engine import Kubernetes
+from lab.engines.kubernetes.kubectl import Kubectl, KubectlFailed
+from lab.engines.kubernetes.names import owner_name
+from lab.engines.kubernetes.objects import Images
+from lab.engines.kubernetes.startup import Start
+from lab.engines.kubernetes.watch import Watch
+from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.roles.declared_roles import ROLES
 from lab.scenario.topology import topology_of
@@ -38,7 +38,7 @@ def pod(
     effective = make(*overrides, text=text)
     parts = Parts(effective, topology_of(effective), "run-1", Places(Path("/run-1")))
     hosts = {"backend-1": "192.0.2.7"}
-    return objects.pod(parts, instance, Images(registry), owned=OWNER, hosts=hosts, spread=spread)
+    return objects.build_pod(parts, instance, Images(registry), owned=OWNER, hosts=hosts, spread=spread)
 
 
 def container(pod: dict[str, Any], name: str) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def test_a_pod_has_its_sysctls_and_knows_what_stands_behind_it_by_name(effective
 def test_a_dollar_in_a_value_is_no_variable_of_the_cluster_s() -> None:
     """It would fill in $(…), and takes a doubled $ for one."""
     given = {"A": "/a$(HOME)", "B": "$$(HOME)"}
-    assert [one["value"] for one in objects.environment(given)] == ["/a$$(HOME)", "$$$$(HOME)"]
+    assert [one["value"] for one in objects.env_entries(given)] == ["/a$$(HOME)", "$$$$(HOME)"]
 
 
 def test_images_are_loaded_into_nodes_or_pulled_from_a_registry(effective: Make) -> None:
@@ -109,16 +109,16 @@ def test_where_pods_are_spread_every_server_captures(effective: Make) -> None:
 
 
 def test_everything_goes_with_its_owner_which_the_cluster_removes_at_the_deadline() -> None:
-    made = objects.owner("20261123-041500", Images(), 100)
+    made = objects.build_owner("20261123-041500", Images(), 100)
     assert made["spec"]["ttlSecondsAfterFinished"] == 0
     assert made["spec"]["template"]["spec"]["containers"][0]["args"] == ["hold", "--for", "100s"]
-    rules = objects.policy("run-1", OWNER)["spec"]
+    rules = objects.build_network_policy("run-1", OWNER)["spec"]
     assert rules["ingress"][0]["from"] == rules["egress"][0]["to"] == [{"podSelector": rules["podSelector"]}]
 
 
 def test_a_role_that_was_stopped_is_added_to_its_pod_anew(effective: Make) -> None:
     made = pod(effective, "backend-1")
-    again = objects.again(made, 2)
+    again = objects.build_restarted_role(made, 2)
     assert again["name"] == "role-2"
     assert {name: again[name] for name in ("image", "env", "volumeMounts")} == {
         name: container(made, "role")[name] for name in ("image", "env", "volumeMounts")
@@ -256,7 +256,7 @@ def said_of_containers(instance: str) -> dict[str, Any]:
 def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_way_on(effective: Make) -> None:
     status = {"reason": "SysctlForbidden", "message": 'forbidden sysctl: "net.ipv4.tcp_syn_retries" not allowlisted'}
     asked = effective("kernel.k6.net.ipv4.tcp_syn_retries=3")
-    found = trouble.of_pod({"metadata": {"name": "p"}, "status": {"phase": "Failed", **status}}, asked)
+    found = trouble.find_pod_problem({"metadata": {"name": "p"}, "status": {"phase": "Failed", **status}}, asked)
     assert isinstance(found, BadInput)
     assert "tcp_syn_retries=3" in str(found.problems[0].where)
     assert "allowedUnsafeSysctls" in str(found)
@@ -265,13 +265,13 @@ def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_way_on(effective: Mak
 @pytest.mark.parametrize("reason", ["ErrImageNeverPull", "ImagePullBackOff"])
 def test_an_image_that_cannot_be_had_is_said_in_the_cluster_s_words(reason: str) -> None:
     pod = said("k6-1", role={"waiting": {"reason": reason, "message": "no such manifest"}})["object"]
-    found = trouble.of_pod(pod)
+    found = trouble.find_pod_problem(pod)
     assert isinstance(found, LabError)
     assert f"connlab/k6:latest: {reason}: no such manifest" in found.what
 
 
 def test_a_pod_that_is_being_made_has_no_trouble() -> None:
-    assert trouble.of_pod(said("k6-1", role={"waiting": {"reason": "ContainerCreating"}})["object"]) is None
+    assert trouble.find_pod_problem(said("k6-1", role={"waiting": {"reason": "ContainerCreating"}})["object"]) is None
 
 
 def test_a_sysctl_that_a_node_s_kernel_lacks_is_refused(effective: Make) -> None:
@@ -279,7 +279,7 @@ def test_a_sysctl_that_a_node_s_kernel_lacks_is_refused(effective: Make) -> None
     message = "open /proc/sys/net/ipv4/tcp_rto_max_ms: no such file or directory: unknown"
     events = {"items": [{"reason": "FailedCreatePodSandBox", "message": message}]}
     client.says("get events *", json.dumps(events))
-    found = next(trouble.warnings(Kubectl(client=client), "p", effective()))
+    found = next(trouble.read_warnings(Kubectl(client=client), "p", effective()))
     assert str(found).startswith("a node's kernel refuses net.ipv4.tcp_rto_max_ms in a pod: no such file")
 
 
@@ -288,7 +288,7 @@ def test_each_missing_right_is_named() -> None:
     answers = [{"status": {"allowed": right[2] != "pods/exec"}} for right in rights.RIGHTS]
     client.says("* create *", "\n".join(json.dumps(one, indent=2) for one in answers))
     with pytest.raises(LabError, match=r"in the namespace 'lab' the lab may not: create pods/exec\n"):
-        rights.refuse_without_rights(Kubectl(namespace="lab", client=client))
+        rights.require_rights(Kubectl(namespace="lab", client=client))
 
 
 def test_the_guide_grants_the_rights_that_the_lab_asks_for() -> None:
@@ -336,7 +336,7 @@ def test_an_image_that_the_cluster_lacks_ends_the_run_before_its_start(monkeypat
 def test_only_what_this_checkout_made_is_removed() -> None:
     client = InMemoryDocker()
     client.says("* get *", "pod/connlab-run-1-k6-1\n")
-    assert rights.remove(Kubectl("mine", "lab", client)) == ["pod/connlab-run-1-k6-1"]
+    assert rights.remove_all(Kubectl("mine", "lab", client)) == ["pod/connlab-run-1-k6-1"]
     assert all(
         call.startswith("--context mine --namespace lab ") and "connlab.checkout=" in call for call in client.calls
     )
@@ -366,7 +366,7 @@ def test_what_kubernetes_cannot_is_refused_before_anything_starts(effective: Mak
 
 def test_an_option_of_kubernetes_is_refused_for_compose() -> None:
     with pytest.raises(BadInput, match="--context is of the engine Kubernetes; add --engine kubernetes"):
-        choice.choose("compose", context="mine")
+        selection.select_engine("compose", context="mine")
 
 
 def test_each_role_ends_by_the_signal_of_its_image() -> None:
@@ -376,4 +376,4 @@ def test_each_role_ends_by_the_signal_of_its_image() -> None:
 
 
 def test_names_of_objects_are_as_the_cluster_wants_them() -> None:
-    assert re.fullmatch(r"[a-z0-9-]+", owner_of("20261123-041500-A"))
+    assert re.fullmatch(r"[a-z0-9-]+", owner_name("20261123-041500-A"))

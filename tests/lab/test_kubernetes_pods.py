@@ -13,12 +13,12 @@ import pytest
 
 from formats import manifest
 from lab.cli import main
-from lab.engine.kubernetes import held, rights
-from lab.engine.kubernetes.engine import Kubernetes
-from lab.engine.kubernetes.kubectl import Kubectl, KubectlFailed
-from lab.engine.kubernetes.objects import Images
-from lab.engine.kubernetes.pods import Pods
-from lab.engine.programs import Ended
+from lab.engines.kubernetes import held, rights
+from lab.engines.kubernetes.engine import Kubernetes
+from lab.engines.kubernetes.kubectl import Kubectl, KubectlFailed
+from lab.engines.kubernetes.objects import Images
+from lab.engines.kubernetes.pod_sidecar import PodSidecars
+from lab.engines.programs import Ended
 from lab.errors import BadInput, FilesLost, LabError
 from lab.observe import asked, observing
 from lab.observe.targets import Named, find
@@ -96,8 +96,8 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-def pods(cluster: Cluster) -> Pods:
-    return Pods(Kubectl(client=cluster), Images())
+def pods(cluster: Cluster) -> PodSidecars:
+    return PodSidecars(Kubectl(client=cluster), Images())
 
 
 def test_a_pod_is_found_and_its_program_known_by_its_command(cluster: Cluster) -> None:
@@ -301,7 +301,7 @@ def test_a_container_that_ends_takes_the_recording_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster.says("* cp *", stderr="container not found", exit_code=1)
-    monkeypatch.setattr(Pods, "runs", lambda *_: False)
+    monkeypatch.setattr(PodSidecars, "runs", lambda *_: False)
     with pytest.raises(FilesLost, match="leave --container out"):
         watch()
     (file,) = elsewhere.glob("results/observed-lab-shop-web/2*/manifest.json")
@@ -335,7 +335,7 @@ def test_it_says_that_its_container_stays_in_the_pod(cluster: Cluster) -> None:
 def test_a_pod_is_named_with_its_namespace_and_alone(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lab.engine.choice._choice.engine", None)
+    monkeypatch.setattr("lab.engines.selection._choice.engine", None)
     with pytest.raises(SystemExit) as end:
         main(["observe", *arguments])
     assert end.value.code == 2
@@ -355,7 +355,7 @@ def test_a_pod_in_its_node_s_network_is_refused_without_leave(cluster: Cluster) 
 
 def started(folder: Path, *program: str) -> subprocess.Popen[bytes]:
     """Start a container's command with the folder in place of the container's /tmp."""
-    command = [part.replace("$$", "$").replace("/tmp/", f"{folder}/") for part in held.command(*program)]  # noqa: S108
+    command = [part.replace("$$", "$").replace("/tmp/", f"{folder}/") for part in held.holding_command(*program)]  # noqa: S108
     return subprocess.Popen(command, env={"PATH": "/usr/bin:/bin"})
 
 

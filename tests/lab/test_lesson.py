@@ -16,7 +16,7 @@ from analysis.figures.catalogue import FIGURES
 from analysis.verdicts import guesses
 from formats.manifest import Guess
 from formats.series import ExpectedArm, PlannedRun
-from lab.engine.compose.engine import Compose
+from lab.engines.compose.engine import Compose
 from lab.results import verdict_printing
 from lab.roles.declared_roles import ROLES
 from lab.run import verdicts

@@ -18,14 +18,14 @@ from analysis.evidence.rawfiles import Places
 from formats import manifest
 from lab import paths
 from lab.cli import main
-from lab.engine import choice
-from lab.engine.compose.engine import Compose
-from lab.engine.compose.run_file import run_file
-from lab.engine.kubernetes import objects
-from lab.engine.kubernetes.engine import Kubernetes
-from lab.engine.kubernetes.objects import Images
-from lab.engine.metrics import DEFAULT_PORT
-from lab.engine.protocol import Parts, Watch
+from lab.engines import selection
+from lab.engines.compose.engine import Compose
+from lab.engines.compose.run_file import build_run_file
+from lab.engines.kubernetes import objects
+from lab.engines.kubernetes.engine import Kubernetes
+from lab.engines.kubernetes.objects import Images
+from lab.engines.metrics import DEFAULT_PORT
+from lab.engines.protocol import Parts, Watch
 from lab.errors import LabError
 from lab.run import machine_limits, measure, scrape_targets
 from lab.run.live import Display
@@ -45,19 +45,21 @@ SERVED = {"CONNLAB_METRICS": "0.0.0.0:9645", "CONNLAB_METRICS_LABELS": "run=run-
 def _as_before() -> Iterator[None]:
     """Leave the engine that a command chose to no other test."""
     yield
-    choice.choose("compose")
+    selection.select_engine("compose")
 
 
 def environment_on_compose(make: Make, port: int | None) -> dict[str, Any]:
     effective, subnet = make(), IPv4Network("198.18.7.0/24")
-    content = run_file(effective, topology_of(effective), "run-1", Places(Path("/run-1")), subnet, metrics_port=port)
+    content = build_run_file(
+        effective, topology_of(effective), "run-1", Places(Path("/run-1")), subnet, metrics_port=port
+    )
     return dict(content["services"]["collector-backend-1"]["environment"])
 
 
 def pod(make: Make, port: int | None) -> dict[str, Any]:
     effective = make()
     parts = Parts(effective, topology_of(effective), "run-1", Places(Path("/run-1")))
-    return objects.pod(parts, "backend-1", Images(), owned=OWNER, hosts={}, spread=False, metrics_port=port)
+    return objects.build_pod(parts, "backend-1", Images(), owned=OWNER, hosts={}, spread=False, metrics_port=port)
 
 
 def collector(pod: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +84,10 @@ def test_a_collector_of_kubernetes_serves_its_figures_only_where_that_is_asked_f
 
 
 def test_a_scrape_may_come_into_a_run_s_pods_only_where_that_is_asked_for() -> None:
-    off, on = objects.policy("run-1", OWNER)["spec"], objects.policy("run-1", OWNER, 9645)["spec"]
+    off, on = (
+        objects.build_network_policy("run-1", OWNER)["spec"],
+        objects.build_network_policy("run-1", OWNER, 9645)["spec"],
+    )
     assert on["ingress"] == [*off["ingress"], {"ports": [{"protocol": "TCP", "port": 9645}]}]
     assert on["egress"] == off["egress"]
     assert all("from" in rule for rule in off["ingress"])
@@ -106,7 +111,7 @@ def test_the_pod_monitor_finds_the_pods_of_instances_and_their_port(effective: M
     assert endpoint["port"] in [one["name"] for one in collector(made)["ports"]]
     assert endpoint["honorLabels"] is True
     # What only holds a run has no figures.
-    assert not selects(objects.owner("run-1", Images(), 60)["spec"]["template"]["metadata"]["labels"])
+    assert not selects(objects.build_owner("run-1", Images(), 60)["spec"]["template"]["metadata"]["labels"])
 
 
 def test_the_pod_monitor_takes_run_role_and_instance_from_labels_that_the_pods_have(effective: Make) -> None:
@@ -168,8 +173,8 @@ def test_the_engine_has_the_port_that_was_asked_for(
     with pytest.raises(SystemExit) as end:
         main(["run", "accept-queue-overflow", "--check", "--engine", engine, *options])
     assert end.value.code == 0
-    assert isinstance(choice.chosen(), kind)
-    assert choice.chosen().metrics == port
+    assert isinstance(selection.selected_engine(), kind)
+    assert selection.selected_engine().metrics == port
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from formats import manifest, owner
-from lab.engine.compose import beside
+from lab.engines.compose import docker_sidecar
 from lab.errors import BadInput, LabError
 from lab.observe import asked, known_servers, observing
 from lab.observe.targets import Named, find
@@ -39,7 +39,7 @@ def inspected(name: str = "shop", **changes: object) -> str:
 def test_a_container_is_found_and_its_program_known_by_its_command(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected())
     docker_program.says("top*", "PID COMMAND\n4711 node shop.js\n")
-    (found,) = find(Named(containers=["shop"]), beside)
+    (found,) = find(Named(containers=["shop"]), docker_sidecar)
     assert (found.record.instance, found.record.kind, found.joins) == ("shop", "container", ID)
     assert found.record.program is not None
     assert (found.record.program.name, found.record.program.backlog) == ("Node.js", 511)
@@ -59,14 +59,14 @@ def test_what_is_not_there_is_refused(docker_program: FakeDocker, named: Named, 
     docker_program.says("'ps --format {{.Names}}'", "web\n")
     docker_program.says("'ps --filter'*", "db\n")
     with pytest.raises(BadInput) as refused:
-        find(named, beside)
+        find(named, docker_sidecar)
     assert str(refused.value).startswith(message)
 
 
 def test_a_container_that_has_ended_is_refused(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected(State={"Running": False, "Status": "exited", "Pid": 0}))
     with pytest.raises(BadInput, match=r"the container 'shop' does not run \(exited\)"):
-        find(Named(containers=["shop"]), beside)
+        find(Named(containers=["shop"]), docker_sidecar)
 
 
 @pytest.mark.parametrize("mode", ["host", f"container:{'b' * 64}"])
@@ -74,8 +74,8 @@ def test_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker,
     docker_program.says(f"*{'b' * 64}*", inspected("pause", Id="b" * 64, HostConfig={"NetworkMode": "host"}))
     docker_program.says("'container inspect'*", inspected(HostConfig={"NetworkMode": mode}))
     with pytest.raises(BadInput, match=r"in the host's own network namespace.*add --host"):
-        find(Named(containers=["shop"]), beside)
-    assert find(Named(containers=["shop"], host=True), beside)[0].on_host
+        find(Named(containers=["shop"]), docker_sidecar)
+    assert find(Named(containers=["shop"], host=True), docker_sidecar)[0].on_host
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_collector_stays_out_of_processes_that_are_the_host_s_or_could_reach_i
     of = {"NetworkMode": "acme_default"}
     docker_program.says(f"*{'b' * 64}*", inspected("agent", Id="b" * 64, HostConfig=of | {"PidMode": "host"}))
     docker_program.says("'container inspect'*", inspected(HostConfig=of | configured))
-    (found,) = find(Named(containers=["shop"]), beside)
+    (found,) = find(Named(containers=["shop"]), docker_sidecar)
     assert not found.processes
     says = observing.announce([found], asked.wish("60s", "headers", 256, None, None, host=False))
     assert any(line.startswith(f"It does not see the processes of shop: {why}") for line in says)
@@ -105,31 +105,31 @@ def test_a_collector_stays_out_of_processes_that_are_the_host_s_or_could_reach_i
 def test_a_collector_joins_the_processes_of_a_container_without_such_rights(docker_program: FakeDocker) -> None:
     configured = {"NetworkMode": "acme_default", "PidMode": "", "CapAdd": ["CAP_NET_ADMIN"], "Privileged": False}
     docker_program.says("'container inspect'*", inspected(HostConfig=configured))
-    (found,) = find(Named(containers=["shop"]), beside)
+    (found,) = find(Named(containers=["shop"]), docker_sidecar)
     assert (found.processes, found.apart) == (True, None)
 
 
 def test_a_process_of_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker) -> None:
     assert docker_program.calls == []
     with pytest.raises(BadInput, match="add --host"):
-        find(Named(pid=os.getpid()), beside)
+        find(Named(pid=os.getpid()), docker_sidecar)
 
 
 def test_without_an_engine_the_message_says_so(docker_program: FakeDocker) -> None:
     docker_program.says("*", stderr="Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", exit_code=1)
     with pytest.raises(LabError, match="start the Docker Engine"):
-        find(Named(containers=["shop"]), beside)
+        find(Named(containers=["shop"]), docker_sidecar)
 
 
 def test_two_targets_of_one_name_get_folders_of_their_own(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected("Acme_Web.1"))
-    found = find(Named(containers=["Acme_Web.1"], peers=["acme-web-1"]), beside)
+    found = find(Named(containers=["Acme_Web.1"], peers=["acme-web-1"]), docker_sidecar)
     assert [each.record.instance for each in found] == ["acme-web-1", "acme-web-1-2"]
     assert [each.record.peer for each in found] == [False, True]
 
 
 def test_a_collector_has_no_right_but_to_capture_and_joins_the_target(docker_program: FakeDocker) -> None:
-    started = beside.start("c", {"CONNLAB_OBSERVING": "1"}, Path("/raw"), target=ID, processes=True)
+    started = docker_sidecar.start("c", {"CONNLAB_OBSERVING": "1"}, Path("/raw"), target=ID, processes=True)
     (call,) = docker_program.calls
     assert f"--network container:{ID} --pid container:{ID}" in call
     # The second is there so that nobody in the target's container has all of them.
@@ -141,7 +141,7 @@ def test_a_collector_has_no_right_but_to_capture_and_joins_the_target(docker_pro
 
 
 def test_a_process_s_namespace_is_entered_by_its_file(docker_program: FakeDocker) -> None:
-    started = beside.start("c", {}, Path("/raw"), target=4711, processes=False)
+    started = docker_sidecar.start("c", {}, Path("/raw"), target=4711, processes=False)
     (call,) = docker_program.calls
     assert "--network none --mount type=bind,source=/proc/4711/ns/net," in call
     assert call.endswith(f"--entrypoint nsenter connlab/collector {' '.join(started.enter[1:])} collector run")
@@ -163,7 +163,7 @@ def test_an_observation_lasts_from_a_second_to_a_day(duration: str) -> None:
 
 def test_it_says_what_it_will_see_before_it_starts(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected())
-    targets = find(Named(containers=["shop"]), beside)
+    targets = find(Named(containers=["shop"]), docker_sidecar)
     says = "\n".join(observing.announce(targets, asked.wish("60s", "headers", 256, None, None, host=False)))
     assert "at most 128 bytes of a packet and no data" in says
     assert "restarts nothing, sets nothing and sends nothing" in says

@@ -16,7 +16,7 @@ from analysis.evidence.rawfiles import Places
 from analysis.figures.catalogue import Scope, UnknownFigure
 from analysis.reports.advice import rerun_command
 from lab import paths
-from lab.engine.compose.run_file import run_file
+from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput, LabError
 from lab.results import listing
 from lab.roles.configurations import Found, Setting, read
@@ -238,7 +238,7 @@ def test_a_configuration_outside_the_scenario_s_folder_is_refused(make: Make, ho
 
 def test_nginx_finds_its_folder_and_reads_no_knob(make: Make, home: Path, tmp_path: Path) -> None:
     effective = make()
-    content = run_file(effective, topology_of(effective), "r", Places(tmp_path), IPv4Network("198.18.0.0/24"))
+    content = build_run_file(effective, topology_of(effective), "r", Places(tmp_path), IPv4Network("198.18.0.0/24"))
     service = content["services"]["nginx"]
     assert service["environment"] == {"CONNLAB_CONFIG": "nginx.conf"}
     assert service["volumes"][1]["source"] == str(home)

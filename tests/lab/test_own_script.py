@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
-from lab.engine.compose.run_file import run_file
+from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput
 from lab.results import listing
 from lab.run import machine_limits
@@ -91,7 +91,7 @@ def test_a_scenario_that_contradicts_its_script_is_refused(
 def test_k6_finds_the_script_s_folder_and_environment(make: Make, home: Path, tmp_path: Path) -> None:
     effective = make()
     topology = topology_of(effective)
-    content = run_file(effective, topology, "r", Places(tmp_path), IPv4Network("198.18.0.0/24"))
+    content = build_run_file(effective, topology, "r", Places(tmp_path), IPv4Network("198.18.0.0/24"))
     client, server = content["services"]["k6-1"], content["services"]["backend-1"]
     assert client["environment"]["BASE_URL"] == "http://backend-1:8080/shop"
     assert client["environment"]["CONNLAB_SCRIPT"] == "/script/checkout.js"

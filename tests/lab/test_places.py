@@ -11,7 +11,7 @@ import pytest
 
 from analysis.reports.advice import rerun_command
 from lab import paths
-from lab.engine.compose.engine import Compose
+from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
 from lab.results.find import find_run
 from lab.run.session import open_session, refuse_taken

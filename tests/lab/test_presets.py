@@ -8,7 +8,7 @@ from rich.console import Console
 
 from formats import manifest
 from lab.cli import main
-from lab.engine.compose.engine import Compose
+from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
 from lab.results import listing
 from lab.run import session

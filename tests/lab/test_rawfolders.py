@@ -18,9 +18,9 @@ from analysis.evidence.rawfiles import Places
 from formats import manifest
 from formats.manifest import Removed
 from lab import paths
-from lab.engine import owners
-from lab.engine.compose import containers
-from lab.engine.compose.engine import Compose
+from lab.engines import owners
+from lab.engines.compose import containers
+from lab.engines.compose.engine import Compose
 from lab.errors import LabError
 from lab.run import measure, rawfolders
 from lab.run.session import Session, open_session
@@ -91,7 +91,7 @@ def test_as_another_user_both_folders_are_open_to_its_group_alone(
     assert chowned == {"collector": (-1, 5678), "role": (-1, 5678)}
     assert [mode(each) for each in (places.collector("k6-1"), places.role("k6-1"))] == [0o775, 0o775]
     assert not mode(places.role("k6-1").parent) & 0o022
-    assert owners.groups() == ["5678"]
+    assert owners.supplementary_groups() == ["5678"]
 
 
 def test_the_roles_user_is_that_of_their_images() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.engine.compose.engine import Compose
+from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, LabError
 from lab.run.readback import read_back
 from lab.run.session import Session, open_session

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from formats import owner
-from lab.engine.compose.engine import Compose
+from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, Interruption, LabError
 from lab.run import machine_limits
 from lab.run.lock import machine_lock

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from formats import manifest
-from lab.engine.compose.engine import Compose
+from lab.engines.compose.engine import Compose
 from lab.errors import LabError
 from lab.run.run import run
 from tests.lab.engine import InMemoryDocker

@@ -15,7 +15,7 @@ import pytest
 from formats import series as series_file
 from formats.series import Series
 from lab import paths
-from lab.engine.compose.engine import Compose
+from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, Interruption
 from lab.schema import schemas
 from lab.series import matrices, store

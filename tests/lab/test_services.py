@@ -12,11 +12,11 @@ from typing import Any, get_args
 import pytest
 
 from analysis.evidence.rawfiles import Places
-from lab.engine import bounds
-from lab.engine.compose import run_file, service_images, starting
-from lab.engine.compose.docker import DockerFailed
-from lab.engine.programs import ProgramStuck
-from lab.engine.protocol import Parts
+from lab.engines import bounds
+from lab.engines.compose import run_file, service_images, startup
+from lab.engines.compose.docker import DockerFailed
+from lab.engines.programs import ProgramStuck
+from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.roles import told_settings
 from lab.scenario import foreseen
@@ -105,7 +105,9 @@ OLD = {
 
 
 def services(effective: Effective) -> dict[str, Any]:
-    made = run_file.run_file(effective, topology_of(effective), "r", Places(Path("/run")), IPv4Network("198.18.0.0/24"))
+    made = run_file.build_run_file(
+        effective, topology_of(effective), "r", Places(Path("/run")), IPv4Network("198.18.0.0/24")
+    )
     content: dict[str, Any] = made["services"]
     return content
 
@@ -174,14 +176,14 @@ def test_what_it_needs_may_take_as_long_to_start_as_the_scenario_says(shop: Shop
     made = services(effective)
     assert made["db"]["healthcheck"]["start_period"] == "120000ms"
     # Its collector starts before all that it needs is ready.
-    assert made["collector-shop-1"]["healthcheck"]["start_period"] == f"{bounds.deadline_s(effective)}s"
+    assert made["collector-shop-1"]["healthcheck"]["start_period"] == f"{bounds.compute_deadline_s(effective)}s"
 
 
 def test_its_own_time_begins_when_all_containers_have_started(
     shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
 ) -> None:
     effective = shop(needs="needs: [db]\n    ready_within: 20500ms")
-    starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+    startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
     first, own, last = (call.partition(" never ")[2].split() for call in fake_docker.calls if " up " in call)
     assert own == ["--wait", "--wait-timeout", "21", "collector-shop-1", "shop-1"]
     assert last == ["--wait", "--wait-timeout", "300", *first]
@@ -201,7 +203,7 @@ def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_fo
     fake_docker.says("inspect *", "healthy")
     effective = shop()
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
-        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
     assert sum(" --wait " in call for call in fake_docker.calls) == 1
 
 
@@ -219,7 +221,7 @@ def test_one_that_compose_waits_for_beyond_its_time_is_said_all_the_same(
     monkeypatch.setattr(run_file, "compose", compose)
     effective = shop()
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
-        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
 
 
 def test_one_of_which_compose_says_nothing_when_its_time_is_over_is_said_all_the_same(
@@ -230,7 +232,7 @@ def test_one_of_which_compose_says_nothing_when_its_time_is_over_is_said_all_the
     fake_docker.says("inspect *", "healthy")
     effective = shop()
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
-        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
     assert sum(" --wait " in call for call in fake_docker.calls) == 1
 
 
@@ -240,7 +242,7 @@ def test_a_server_of_the_lab_s_that_was_not_ready_in_its_time_starts_no_run(
     fake_docker.says("inspect *", "\nstarting\n")
     made = resolve("accept-queue-overflow")
     with pytest.raises(LabError, match=r"\S+ was not ready within 300 s"):
-        starting.start(Parts(made, topology_of(made), "r", Places(tmp_path)), InMemoryWatch())
+        startup.start(Parts(made, topology_of(made), "r", Places(tmp_path)), InMemoryWatch())
 
 
 def test_one_that_ends_as_it_starts_is_said_at_once(shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_one_that_ends_as_it_starts_is_said_at_once(shop: Shop, fake_docker: InM
     effective, watch = shop(), InMemoryWatch()
     watch.end("shop-1", 137)
     with pytest.raises(LabError, match="shop-1 ended with exit code 137 during its start"):
-        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), watch)
+        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), watch)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_one_that_listens_and_is_not_ready_is_said_with_what_was_asked(
     fake_docker.says("inspect *", "healthy")
     effective = shop(ready=f"ready: {ready}")
     with pytest.raises(BadInput, match=f"shop-1 listens on port 9000, and {re.escape(said)}"):
-        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
 
 
 @pytest.mark.parametrize("path", ["path: [k6, shop]", "path: [k6, shop, db]"])
@@ -282,7 +284,7 @@ def test_what_it_needs_and_never_was_ready_is_said_before_itself(
     fake_docker.says("inspect *", "starting")
     effective = shop(path=path)
     with pytest.raises(BadInput, match=r"db(-1 listens on port 8080| runs), and its command 'pg_isready' does not end"):
-        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
 
 
 def test_knobs_reach_it_by_its_own_variables(shop: Shop) -> None:
@@ -435,7 +437,7 @@ def test_an_image_that_cannot_be_had_is_said_before_anything_starts(
 
     monkeypatch.setattr(service_images, "docker", docker)
     with pytest.raises(BadInput) as refused:
-        service_images.ids(shop(needs="needs: []"))
+        service_images.service_image_ids(shop(needs="needs: []"))
     said = (
         "scenario.yaml:6: the image acme/shop:1.2 of shop is not here, and cannot be pulled: Error: pull access denied"
     )
@@ -457,7 +459,7 @@ def test_an_image_that_cannot_be_built_is_said_with_a_way_on_where_no_registry_a
     (tmp_path / "corner" / "app" / "Dockerfile").touch()
     fake_docker.says("buildx build *", stderr=stderr, exit_code=1)
     with pytest.raises(BadInput, match=r"scenario\.yaml:7: the image of shop cannot be built") as refused:
-        service_images.ids(shop(image="build: ./app", needs="needs: []"))
+        service_images.service_image_ids(shop(image="build: ./app", needs="needs: []"))
     assert str(refused.value).partition(stderr)[2].partition(",")[0] == way_on
 
 
@@ -539,7 +541,7 @@ def test_build_arguments_and_the_stage_are_taken_over(
 
     monkeypatch.setattr(service_images, "docker", docker)
     effective = composed()
-    service_images.ids(effective)
+    service_images.service_image_ids(effective)
     (built,) = [call for call in calls if call[:2] == ("buildx", "build")]
     app = str((effective.place.home / "../app").resolve())
     assert (built[-1], built[built.index("--file") + 1]) == (app, f"{app}/Dockerfile.web")

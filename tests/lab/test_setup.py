@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lab import paths
-from lab.engine.compose import images
+from lab.engines.compose import images
 from lab.run.signals import Interrupted
 from tests.lab.support import FakeDocker
 from tests.lab.waiting import HANG_S, is_at_work, wait_until
@@ -69,7 +69,7 @@ def test_an_interrupted_build_of_images_ends_in_order(tmp_path: Path, monkeypatc
     try:
         interrupter.start()
         with pytest.raises(Interrupted):
-            images.build(["backend"])
+            images.build_images(["backend"])
     finally:
         interrupter.join()
         signal.signal(signal.SIGALRM, before)

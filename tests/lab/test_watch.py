@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.engine.compose.watch import Watch
+from lab.engines.compose.watch import Watch
 from lab.errors import LabError
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import FakeDocker
@@ -51,7 +51,7 @@ def test_what_is_no_event_is_passed_over(watch: Watch, line: str) -> None:
 
 def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(docker_program: FakeDocker) -> None:
     docker_program.stays('"events "*')
-    told = "from lab.engine.compose.watch import Watch; watch = Watch('run-1'); print(watch._events.pid, flush=True)"
+    told = "from lab.engines.compose.watch import Watch; watch = Watch('run-1'); print(watch._events.pid, flush=True)"
     program = f"{told}; import time; time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as lab:
         assert lab.stdout

@@ -1,0 +1,97 @@
+"""What Docker lacks on this machine for the lab, and the way on for each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from lab import parallel
+from lab.engines.compose.docker import EngineForbidden, docker
+from lab.engines.protocol import Finding
+from lab.errors import LabError
+from lab.roles.declared_roles import ROLES
+
+_ENGINE_MIN = (25, 0)
+_COMPOSE_MIN = (2, 20)
+_FILES_WANTED = 20_000
+_DEBIAN = "on Debian, as root, 'make run' installs it"
+
+
+def examine(open_files_cap: Callable[[], int | None]) -> Iterable[Finding]:
+    """Look at everything, side by side."""
+    checks: tuple[Callable[[], Finding], ...] = (
+        _engine,
+        _compose,
+        _buildx,
+        _images,
+        partial(_open_files, open_files_cap),
+    )
+    return parallel.each(lambda check: check(), checks).values()
+
+
+def docker_version() -> str:
+    """Give the engine's version."""
+    return docker("version", "--format", "{{.Server.Version}}").strip()
+
+
+def compose_version() -> str:
+    """Give Compose's version."""
+    return docker("compose", "version", "--short").strip()
+
+
+def _engine() -> Finding:
+    return _versioned("Docker Engine", docker_version, _ENGINE_MIN)
+
+
+def _compose() -> Finding:
+    return _versioned("Compose", compose_version, _COMPOSE_MIN)
+
+
+def _versioned(name: str, ask: Callable[[], str], least: tuple[int, int]) -> Finding:
+    wanted = ".".join(map(str, least))
+    try:
+        version = ask()
+    except EngineForbidden as error:
+        return Finding(name, "missing", error.what, error.way_on)
+    except LabError as error:
+        return Finding(name, "missing", error.what.splitlines()[-1].strip(), f"install {wanted} or newer; {_DEBIAN}")
+    numbers = tuple(map(int, re.findall(r"[0-9]+", version)[:2]))
+    if numbers < least:
+        return Finding(name, "missing", version, f"the lab needs {wanted} or newer; {_DEBIAN}")
+    return Finding(name, "ok", version)
+
+
+def _buildx() -> Finding:
+    try:
+        said = docker("buildx", "version").split()
+    except LabError:
+        return Finding("buildx", "missing", "not installed", f"install docker-buildx; {_DEBIAN}")
+    return Finding("buildx", "ok", said[1] if len(said) > 1 else "unknown version")
+
+
+def _images() -> Finding:
+    wanted = ("collector", *ROLES)
+    try:
+        present = {json.loads(line)["Repository"] for line in docker("image", "ls", "--format", "json").splitlines()}
+    except (LabError, ValueError, KeyError):
+        return Finding("images", "warn", "the engine does not tell", "'make setup' builds them")
+    missing = [f"connlab/{name}" for name in wanted if f"connlab/{name}" not in present]
+    if missing:
+        return Finding(
+            "images", "warn", f"not built yet: {', '.join(missing)}", "the first run builds them, or 'make setup'"
+        )
+    return Finding("images", "ok", "built")
+
+
+def _open_files(open_files_cap: Callable[[], int | None]) -> Finding:
+    name = "open files in a container"
+    try:
+        cap = open_files_cap()
+    except LabError:
+        return Finding(name, "warn", "the engine does not tell")
+    if cap is not None and cap < _FILES_WANTED:
+        way_on = f"for {_FILES_WANTED:,} users in one instance raise the engine's nofile limit (default-ulimits)"
+        return Finding(name, "warn", f"{cap:,}", way_on)
+    return Finding(name, "ok", "no limit known" if cap is None else f"{cap:,}")

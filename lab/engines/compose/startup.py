@@ -1,0 +1,181 @@
+"""From nothing to containers that are ready, and what lies behind it if they are not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from lab.engines import start_failures
+from lab.engines.compose import containers, run_file, subnets
+from lab.engines.compose.containers import State
+from lab.engines.compose.docker import DockerFailed, docker
+from lab.engines.compose.names import container_name
+from lab.engines.protocol import Parts, Watch
+from lab.errors import BadInput, LabError, Problem
+from lab.scenario.services import Service, needed_by
+from lab.scenario.topology import collector_of
+
+_WAIT_S = 300
+# Compose has been seen to wait on and on beyond the time that it was given for services to be ready, and to end without
+# an error when that time was over.
+_LATE_S = 30
+# Docker's own name server listens in every namespace.
+_DNS = "127.0.0.11"
+# What a role's container says where its collector, whose namespaces it joins, has ended.
+_JOINED = "of a non running container"
+# Which key of a service the engine's words are about.
+_KEYS = {"unable to find": "user", "mount": "volumes", "exec": "command"}
+_SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+): (?P<why>[a-z ]+)")
+
+
+def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
+    """Start everything and wait for it.
+
+    Args:
+        parts: of the run.
+        watch: over their ends.
+        metrics: the port on which each collector serves its current figures; None if none does.
+
+    Raises:
+        BadInput: the kernel refuses a sysctl.
+        LabError: a container failed.
+    """
+    file = parts.places.run_dir / run_file.FILE_NAME
+    subnet = subnets.find_free_subnet() if parts.topology.second_names else subnets.FIRST_SUBNET
+    content = run_file.build_run_file(
+        parts.effective, parts.topology, parts.run_id, parts.places, subnet, metrics_port=metrics
+    )
+    run_file.write_run_file(content, file)
+    own, topology = parts.effective.world.services, parts.topology
+    up = ("up", "--detach", "--no-build", "--pull", "never")
+    everything = run_file.services_of(topology)
+    services = [one for instance in topology.all for one in (instance, collector_of(instance))]
+
+    def ended() -> bool:
+        return any(map(watch.ended, services))
+
+    def refuse_ended() -> None:
+        # To wait for one that has ended, Compose would start it again.
+        if over := containers.exit_codes_of(services):
+            raise LabError(f"{', '.join(over)} ended")
+
+    def wait_for(awaited: Sequence[str], ready_s: int) -> None:
+        waiting = (*up, "--wait", "--wait-timeout", str(ready_s))
+        run_file.run_compose(file, *waiting, *awaited, timeout_s=ready_s + _LATE_S, unless=ended)
+        if late := _still_starting(awaited):
+            raise LabError(f"{late[0]} was not ready within {ready_s} s")
+
+    try:
+        if own:
+            # Its time counts from here: its container runs, however long the machine took to start all of them.
+            needed_s = sum(_whole_s(one) for one in own.values())
+            run_file.run_compose(file, *up, *everything, timeout_s=_WAIT_S + needed_s, unless=ended)
+            refuse_ended()
+        for role in filter(own.__contains__, topology.instances):
+            beside = [one for each in topology.instances[role] for one in (collector_of(each), each)]
+            wait_for(beside, _whole_s(own[role]))
+        wait_for(everything, _WAIT_S)
+    except LabError as error:
+        raise _explained(error, parts, watch) from None
+
+
+def _whole_s(service: Service) -> int:
+    """Give how long a service may take until it is ready, in the unit of Compose's option."""
+    return math.ceil(service.ready_within / 1000)
+
+
+def _still_starting(services: Sequence[str]) -> list[str]:
+    """Give those whose health check has not passed yet."""
+    asked = "{{if .State.Health}}{{.State.Health.Status}}{{end}}"
+    said = docker("inspect", "--format", asked, *map(container_name, services))
+    return [service for service, health in zip(services, said.splitlines(), strict=False) if health == "starting"]
+
+
+def _explained(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError:
+    """Say what lies behind a failed start: a sysctl that the kernel refused, or a container that ended."""
+    refused = _SYSCTL_FILE.search(error.stderr) if isinstance(error, DockerFailed) else None
+    if refused:
+        name = refused["path"].replace("/", ".")
+        knobs = [knob for knob in parts.effective.asked() if knob.startswith("kernel.") and knob.endswith(f".{name}")]
+        where = parts.effective.where_knob(knobs[0]) if knobs else None
+        return BadInput(Problem(f"the kernel refuses {name} in a role's namespace: {refused['why'].strip()}", where))
+    of_path = (one for instance in parts.topology.all for one in (instance, collector_of(instance)))
+    services = [*parts.topology.needed, *of_path]
+    states: dict[str, State] = {}
+    with contextlib.suppress(LabError, ValueError, KeyError):
+        states = containers.container_states(services)
+    if not any(map(watch.ended, services)):
+        # Compose may say so sooner than the engine tells the event.
+        for service, state in states.items():
+            if state.code is not None:
+                watch.end(service, state.code, out_of_memory=state.out_of_memory)
+    for service in services:
+        error_ = states[service].error if service in states else ""
+        if error_ and _JOINED not in error_:
+            return _cannot_start(parts, service, error_)
+        if ended := watch.ended(service):
+            name = _own(parts, service)
+            where = parts.effective.where("services", name) if name else None
+            return start_failures.ended_during_start(ended, containers.last_words(service), where)
+    return next(_not_ready(parts, states), error)
+
+
+def _own(parts: Parts, service: str) -> str | None:
+    """Give the service of the scenario's own that a container belongs to; None for one of the lab's."""
+    instances = parts.topology.instances
+    return next((one for one in parts.effective.world.services if service in instances.get(one, [one])), None)
+
+
+def _cannot_start(parts: Parts, service: str, error: str) -> BadInput | LabError:
+    """Say in the engine's words why a container cannot start."""
+    what, name = f"{service} cannot start: {error}", _own(parts, service)
+    if name is None:
+        return LabError(what)
+    key = next((key for words, key in _KEYS.items() if words in error), "")
+    return BadInput(
+        Problem(what, parts.effective.where("services", name, key), start_failures.start_failure_hint(error))
+    )
+
+
+def _not_ready(parts: Parts, states: Mapping[str, State]) -> Iterator[BadInput]:
+    """Say of each service of the scenario's own that does not serve what it lacks; what is needed first comes first."""
+    own, topology = parts.effective.world.services, parts.topology
+    for name in needed_by(own, [role for role in topology.instances if role in own]):
+        for instance in topology.instances.get(name, [name]):
+            if instance in states and not states[instance].running:
+                continue
+            with contextlib.suppress(LabError, ValueError, KeyError):
+                lacks = _lacks_listener(parts, instance) if name in topology.instances else None
+                key = "port" if lacks else "ready"
+                if lacks := lacks or _lacks_readiness(parts, name, instance):
+                    what = f"{lacks}{containers.last_words(instance)}"
+                    yield BadInput(Problem(what, parts.effective.where("services", name, key)))
+
+
+def _lacks_listener(parts: Parts, instance: str) -> str | None:
+    """Say that nothing listens on an instance's port, and what is listened on; None where something does."""
+    port = parts.topology.port_of(instance)
+    said = docker("exec", container_name(collector_of(instance)), "collector", "inspect")
+    found = sorted({one["port"] for one in json.loads(said)["listeners"] if one["address"] != _DNS})
+    if port in found:
+        return None
+    other = f"; it listens on {', '.join(map(str, found))}" if found else ""
+    return f"nothing listens on port {port} of {instance}{other}"
+
+
+def _lacks_readiness(parts: Parts, name: str, instance: str) -> str | None:
+    """Say what was asked of an instance and not answered; None where it is ready, or nobody asks."""
+    ready, topology = parts.effective.world.services[name].ready, parts.topology
+    on_path = name in topology.instances
+    if not isinstance(ready, list) and not on_path:
+        return None
+    asked = container_name(instance if isinstance(ready, list) else collector_of(instance))
+    if docker("inspect", "--format", "{{.State.Health.Status}}", asked).strip() == "healthy":
+        return None
+    runs = f"{instance} listens on port {topology.port_of(instance)}" if on_path else f"{instance} runs"
+    if isinstance(ready, list):
+        return f"{runs}, and its command '{' '.join(ready)}' does not end with 0"
+    return f"{runs}, and {topology.roles[name].ready} does not answer 200"

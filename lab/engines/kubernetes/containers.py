@@ -1,0 +1,210 @@
+"""Acts on the containers of a run's pods, ends them in order, and brings out what they left."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from lab import parallel
+from lab.engines.kubernetes import held
+from lab.engines.kubernetes.kubectl import Kubectl
+from lab.engines.kubernetes.names import COLLECTOR, HOLD, ROLE, instance_of, pod_name, service_of
+from lab.engines.kubernetes.watch import Watch
+from lab.engines.programs import Following
+from lab.engines.protocol import Parts
+from lab.errors import LabError
+from lab.scenario.topology import Topology, collector_of
+
+# The kubelet looks at its containers once a second, and tells the cluster then.
+_TOLD_S = 15
+_LOGS_S = 60
+
+# Run where all processes of the pod are seen. $1: a container's id; its first process has the lowest number.
+_PIDS = 'pids() { grep -lsF "$1" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n; }; '
+# It goes on when it is told to, or when nobody is there to tell it.
+_PAUSE = _PIDS + 'all=$(pids "$1"); kill -s STOP $all && echo done; read -r _; kill -s CONT $all && echo done'
+_SEND_FIRST = _PIDS + 'kill -s "$2" $(pids "$1" | head -n 1)'
+_AWAIT = (
+    _PIDS
+    + 'first=$(pids "$1" | head -n 1); n=0; while [ -n "$first" ] && [ -d "/proc/$first" ] && [ $n -lt "$2" ]; '
+    + 'do sleep 0.1; n=$((n + 1)); done; [ -z "$first" ] || [ ! -d "/proc/$first" ] && echo ended'
+)
+
+
+class Containers:
+    """The containers of one run."""
+
+    def __init__(self, kubectl: Kubectl, parts: Parts, watch: Watch) -> None:
+        self._kubectl = kubectl
+        self._parts = parts
+        self._watch = watch
+        self._paused: dict[str, tuple[Following, Iterator[str]]] = {}
+
+    def pause(self, instance: str) -> None:
+        """Stop each process of a role. One command does both ends: a second one would take a while to begin.
+
+        Raises:
+            LabError: the role does not run, or its processes cannot be stopped.
+        """
+        container = self._running(instance, ROLE)
+        if container is None:
+            raise LabError(f"{instance} does not run")
+        command = (
+            "exec",
+            "--stdin",
+            self._pod(instance),
+            "--container",
+            HOLD,
+            "--",
+            "sh",
+            "-c",
+            _PAUSE,
+            "sh",
+            container,
+        )
+        following = self._kubectl.follow(*command, talks=True)
+        answers = iter(following)
+        self._paused[instance] = following, answers
+        self._confirm(instance, answers)
+
+    def resume(self, instance: str) -> None:
+        """Let the processes of a paused role go on.
+
+        Raises:
+            LabError: the cluster does not say that they do.
+        """
+        following, answers = self._paused[instance]
+        following.say("")
+        try:
+            self._confirm(instance, answers)
+        finally:
+            following.end()
+
+    @staticmethod
+    def _confirm(instance: str, answers: Iterator[str]) -> None:
+        if next(answers, "") != "done\n":
+            raise LabError(f"the cluster did not send the signal to {instance}")
+
+    def stop(self, instance: str, grace_s: int) -> None:
+        """End a role by its program's own signal, and kill it if it has not ended after the grace."""
+        topology = self._parts.topology
+        signal = topology.roles[topology.role_of(instance)].stop_signal.removeprefix("SIG")
+        self._end(instance, ROLE, HOLD, signal, grace_s)
+
+    def stop_collector(self, instance: str, grace_s: int) -> None:
+        """End a collector. It is root, so that only another process of its own container may signal it."""
+        self._end(instance, COLLECTOR, COLLECTOR, "TERM", grace_s)
+
+    def _end(self, instance: str, kind: str, sender: str, signal: str, grace_s: int) -> None:
+        container = self._running(instance, kind)
+        if container is None:
+            return
+        for sent, wait_s in ((signal, grace_s), ("KILL", grace_s)):
+            # What ends the container may end the command that asked for it.
+            with contextlib.suppress(LabError):
+                self._shell(instance, sender, _SEND_FIRST, container, sent)
+            try:
+                waited = self._shell(instance, HOLD, _AWAIT, container, str(10 * wait_s), timeout_s=wait_s + 30)
+            except LabError:
+                return  # its pod is gone or does not answer, and the others are still to be ended
+            if "ended" in waited:
+                return
+
+    def again(self, instance: str, container: dict[str, Any]) -> None:
+        """Add a container to an instance's pod, which starts it in the same namespaces."""
+        self._kubectl.add(self._pod(instance), container)
+
+    def starts(self, instance: str) -> int:
+        """Give how often a role was started in its pod."""
+        return len(self._of_role(instance))
+
+    def exit_codes(self, topology: Topology) -> dict[str, int | None]:
+        """Give the exit code of each instance, of its last start; null for one that never ran."""
+        codes = {}
+        for instance in topology.all:
+            ended = [one["state"].get("terminated", {}) for one in self._of_role(instance)]
+            codes[instance] = ended[-1].get("exitCode") if ended else None
+        return codes
+
+    def await_ends(self, instances: Iterable[str]) -> None:
+        """Wait until the cluster has told how these have ended; what it does not tell in time is not known."""
+
+        def has_ended(one: str) -> bool:
+            return all(self._running(one, kind) is None for kind in (ROLE, COLLECTOR))
+
+        waiting = [one for one in instances if self._watch.pod(one)]
+        self._watch.await_pods(waiting, lambda pod: has_ended(instance_of(pod)), _TOLD_S)
+
+    def keep_logs(self, topology: Topology, raw: Path) -> None:
+        """Write what each container said."""
+
+        def keep(instance: str) -> None:
+            if self._watch.pod(instance) is None:
+                return
+            names = [one["name"] for one in self._of_role(instance)]
+            for file, containers in (("container.log", names), ("collector.log", [COLLECTOR])):
+                said = []
+                # Half a log is better than a run that ends for it.
+                for name in containers:
+                    with contextlib.suppress(LabError):
+                        said.append(self._kubectl("logs", self._pod(instance), "--container", name, timeout_s=_LOGS_S))
+                path = raw / instance / file
+                path.unlink(missing_ok=True)
+                with path.open("x") as stream:
+                    stream.write("".join(said))
+
+        parallel.each(keep, topology.all)
+
+    def last_words(self, service: str, lines: int = 10) -> str:
+        """Give the end of what a container said, indented; empty if it said nothing."""
+        for instance in self._parts.topology.all:
+            if service not in (instance, collector_of(instance)):
+                continue
+            names = [one["name"] for one in self._of_role(instance)] or [ROLE]
+            container = names[-1] if service == instance else COLLECTOR
+            with contextlib.suppress(LabError):
+                said = self._kubectl(
+                    "logs", self._pod(instance), "--container", container, "--tail", str(lines), timeout_s=10
+                )
+                return "".join(f"\n  {line}" for line in said.strip().splitlines())
+        return ""
+
+    def fetch(self, topology: Topology) -> None:
+        """Bring the files of all instances into the run's folder.
+
+        Raises:
+            LabError: they cannot be had of an instance whose pod is there.
+        """
+        places = self._parts.places
+
+        def fetch(instance: str) -> None:
+            held.fetch_folder(self._kubectl, self._pod(instance), HOLD, "/raw", places.collector(instance).parent)
+
+        parallel.each(fetch, [one for one in topology.all if self._running(one, HOLD)])
+
+    def _running(self, instance: str, kind: str) -> str | None:
+        """Give the id of a container that runs; of a role's the one that was started last."""
+        statuses = self._of_role(instance) if kind == ROLE else self._statuses(instance, kind)
+        for one in reversed(statuses):
+            if "running" in one.get("state", {}):
+                return str(one["containerID"]).partition("://")[2]
+        return None
+
+    def _of_role(self, instance: str) -> list[dict[str, Any]]:
+        pod = self._watch.pod(instance) or {}
+        status = pod.get("status", {})
+        both = (*status.get("containerStatuses", []), *status.get("ephemeralContainerStatuses", []))
+        return [one for one in both if service_of(instance, one["name"]) == instance]
+
+    def _statuses(self, instance: str, name: str) -> list[dict[str, Any]]:
+        status = (self._watch.pod(instance) or {}).get("status", {})
+        return [one for one in status.get("containerStatuses", []) if one["name"] == name]
+
+    def _shell(self, instance: str, container: str, script: str, *arguments: str, timeout_s: float = 20) -> str:
+        command = ("sh", "-c", script, "sh", *arguments)
+        return self._kubectl("exec", self._pod(instance), "--container", container, "--", *command, timeout_s=timeout_s)
+
+    def _pod(self, instance: str) -> str:
+        return pod_name(self._parts.run_id, instance)

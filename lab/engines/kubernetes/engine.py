@@ -1,0 +1,203 @@
+"""The engine Kubernetes, as lab.engines.protocol asks for one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab import parallel
+from lab.engines import protocol
+from lab.engines.kubernetes import objects, rights, trouble
+from lab.engines.kubernetes.containers import Containers
+from lab.engines.kubernetes.kubectl import Kubectl
+from lab.engines.kubernetes.names import COLLECTOR, image_id, pod_name
+from lab.engines.kubernetes.objects import Images
+from lab.engines.kubernetes.pod_sidecar import PodSidecars
+from lab.engines.kubernetes.startup import Start
+from lab.engines.kubernetes.watch import Watch
+from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts
+from lab.engines.sidecars import Sidecars
+from lab.errors import LabError, Problem
+from lab.scenario.effective import Effective
+from lab.scenario.own_configuration import OwnConfiguration
+from lab.scenario.own_script import OwnScript
+from lab.scenario.topology import Topology
+
+_TRIAL_S = 300
+_LOOK_S = 0.3
+_UNSCHEDULABLE_S = 20
+_ELSEWHERE = "run it with --engine compose"
+
+
+@dataclass
+class _Parts:
+    run_id: str
+    watch: Watch
+    containers: Containers
+
+
+@dataclass
+class Kubernetes:
+    """A pod for each instance of a run, in one namespace of a cluster.
+
+    Attributes:
+        spread: whether roles are to be on nodes of their own; else all of a run are on one node.
+        metrics: the port on which each collector serves its current figures; None if none does.
+    """
+
+    kubectl: Kubectl = field(default_factory=Kubectl)
+    registry: Images = field(default_factory=Images)
+    spread: bool = False
+    metrics: int | None = None
+    on_this_machine: bool = False
+    _run: _Parts | None = None
+
+    def examine(self) -> Iterable[Finding]:
+        """Look at the cluster, and at the lab's rights in it."""
+        return list(rights.examine_cluster(self.kubectl))
+
+    def versions(self) -> Mapping[str, str]:
+        """Give the versions of the cluster and of kubectl."""
+        return rights.read_versions(self.kubectl)
+
+    def open_files_cap(self) -> int | None:
+        """Not known: the nodes' container runtime has it."""
+        return None
+
+    def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:
+        """Give what Kubernetes cannot, or what the lab cannot do on it yet."""
+        if effective.world.services:
+            yield Problem("services of a scenario's own do not run on Kubernetes yet", way_on=_ELSEWHERE)
+        if effective.scenario.configurations:
+            yield Problem("a configuration of a scenario's own does not run on Kubernetes yet", way_on=_ELSEWHERE)
+        if effective.scenario.knobs.load.workload == "script":
+            yield Problem("a script of a scenario's own does not run on Kubernetes yet", way_on=_ELSEWHERE)
+        for instance in topology.second_names:
+            knob = f"{topology.role_of(instance)}.addresses"
+            what = f"a pod has one address, and {knob} asks for a second one for {instance}"
+            yield Problem(what, effective.where_knob(knob), _ELSEWHERE)
+
+    def sidecars(self) -> Sidecars:
+        """Ask the cluster for pods, and add collectors to them."""
+        return PodSidecars(self.kubectl, self.registry)
+
+    def examine_script(self, script: OwnScript) -> str | None:  # noqa: ARG002
+        """Not asked: `cannot` refuses scripts."""
+        return None
+
+    def examine_configuration(self, own: OwnConfiguration) -> str | None:  # noqa: ARG002
+        """Not asked: `cannot` refuses configurations."""
+        return None
+
+    def images(self, names: Iterable[str]) -> dict[str, str]:
+        """Let a pod that ends at once show that the cluster has the images, and which.
+
+        Raises:
+            LabError: a right is missing, no node takes the pod, or an image cannot be had.
+        """
+        rights.require_rights(self.kubectl, rights.RIGHTS)
+        wanted = list(dict.fromkeys(names))
+        made = self.kubectl.create([objects.build_image_trial(time.strftime("%Y%m%d-%H%M%S"), self.registry, wanted)])[
+            0
+        ]
+        name, begun = made["metadata"]["name"], time.monotonic()
+        try:
+            while True:
+                waited_s = time.monotonic() - begun
+                for pod in self.kubectl.objects("pods", f"job-name={name}"):
+                    if pod["status"].get("phase") == "Succeeded":
+                        ids = {one["name"]: one["imageID"] for one in pod["status"]["containerStatuses"]}
+                        return {one: image_id(ids[one]) for one in wanted}
+                    found = trouble.find_pod_problem(pod) or (
+                        trouble.find_scheduling_problem(pod) if waited_s > _UNSCHEDULABLE_S else None
+                    )
+                    if found:
+                        raise found
+                if waited_s > _TRIAL_S:
+                    what = f"the cluster did not run a pod with the lab's images within {_TRIAL_S} s"
+                    raise LabError(what, way_on=f"see what holds it up: 'kubectl describe job {name}'")
+                time.sleep(_LOOK_S)
+        finally:
+            self.kubectl("delete", "job", name, "--ignore-not-found", "--wait=false")
+
+    def service_images(self, effective: Effective) -> dict[str, str]:
+        """Give none: `cannot` refuses services of a scenario's own."""
+        return dict.fromkeys(effective.world.services, "")
+
+    def watch(self, run_id: str) -> Watch:
+        """Watch the run's pods."""
+        return Watch(self.kubectl, run_id)
+
+    def start(self, parts: Parts, watch: protocol.Watch) -> None:
+        """Make the pods, and wait until the startup probes of all collectors are answered."""
+        if not isinstance(watch, Watch):
+            raise TypeError("the watch is not this engine's")
+        self._run = _Parts(parts.run_id, watch, Containers(self.kubectl, parts, watch))
+        Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics).start()
+
+    def machines(self, topology: Topology) -> Mapping[str, str]:
+        """Give the node of each pod."""
+        pods = {one: self._of_run.watch.pod(one) for one in topology.all}
+        return {one: pod["spec"]["nodeName"] for one, pod in pods.items() if pod}
+
+    def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
+        """Carry out a command in the container of an instance's collector."""
+        pod = pod_name(self._of_run.run_id, instance)
+        return self.kubectl("exec", pod, "--container", COLLECTOR, "--", *arguments, timeout_s=timeout_s)
+
+    def pause(self, instance: str) -> None:
+        """Stop each process of a role by SIGSTOP."""
+        self._of_run.containers.pause(instance)
+
+    def resume(self, instance: str) -> None:
+        """Let them go on."""
+        self._of_run.containers.resume(instance)
+
+    def stop(self, instances: Iterable[str]) -> None:
+        """End roles beside each other."""
+        containers = self._of_run.containers
+        parallel.each(lambda one: containers.stop(one, STOP_GRACE_S), list(instances))
+
+    def start_again(self, instance: str) -> None:
+        """Add the role's container to the pod anew."""
+        run = self._of_run
+        made: dict[str, Any] = dict(run.watch.pod(instance) or {})
+        run.containers.again(instance, objects.build_restarted_role(made, run.containers.starts(instance) + 1))
+
+    def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
+        """End the roles along the path, then their collectors; then bring their files out."""
+        containers = self._of_run.containers
+        for group in topology.instances.values():
+            parallel.each(lambda one: containers.stop(one, grace_s), group)
+        parallel.each(lambda one: containers.stop_collector(one, grace_s), topology.all)
+        containers.await_ends(topology.all)
+        containers.fetch(topology)
+
+    def exit_codes(self, topology: Topology) -> dict[str, int | None]:
+        """Give what the cluster told last."""
+        return self._of_run.containers.exit_codes(topology)
+
+    def keep_logs(self, topology: Topology, raw: Path) -> None:
+        """Write the containers' logs."""
+        self._of_run.containers.keep_logs(topology, raw)
+
+    def last_words(self, service: str) -> str:
+        """Give the end of a container's log."""
+        return self._of_run.containers.last_words(service)
+
+    def remove(self) -> list[str]:
+        """Remove all objects of this checkout's runs."""
+        return rights.remove_all(self.kubectl)
+
+    def clean(self) -> Cleaned:
+        """Remove all objects of this checkout's runs; the images in the nodes are the cluster's."""
+        return Cleaned(containers=self.remove())
+
+    @property
+    def _of_run(self) -> _Parts:
+        if self._run is None:
+            raise LabError("nothing of this run has been started in the cluster")
+        return self._run

@@ -1,0 +1,276 @@
+"""The objects of a run: an owner, a network policy, and a pod for each instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lab.engines import bounds, container_settings, metrics
+from lab.engines.kubernetes.names import (
+    COLLECTOR,
+    HOLD,
+    INSTANCE_LABEL,
+    ROLE,
+    RUN_LABEL,
+    owner_name,
+    pod_name,
+    run_labels,
+)
+from lab.engines.owners import ROLE_UID
+from lab.engines.protocol import STOP_GRACE_S, Parts
+
+_HOSTNAME = "kubernetes.io/hostname"
+# What a pod is promised; it may take as much of a processor as there is, for a limit would be part of what is measured.
+_COLLECTOR_CPU, _ROLE_CPU, _HOLD_CPU = "100m", "250m", "10m"
+_COLLECTOR_MB, _ROLE_MB, _HOLD_MB = 128, 512, 32
+# A server may take so long to be ready: the probe asks once a second, and no more once it is.
+_READY_S = 300
+
+
+@dataclass(frozen=True)
+class Images:
+    """Where the nodes have the lab's images from.
+
+    Attributes:
+        registry: the registry, and the path in it; None where they were loaded into the nodes.
+    """
+
+    registry: str | None = None
+
+    def of(self, name: str) -> dict[str, str]:
+        """Give the image of a container by its short name."""
+        if self.registry is None:
+            return {"image": f"connlab/{name}:latest", "imagePullPolicy": "Never"}
+        return {"image": f"{self.registry.rstrip('/')}/{name}:latest", "imagePullPolicy": "Always"}
+
+
+def build_owner(run_id: str, images: Images, deadline_s: int) -> dict[str, Any]:
+    """Give the Job that owns every other object of a run.
+
+    Its pod sleeps until the deadline. Then the cluster removes the Job, and with it all that it owns, whatever has
+    become of the lab.
+    """
+    hold = {"name": HOLD, **images.of("collector"), "args": ["hold", "--for", f"{deadline_s}s"]}
+    return _job(owner_name(run_id), run_id, [hold], deadline_s + 60, kept_s=0)
+
+
+def build_image_trial(run_id: str, images: Images, names: Iterable[str]) -> dict[str, Any]:
+    """Give a Job that ends at once: its pod shows whether the cluster has the images, and which they are."""
+    containers = [{"name": name, **images.of(name), "command": ["true"]} for name in names]
+    return _job(f"{owner_name(run_id)}-images", run_id, containers, _READY_S, kept_s=60)
+
+
+def _job(
+    name: str, run_id: str, containers: Iterable[Mapping[str, Any]], deadline_s: int, *, kept_s: int
+) -> dict[str, Any]:
+    """Give a Job that is tried once; the cluster removes it `kept_s` after its end."""
+    small = {**_restricted(), **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB)}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": run_labels(run_id)},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": deadline_s,
+            "ttlSecondsAfterFinished": kept_s,
+            "template": {
+                "metadata": {"labels": run_labels(run_id)},
+                "spec": {
+                    "restartPolicy": "Never",
+                    **_plain_pod(),
+                    "containers": [{**one, **small} for one in containers],
+                },
+            },
+        },
+    }
+
+
+def build_network_policy(run_id: str, owned: Mapping[str, Any], metrics_port: int | None = None) -> dict[str, Any]:
+    """Return the NetworkPolicy that keeps a run's load among its own pods, where the cluster's network heeds it.
+
+    To the port of the metrics anybody in the cluster may connect; nothing else comes in.
+    """
+    opened = [{"ports": [{"protocol": "TCP", "port": metrics_port}]}] if metrics_port else []
+    peers = [{"podSelector": {"matchLabels": {RUN_LABEL: run_id}}}]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": owner_name(run_id), "labels": run_labels(run_id), "ownerReferences": [owned]},
+        "spec": {
+            "podSelector": {"matchLabels": {RUN_LABEL: run_id}},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": peers}, *opened],
+            "egress": [{"to": peers}],
+        },
+    }
+
+
+def build_owner_reference(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what names a Job as the owner of an object."""
+    return {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
+
+
+def build_pod(
+    parts: Parts,
+    instance: str,
+    images: Images,
+    *,
+    owned: Mapping[str, Any] | None,
+    hosts: Mapping[str, str],
+    spread: bool,
+    metrics_port: int | None = None,
+) -> dict[str, Any]:
+    """Give an instance's pod: its collector, its role, and what keeps the pod until its files are out.
+
+    Args:
+        parts: of the run.
+        instance: of which it is.
+        images: where they come from.
+        owned: the owner; None for one that only the API server's admission is to see.
+        hosts: the addresses of the instances behind it, by their names.
+        spread: whether roles are to be on nodes of their own; else all of a run are on one node.
+        metrics_port: where the collector serves its current figures; None if it does not.
+    """
+    effective, topology = parts.effective, parts.topology
+    role = topology.role_of(instance)
+    limits = bounds.limits_for_instance(effective, topology, instance)
+    of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: parts.run_id}}, "topologyKey": _HOSTNAME}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod_name(parts.run_id, instance),
+            "labels": run_labels(parts.run_id) | {INSTANCE_LABEL: instance, "connlab.role": role},
+            **({"ownerReferences": [owned]} if owned else {}),
+        },
+        "spec": {
+            **_plain_pod(),
+            "hostname": instance,
+            "restartPolicy": "Never",
+            "shareProcessNamespace": True,
+            "terminationGracePeriodSeconds": STOP_GRACE_S,
+            "activeDeadlineSeconds": bounds.compute_deadline_s(effective),
+            "securityContext": {
+                "seccompProfile": {"type": "RuntimeDefault"},
+                "sysctls": [
+                    {"name": name, "value": value}
+                    for name, value in container_settings.settable_sysctls(effective, role).items()
+                ],
+            },
+            "affinity": _apart(parts.run_id, role) if spread else {"podAffinity": {_REQUIRED: [of_run]}},
+            "hostAliases": [{"ip": address, "hostnames": [name]} for name, address in hosts.items()],
+            "containers": [
+                {
+                    "name": COLLECTOR,
+                    **images.of("collector"),
+                    "env": env_entries(
+                        container_settings.collector_environment(effective, topology, instance, apart=spread)
+                        | metrics.metrics_environment(topology, parts.run_id, instance, metrics_port)
+                    ),
+                    **({"ports": [{"name": "metrics", "containerPort": metrics_port}]} if metrics_port else {}),
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "readOnlyRootFilesystem": True,
+                        "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW"]},
+                    },
+                    # A startup probe asks until it is answered, and never again: nothing is asked while it is measured.
+                    "startupProbe": {
+                        "exec": {"command": ["collector", "healthy"]},
+                        "periodSeconds": 1,
+                        "timeoutSeconds": 5,
+                        "failureThreshold": _READY_S,
+                    },
+                    "volumeMounts": [_mount("collector-raw", "/raw"), _mount("collector-tmp", "/tmp")],  # noqa: S108
+                    **_resources(_COLLECTOR_CPU, _COLLECTOR_MB, bounds.limits_for_collector().memory_mb),
+                },
+                {
+                    "name": ROLE,
+                    **images.of(role),
+                    "env": env_entries(container_settings.role_environment(effective, topology, instance)),
+                    **_restricted(),
+                    "volumeMounts": _of_role(),
+                    **_resources(_ROLE_CPU, _ROLE_MB, limits.memory_mb),
+                },
+                {
+                    "name": HOLD,
+                    **images.of("collector"),
+                    "args": ["hold", "--for", f"{bounds.compute_deadline_s(effective)}s"],
+                    **_restricted(),
+                    # The role has the same user, and reaches this container's files by /proc/<pid>/root.
+                    "volumeMounts": [
+                        {**_mount("collector-raw", "/raw/collector"), "readOnly": True},
+                        {**_mount("role-raw", "/raw/role"), "readOnly": True},
+                    ],
+                    **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB),
+                },
+            ],
+            "volumes": [
+                {"name": "collector-raw", "emptyDir": {}},
+                {"name": "role-raw", "emptyDir": {}},
+                {"name": "collector-tmp", "emptyDir": {"medium": "Memory"}},
+                {"name": "role-tmp", "emptyDir": {"medium": "Memory"}},
+            ],
+        },
+    }
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def build_restarted_role(made: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Give a role's container as one that is added to its pod: a container that has ended is not started again."""
+    role = next(one for one in made["spec"]["containers"] if one["name"] == ROLE)
+    kept = ("image", "imagePullPolicy", "env", "securityContext", "volumeMounts")
+    return {"name": f"{ROLE}-{number}", **{name: role[name] for name in kept if name in role}}
+
+
+def _apart(run_id: str, role: str) -> dict[str, Any]:
+    others = {"key": "connlab.role", "operator": "NotIn", "values": [role]}
+    selector = {
+        "matchLabels": {RUN_LABEL: run_id},
+        "matchExpressions": [others, {"key": INSTANCE_LABEL, "operator": "Exists"}],
+    }
+    term = {"weight": 100, "podAffinityTerm": {"labelSelector": selector, "topologyKey": _HOSTNAME}}
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _plain_pod() -> dict[str, Any]:
+    """Give what no pod of the lab has: the cluster's word for it, its services, a right to ask it for anything."""
+    return {"automountServiceAccountToken": False, "enableServiceLinks": False, "dnsPolicy": "Default"}
+
+
+def _restricted() -> dict[str, Any]:
+    """Give the security context of the Pod Security Standards' restricted profile."""
+    return {
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "runAsUser": ROLE_UID,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+    }
+
+
+def _resources(cpu: str, memory_mb: int, memory_max_mb: int) -> dict[str, Any]:
+    return {
+        "resources": {
+            "requests": {"cpu": cpu, "memory": f"{memory_mb}Mi"},
+            "limits": {"memory": f"{max(memory_mb, memory_max_mb)}Mi"},
+        }
+    }
+
+
+def _of_role() -> list[dict[str, str]]:
+    return [_mount("role-raw", "/raw"), _mount("role-tmp", "/tmp")]  # noqa: S108 # in the container
+
+
+def _mount(name: str, path: str) -> dict[str, str]:
+    return {"name": name, "mountPath": path}
+
+
+def env_entries(values: Mapping[str, str]) -> list[dict[str, str]]:
+    """Give an environment as a container has it. Kubernetes would replace $(…) in a value; a doubled $ is one."""
+    return [{"name": name, "value": value.replace("$", "$$")} for name, value in values.items()]

@@ -1,0 +1,222 @@
+"""What a run asks of an engine, whatever stands behind it: `compose` is one, the tests have another in memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, Self
+
+from analysis.evidence.rawfiles import Places
+from lab.engines.sidecars import Sidecars
+from lab.errors import Problem
+from lab.scenario.effective import Effective
+from lab.scenario.own_configuration import OwnConfiguration
+from lab.scenario.own_script import OwnScript
+from lab.scenario.topology import Topology
+
+# How long an instance has to end in order.
+STOP_GRACE_S = 15
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that the lab needs.
+
+    Attributes:
+        state: `missing` = no run is possible; `warn` = some are not, or their figures suffer.
+        way_on: what to do about it.
+    """
+
+    name: str
+    state: Literal["ok", "warn", "missing"]
+    found: str
+    way_on: str | None = None
+
+
+@dataclass
+class Cleaned:
+    """What is gone, by name, and what could not be removed, with the reason."""
+
+    containers: list[str] = field(default_factory=list)
+    networks: list[str] = field(default_factory=list)
+    volumes: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an engine starts for a run: an instance of each role, and a collector that holds its namespaces.
+
+    Attributes:
+        run_id: what everything that is started is labelled with.
+        places: where each instance and each collector writes.
+    """
+
+    effective: Effective
+    topology: Topology
+    run_id: str
+    places: Places
+
+
+class Watch(ABC):
+    """The instances and collectors of a run that have ended so far, as the engine said; as a context it listens."""
+
+    def __init__(self) -> None:
+        self._exits: dict[str, int] = {}
+        self._expected: dict[str, int | None] = {}
+        self._out_of_memory: set[str] = set()
+
+    def end(self, service: str, code: int, *, out_of_memory: bool = False) -> None:
+        """Take in that a service has ended."""
+        if out_of_memory:
+            self._out_of_memory.add(service)
+        (self._expected if service in self._expected else self._exits)[service] = code
+
+    def expect(self, service: str, *, end: bool) -> None:
+        """Take the next end of a service for one that was asked for, or no longer."""
+        if end:
+            self._expected[service] = None
+        else:
+            del self._expected[service]
+
+    def expected_exit_code(self, service: str) -> int | None:
+        """Give the exit code of a service whose end is expected; None until it has ended."""
+        return self._expected[service]
+
+    def exit_code(self, service: str) -> int | None:
+        """Give the exit code of a service that ended unasked; None while it runs."""
+        return self._exits.get(service)
+
+    def ended(self, service: str) -> str | None:
+        """Say how a service ended unasked, if it has."""
+        code = self.exit_code(service)
+        memory = ", out of memory" if service in self._out_of_memory else ""
+        return None if code is None else f"{service} ended with exit code {code}{memory}"
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Listen."""
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None:
+        """Listen no more."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise LabError if the engine no longer says what ends."""
+
+
+class Engine(Protocol):
+    """Starts, steers and removes the parts of a run. Every verb raises LabError if the engine fails.
+
+    Attributes:
+        on_this_machine: whether the instances share this machine's kernel and memory, and write where the lab reads.
+        metrics: the port on which each collector serves its current figures; None if none does.
+    """
+
+    on_this_machine: bool
+    metrics: int | None
+
+    def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:
+        """Give what a configuration asks for that this engine cannot do."""
+
+    def examine(self) -> Iterable[Finding]:
+        """Check the machine: say what this engine lacks on it, and the way on; raises nothing."""
+
+    def versions(self) -> Mapping[str, str]:
+        """Give the versions of the engine's programs, by their names in the manifest's `host`."""
+
+    def open_files_cap(self) -> int | None:
+        """Give the number of files that a process of an instance may open; None if unlimited, or not known."""
+
+    def sidecars(self) -> Sidecars:
+        """Give what finds containers that run already, and puts collectors beside them."""
+
+    def examine_script(self, script: OwnScript) -> str | None:
+        """Let k6 read a user's own script without running it.
+
+        Returns:
+            What `k6 inspect --execution-requirements` prints; None if there is no image of k6 yet.
+
+        Raises:
+            ScriptRefused: k6 does not take the script.
+        """
+
+    def examine_configuration(self, own: OwnConfiguration) -> str | None:
+        """Let a role's program test a user's own configuration without running it.
+
+        Returns:
+            The configuration as the program read it; None if there is no image of the role yet.
+
+        Raises:
+            ConfigurationRefused: the program does not take it.
+        """
+
+    def images(self, names: Iterable[str]) -> dict[str, str]:
+        """Give the ids of the lab's images by their short names; those that are missing are built first."""
+
+    def service_images(self, effective: Effective) -> dict[str, str]:
+        """Give the ids of the images of a scenario's own services, by the services' names; pulls or builds them.
+
+        Raises:
+            BadInput: an image cannot be had.
+        """
+
+    def start(self, parts: Parts, watch: Watch) -> None:
+        """Make the namespaces, start the roles in them, and wait until all are ready.
+
+        Raises:
+            BadInput: the kernel refuses a sysctl.
+        """
+
+    def machines(self, topology: Topology) -> Mapping[str, str]:
+        """Give the machine on which each instance runs; none if all run on this one."""
+
+    def watch(self, run_id: str) -> Watch:
+        """Watch the exits of a run's parts."""
+
+    def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
+        """Run a command in an instance's collector, which shares its namespaces, and give what it prints.
+
+        By this the lab reads back, warms up, and lets the clients go.
+
+        Raises:
+            EngineFailed: the command ended with an error.
+        """
+
+    def pause(self, instance: str) -> None:
+        """Freeze all of an instance's processes."""
+
+    def resume(self, instance: str) -> None:
+        """Let a paused instance go on."""
+
+    def stop(self, instances: Iterable[str]) -> None:
+        """Stop instances in order, and kill those that have not ended after STOP_GRACE_S."""
+
+    def start_again(self, instance: str) -> None:
+        """Start an instance that was stopped, in the same namespaces; it may not be ready yet."""
+
+    def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
+        """Stop the roles along the path, then their collectors, which so record the roles' end.
+
+        A server that ended beside its proxy would now and then be first to close the connections that the proxy keeps,
+        and the capture would have it close what the experiment left open.
+        """
+
+    def exit_codes(self, topology: Topology) -> dict[str, int | None]:
+        """Give the exit code of every instance; null for one that never ran."""
+
+    def keep_logs(self, topology: Topology, raw: Path) -> None:
+        """Write what each part said to raw/<instance>/container.log and collector.log."""
+
+    def last_words(self, service: str) -> str:
+        """Give the end of what an instance or a collector said, indented; empty if it said nothing."""
+
+    def remove(self) -> list[str]:
+        """Remove all parts of the lab's runs, at once and by force; give the names of what was left over."""
+
+    def clean(self) -> Cleaned:
+        """Remove everything that the lab made in the engine, its images too."""

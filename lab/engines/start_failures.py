@@ -1,0 +1,40 @@
+"""What lies behind a container that cannot start, or that ends as it starts: the way on, by the words of its runtime.
+
+Docker and the nodes of a cluster start containers by the same runtime, and so use the same words.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lab.errors import LabError
+
+_WAYS_ON = (
+    ("exec format error", "its program is for another kind of processor, or a script without #!: build its image here"),
+    (r'exec: "[^"]*": permission denied', "let every user execute it: RUN chmod a+rx in its Dockerfile"),
+    (r'exec: "', "its image has no such program: correct 'command', or ENTRYPOINT and CMD in its Dockerfile"),
+    # What the program of a container says that is a script, or linked to what is not there.
+    (r"^\s*exec \S+: no such file", "its image lacks the program, or what runs it: a shell, or a library's loader"),
+    ("unable to find (user|group)", "write the user's number, or 'image' for the image's own"),
+    ("error mounting|Are you trying to mount", "mount a file onto a file, and a folder onto a folder"),
+    ("out of memory", "raise memory_mb of the service, or let its program take less"),
+    ("exit code 0$", "let its program stay in the foreground"),
+)
+
+
+def start_failure_hint(*said: str) -> str | None:
+    """Give the way on from what a runtime, or a program as it starts, has said; None if nobody knows one."""
+    return next((way for words, way in _WAYS_ON for text in said if re.search(words, text, re.MULTILINE)), None)
+
+
+def ended_during_start(how: str, last_words: str, where: str | None = None) -> LabError:
+    """Say that a container ended during its start.
+
+    Args:
+        how: as a watch says it.
+        last_words: the end of what it said, indented.
+        where: the place in the scenario that has it; None for one of the lab's own.
+    """
+    place = f"{where}: " if where else ""
+    what = f"{place}{how} during its start{f':{last_words}' if last_words else ', and said nothing'}"
+    return LabError(what, way_on=start_failure_hint(how, last_words) if where else None)
