@@ -253,7 +253,7 @@ def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
         named = YAML(typ="safe", pure=True).load(file.read_bytes())["services"]
         checked[file.stem] = {service for service in named if not service.startswith("collector-")}
 
-    monkeypatch.setattr("lab.engines.compose.run_file.compose", see)
+    monkeypatch.setattr("lab.engines.compose.run_file.run_compose", see)
     bases = [resolve(slug, folder=folder) for slug in ("with-arms", "one", "its-like")]
     runs = [one for base in bases for one in arms.variants(base, folder=folder)]
     assert compose_check.check(runs) == 3

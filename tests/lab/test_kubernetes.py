@@ -315,7 +315,7 @@ def of_trial(**status: object) -> InMemoryDocker:
 
 
 def test_a_pod_that_ends_at_once_shows_which_images_the_cluster_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rights, "refuse_without_rights", lambda kubectl, _: kubectl("config", "view"))
+    monkeypatch.setattr(rights, "require_rights", lambda kubectl, _: kubectl("config", "view"))
     ids = [{"name": "k6", "imageID": "registry.example/lab/k6@sha256:1"}, {"name": "collector", "imageID": "sha256:2"}]
     client = of_trial(phase="Succeeded", containerStatuses=ids)
     assert Kubernetes(Kubectl(client=client)).images(["k6", "collector"]) == {"k6": "sha256:1", "collector": "sha256:2"}
@@ -323,7 +323,7 @@ def test_a_pod_that_ends_at_once_shows_which_images_the_cluster_has(monkeypatch:
 
 
 def test_an_image_that_the_cluster_lacks_ends_the_run_before_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rights, "refuse_without_rights", lambda kubectl, _: kubectl("config", "view"))
+    monkeypatch.setattr(rights, "require_rights", lambda kubectl, _: kubectl("config", "view"))
     waiting = {"waiting": {"reason": "ErrImageNeverPull", "message": "not present"}}
     client = of_trial(
         phase="Pending", containerStatuses=[{"name": "k6", "image": "connlab/k6:latest", "state": waiting}]

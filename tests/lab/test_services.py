@@ -218,7 +218,7 @@ def test_one_that_compose_waits_for_beyond_its_time_is_said_all_the_same(
             raise ProgramStuck("'docker compose up …' did not end within 150 s")
         return ""
 
-    monkeypatch.setattr(run_file, "compose", compose)
+    monkeypatch.setattr(run_file, "run_compose", compose)
     effective = shop()
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
         startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
