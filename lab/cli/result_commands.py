@@ -120,7 +120,7 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
-    from analysis.reports.stories import text
+    from analysis.reports.stories.explanation import format_explanation
     from lab.results import explanations, find, next_step
 
     folder = find.find_run(run)
@@ -128,7 +128,7 @@ def explain(
     if as_json:
         terminal.result_json(asdict(explanation))
     else:
-        terminal.result(text.format_explanation(explanation))
+        terminal.result(format_explanation(explanation))
         say_next(next_step.after_explanation(folder))
 
 

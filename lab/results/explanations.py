@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 from analysis.evidence.rawrun import RawRun
-from analysis.reports import stories
-from analysis.reports.stories import Explanation
+from analysis.reports.stories.explanation import explain_request, explain_worst
+from analysis.reports.stories.selection import UnknownRequest
+from analysis.reports.stories.timeline import Explanation
 from formats import manifest
 from lab.errors import BadInput, Problem
 
@@ -36,8 +37,8 @@ def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
     number = 0 if worst is None else _number(worst)
     try:
         raw = RawRun(folder, manifest.load_manifest(folder))
-        return stories.explain_worst(raw, number) if request is None else stories.explain_request(raw, request)
-    except (manifest.ManifestError, stories.UnknownRequest) as error:
+        return explain_worst(raw, number) if request is None else explain_request(raw, request)
+    except (manifest.ManifestError, UnknownRequest) as error:
         raise BadInput(Problem(str(error))) from None
 
 

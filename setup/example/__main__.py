@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from analysis.reports.stories import text
+from analysis.reports.stories.explanation import format_explanation
 from lab import paths, terminal
 from lab.errors import BadInput, ConnlabError, LabError, Problem
 from lab.results import explanations, find
@@ -101,7 +101,7 @@ def with_story(document: str) -> str:
     _, end, after = rest.partition(_END)
     if not (begin and end):
         raise BadInput(Problem(f"the story stands between {_BEGIN.strip()} and {_END}", paths.shown(STORY)))
-    told = list(text.format_explanation(explanations.of_run(EXAMPLE, REQUEST, None)))
+    told = list(format_explanation(explanations.of_run(EXAMPLE, REQUEST, None)))
     lines = told[next(index for index, line in enumerate(told) if line.startswith("Request ")) :]
     third, gives_up = (
         next(index for index, line in enumerate(lines) if words in line) for words in ("SYN 3 of", "gives the dial up")

@@ -8,9 +8,10 @@ import pytest
 
 from analysis.derivation import analyse
 from analysis.evidence.rawrun import RawRun
-from analysis.reports import stories, timelines
+from analysis.reports import timelines
 from analysis.reports.run_record import Record as ReportRecord
 from analysis.reports.run_record import load_record as read_record
+from analysis.reports.stories.explanation import explain_request
 from formats import manifest
 from tests.analysis.scenes import BEGIN_S, CLIENT, Scene, found, kinds, proxied, scene
 from tests.analysis.support import MEASURE_S, RunFolder, at_us, make_access
@@ -163,7 +164,7 @@ def test_a_story_tells_what_the_lab_did_meanwhile(run: RunFolder) -> None:
     scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 2.199)
     folder = scene.run.write()
     analyse(folder)
-    (account,) = stories.explain_request(RawRun(folder, manifest.load_manifest(folder)), "k6-1/1").accounts
+    (account,) = explain_request(RawRun(folder, manifest.load_manifest(folder)), "k6-1/1").accounts
     told = [(event.time_us, event.text) for event in account.events if event.observer == "lab"]
 
     assert told == [

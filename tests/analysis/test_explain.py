@@ -14,15 +14,9 @@ from analysis.diagnosis import health, joins
 from analysis.diagnosis.joins import Joined
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
-from analysis.reports.stories import (
-    Explanation,
-    RequestTimeline,
-    UnknownRequest,
-    explain_request,
-    explain_worst,
-    select,
-    text,
-)
+from analysis.reports.stories.explanation import WIDTH, explain_request, explain_worst, format_explanation
+from analysis.reports.stories.selection import UnknownRequest, find_request
+from analysis.reports.stories.timeline import Explanation, RequestTimeline
 from formats import manifest
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, make_access, make_capture
@@ -73,7 +67,7 @@ class Story:
         return self.explain(lambda raw: explain_request(raw, request)).accounts[0]
 
     def lines(self, request: str = "1") -> list[str]:
-        return list(text.format_explanation(self.explain(lambda raw: explain_request(raw, request))))
+        return list(format_explanation(self.explain(lambda raw: explain_request(raw, request))))
 
     def text(self, request: str = "1") -> str:
         """All of it, lines joined."""
@@ -101,7 +95,7 @@ class Told:
         return next(each for each in self.explanation.accounts if each.request == f"k6-1/{request}")
 
     def lines(self, request: str = "1") -> list[str]:
-        return list(text.format_explanation(replace(self.explanation, accounts=[self.account(request)])))
+        return list(format_explanation(replace(self.explanation, accounts=[self.account(request)])))
 
     def text(self, request: str = "1") -> str:
         return re.sub(r"\s+", " ", "\n".join(self.lines(request)))
@@ -260,7 +254,7 @@ def test_fewer_than_the_worst_asked_for_are_all_there_are(story: Story) -> None:
 )
 def test_an_unknown_request_is_refused_with_the_ones_there_are(joined: Joined, request_: str, message: str) -> None:
     with pytest.raises(UnknownRequest) as refusal:
-        select.find_request(joined, request_)
+        find_request(joined, request_)
     assert message in str(refusal.value)
 
 
@@ -354,7 +348,7 @@ def test_a_long_url_is_cut_and_its_length_said(told: Told) -> None:
 
 def test_no_line_but_the_commands_and_what_has_no_blanks_is_wider_than_it_may_be(told: Told) -> None:
     lines = told.lines("50")
-    wide = [line for line in lines if len(line) > text.WIDTH]
+    wide = [line for line in lines if len(line) > WIDTH]
     assert all("tcpdump" in line or "tcp.port" in line for line in wide)
 
 
@@ -585,4 +579,4 @@ def test_the_run_folder_may_be_anywhere(story: Story, tmp_path: Path) -> None:
     story.served(1).explain(lambda raw: explain_request(raw, "1"))
     moved = story.run.folder.rename(tmp_path / "it's moved")
     found = explain_request(RawRun(moved, manifest.load_manifest(moved)), "1")
-    assert "it's moved" not in "".join(text.format_explanation(found))
+    assert "it's moved" not in "".join(format_explanation(found))

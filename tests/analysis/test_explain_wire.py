@@ -14,7 +14,8 @@ from analysis.evidence import packets
 from analysis.evidence.packets import Connection as Wanted
 from analysis.evidence.packets import Extract
 from analysis.formatting import excerpt
-from analysis.reports.stories import wire
+from analysis.reports.stories.narrator import packet_moments, shorten
+from analysis.reports.stories.timeline import Moment
 from formats.sanitize import visible
 from tests.analysis.packets import ACK, LINK_RAW_IP, RST, SYN, Capture, Connection
 from tests.analysis.support import at_us
@@ -32,10 +33,11 @@ def read(folder: Path, content: bytes) -> Extract:
 def told(folder: Path, capture: Capture) -> list[str]:
     found = read(folder, capture.content())
     assert found.problem is None
-    return [
-        event.text
-        for event in wire.wire_events(found.packets[0], ("C", "S"), "backend-1", "capture.pcap", lambda *_: ())
-    ]
+    return [each.event.text for each in moments(found)]
+
+
+def moments(found: Extract) -> list[Moment]:
+    return packet_moments(found.packets[0], ("C", "S"), "backend-1", "capture.pcap", lambda *_: ((), None))
 
 
 def test_a_whole_connection(tmp_path: Path) -> None:
@@ -125,8 +127,7 @@ def test_more_than_one_reads_is_shortened_in_the_middle(tmp_path: Path) -> None:
     capture = Capture()
     for number in range(100):
         Connection(capture, CLIENT, SERVER).syns(1 + number / 10)
-    found = read(tmp_path, capture.content()).packets[0]
-    events = wire.shorten(wire.wire_events(found, ("C", "S"), "backend-1", "capture.pcap", lambda *_: ()))
+    events = [each.event for each in shorten(moments(read(tmp_path, capture.content())))]
 
     assert len(events) == 40
     assert events[0].text.startswith("SYN 1 of 100")

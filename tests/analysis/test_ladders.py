@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 from analysis.evidence.packets import Flags, Packet
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.reports.stories import ladders, segments
+from analysis.reports.stories import ladders
+from analysis.reports.stories.packets import split_segments
 from analysis.schema import schema
 from formats import manifest
 from tests.analysis.packets import Capture, make_packets
@@ -144,6 +145,6 @@ def packet(number: int, *, client: bool = True, flags: int = 16, data: int = 0, 
 def test_packets_are_shown_as_segments(
     packets: list[dict[str, Any]], expected: list[tuple[str, bool, bool, str]]
 ) -> None:
-    found = segments.split_segments([packet(number, **each) for number, each in enumerate(packets, start=1)])
+    found = split_segments([packet(number, **each) for number, each in enumerate(packets, start=1)])
 
     assert [(each.kind, each.again, each.lost, each.frames) for each in found] == expected

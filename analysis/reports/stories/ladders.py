@@ -1,8 +1,4 @@
-"""The packets of a few connections that tell a run's story.
-
-In: the joins of a run, and its captures. Out: derived/ladders.json.
-It must not know how a ladder is drawn.
-"""
+"""The ladders of a run: a few requests that tell its story, each packet and event a step; derived/ladders.json."""
 
 from __future__ import annotations
 
@@ -12,20 +8,27 @@ from analysis.diagnosis import joins
 from analysis.evidence import flows
 from analysis.expressions.values import Unknown
 from analysis.output import write as write_file
-from analysis.reports.stories import carried, choose, ladders_file, tell, wire
+from analysis.reports.stories.ladders_file import FILE, SCHEMA, Ladder, Ladders, Packets, Step
+from analysis.reports.stories.narrator import Narrator, request_head
+from analysis.reports.stories.packets import capture_file, load_carriers
+from analysis.reports.stories.selection import choose_typical
+from formats.sanitize import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from analysis.diagnosis.joins import Story
     from analysis.evidence.rawrun import RawRun
     from analysis.figures import Run
-    from analysis.reports.stories.choose import ChosenRequest
-    from analysis.reports.stories.ladders_file import Ladders
+    from analysis.reports.stories.packets import Carrier
+    from analysis.reports.stories.selection import ChosenRequest
+    from analysis.reports.stories.timeline import Moment
 
 __all__ = ["FILE", "build_ladders", "write"]
 
-FILE = ladders_file.FILE
+# What of one request a reader may want to see.
+_STEPS_MAX = 40
 
 
 def write(run: Run, folder: Path) -> None:
@@ -35,29 +38,91 @@ def write(run: Run, folder: Path) -> None:
 
 def build_ladders(run: Run) -> Ladders:
     """Choose and tell the ladders of a run; it never raises for what the run's files hold or lack."""
-    manifest, joined = run.raw.manifest, run.joined
+    found, lacks = _tell(run)
+    manifest = run.raw.manifest
+    return Ladders(contract=SCHEMA, scenario=manifest.scenario, run=manifest.run, ladders=found, lacks=lacks)
+
+
+def _tell(run: Run) -> tuple[list[Ladder], list[str]]:
+    joined = run.joined
     if isinstance(joined, Unknown):
-        return ladders_file.ladders(manifest.scenario, manifest.run, [], [joined.why])
+        return [], [joined.why]
     if not run.raw.captures:
-        return ladders_file.ladders(manifest.scenario, manifest.run, [], ["nothing was captured"])
-    chosen: list[tuple[ChosenRequest, joins.Story, list[carried.Carrier]]] = []
-    for choice in choose.choose_typical(joined):
-        story = joins.find_story(joined, *choice.key)
-        if story is not None:
-            chosen.append((choice, story, carried.find_carriers(story, carried.next_request_us(joined, story.case))))
-    found = [each for _, _, carriers in chosen for each in carriers]
-    problems = [
-        *carried.read_packets(run.raw.places, found, run.raw.clocks),
-        *_untold(run.raw, {each.observer for each in found}),
+        return [], ["nothing was captured"]
+    chosen = [
+        (choice, story)
+        for choice in choose_typical(joined)
+        if (story := joins.find_story(joined, *choice.key)) is not None
     ]
-    teller = tell.Teller(joined, manifest, run.raw.places)
-    return ladders_file.ladders(manifest.scenario, manifest.run, [teller.ladder(*each) for each in chosen], problems)
+    carriers, problems = load_carriers(run.raw, joined, [story for _, story in chosen])
+    problems += _unread_captures(run.raw, {each.observer for of_story in carriers for each in of_story})
+    narrator = Narrator(run.raw, joined)
+    return [_ladder(narrator, *each, found) for each, found in zip(chosen, carriers, strict=True)], problems
 
 
-def _untold(raw: RawRun, told: set[str]) -> Iterator[str]:
-    """What is wrong with the captures that no connection leads to: one that cannot be read at all has none."""
+def _unread_captures(raw: RawRun, told: set[str]) -> Iterator[str]:
+    """Say what is wrong with captures that no connection leads to: one that cannot be read at all has none."""
     for instance, capture in raw.captures.items():
         if instance in told:
             continue
         losses = raw.reductions[instance].losses if capture.packets else ("missing",)
-        yield from (f"{wire.file_of(raw.places, instance)}: {flows.unnamed(loss)}" for loss in losses)
+        yield from (f"{capture_file(raw.places, instance)}: {flows.unnamed(loss)}" for loss in losses)
+
+
+def _ladder(narrator: Narrator, choice: ChosenRequest, story: Story, carriers: list[Carrier]) -> Ladder:
+    case = story.case
+    moments = narrator.moments(story, carriers)
+    steps = [_step(moment, case["time_us"]) for moment in moments if moment.label is not None]
+    half = _STEPS_MAX // 2
+    shown = steps if len(steps) <= _STEPS_MAX else [*steps[:half], *steps[-half:]]
+    told = [carrier for carrier in carriers if not carrier.is_repeated and carrier.packets]
+    return Ladder(
+        **request_head(case),
+        kind=choice.kind,
+        cause=choice.cause,
+        count=choice.count,
+        began_us=case["time_us"] - (narrator.measure_us or 0),
+        evidence=_evidence(narrator, choice),
+        lanes=_lanes(narrator, story, told),
+        steps=shown,
+        left_out=len(steps) - len(shown) + sum(moment.left_out for moment in moments),
+        packets=[
+            Packets(connection=view.connection, capture=view.capture, wireshark=view.wireshark)
+            for view in map(narrator.view, told)
+        ],
+    )
+
+
+def _step(moment: Moment, began_us: int) -> Step:
+    event, segment = moment.event, moment.segment
+    after_us, text = event.time_us - began_us, moment.label or ""
+    if segment is None:
+        return Step(after_us=after_us, from_=event.observer, to=None, kind="event", text=text)
+    return Step(
+        after_us=after_us,
+        from_=moment.ends[0],
+        to=moment.ends[1],
+        kind=segment.kind,
+        text=text,
+        again=segment.again,
+        lost=segment.lost,
+        frames=segment.frames,
+        queue=moment.queue,
+    )
+
+
+def _evidence(narrator: Narrator, choice: ChosenRequest) -> str | None:
+    query = "SELECT evidence FROM attributed WHERE instance = $instance AND id = $id"
+    rows = narrator.joined.rows(query, instance=choice.key[0], id=choice.key[1])
+    return visible(rows[0]["evidence"]) if rows and rows[0]["evidence"] else None
+
+
+def _lanes(narrator: Narrator, story: Story, carriers: list[Carrier]) -> list[str]:
+    """Return the ends in the order of the path; without packets, those that the request was between."""
+    remote = (story.case["dial_remote"] or "").rpartition(":")[0].strip("[]")
+    ends = {story.case["instance"], narrator.name(remote)}
+    for carrier in carriers:
+        ends |= {narrator.name(carrier.connection.client[0]), narrator.name(carrier.connection.server[0])}
+    manifest = narrator.raw.manifest
+    order = [instance for role in manifest.path for instance in manifest.of_role(role)]
+    return [each for each in order if each in ends] + sorted(each for each in ends - set(order) if each)

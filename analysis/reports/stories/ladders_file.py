@@ -8,20 +8,24 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from analysis.output import Written
-from analysis.reports.stories.choose import Kind
 
 FILE = Path("derived") / "ladders.json"
 SCHEMA: Literal["connlab.ladders/1"] = "connlab.ladders/1"
 
+Kind = Literal["good", "failed", "slow", "slowest"]
+
 
 class Queue(Written):
-    """A server's accept queue at its ticks around a moment."""
+    """A server's accept queue at its ticks around a moment; of several listeners the fullest one's."""
 
     server: str
     depth_before: int
     depth_after: int
     limit: Annotated[int, Field(description="It is full when it holds one more")]
-    overflows: Annotated[int, Field(description="By how much TcpExt.ListenOverflows grew from the one to the other")]
+    overflows: Annotated[
+        int | None,
+        Field(description="By how much TcpExt.ListenOverflows grew from the one to the other; null: unknown"),
+    ]
 
 
 class Step(Written):
@@ -72,8 +76,3 @@ class Ladders(Written):
     run: str
     ladders: list[Ladder]
     lacks: Annotated[list[str], Field(description="What the captures lack")]
-
-
-def ladders(scenario: str, run: str, found: list[Ladder], lacks: list[str]) -> Ladders:
-    """The document of a run."""
-    return Ladders(contract=SCHEMA, scenario=scenario, run=run, ladders=found, lacks=lacks)

@@ -1,164 +1,171 @@
-"""Puts one request's story together from what each observer recorded."""
+"""Tells requests of a run, for the terminal, the ladders and the page: what each observer recorded, by time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from analysis.formatting import excerpt
-from analysis.reports.stories import actions, at_client, at_proxy, at_server, server_gauges, views, wire
-from analysis.reports.stories.parts import RequestTimeline
+from analysis.formatting import counted, excerpt, format_us
+from analysis.reports.stories import observers
+from analysis.reports.stories.packets import build_view, capture_file, next_request_us, split_segments
+from analysis.reports.stories.server_state import Acceptance, ServerStates, acceptance
+from analysis.reports.stories.timeline import Event, Moment, RequestTimeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from analysis.diagnosis.joins import Row, Story
+    from analysis.diagnosis.joins import Joined, Row, Story
+    from analysis.evidence.packets import Packet
     from analysis.evidence.rawrun import RawRun
-    from analysis.reports.stories.at_server import Acceptance
-    from analysis.reports.stories.carried import Carrier
-    from analysis.reports.stories.parts import AttributedCause, Event, Note, View
+    from analysis.reports.stories.ladders_file import Queue
+    from analysis.reports.stories.packets import Carrier, PacketView, Segment
+    from analysis.reports.stories.timeline import AttributedCause, Note
+
+# What of one connection a reader may want to read.
+_MOMENTS_MAX = 40
 
 
-@dataclass
 class Narrator:
-    """Tells of the requests of one run."""
+    """Tells requests of one run."""
 
-    raw: RawRun
+    def __init__(self, raw: RawRun, joined: Joined) -> None:
+        self.raw = raw
+        self.joined = joined
+        self._states = ServerStates(raw)
 
     @cached_property
     def hosts(self) -> dict[str, str]:
-        """The run's addresses, and whose they are."""
+        """Return the run's addresses, and whose they are."""
         addresses = self.raw.manifest.addresses
         return {address: instance for instance, found in addresses.items() for address in found}
 
     @cached_property
     def measure_us(self) -> int | None:
-        """When the measurement began."""
+        """Return when the measurement began."""
         phases = self.raw.manifest.phases
         return next((phase.start_us for phase in phases if phase.name == "measure"), None)
 
-    def name(self, address: str | None, port: int | None) -> str:
-        """A socket by its instance's name, by its address if that is not one of the run's."""
+    def name(self, address: str | None, port: int | None = None) -> str:
+        """Return a socket by its instance's name, by its address if that is not one of the run's."""
         host = self.hosts.get(address or "", excerpt(address))
         return host if port is None else f"{host}:{port}"
 
-    def tell(
-        self, story: Story, carriers: list[Carrier], close: Row | None, cause: AttributedCause | None
-    ) -> RequestTimeline:
+    def timeline(self, story: Story, carriers: list[Carrier], cause: AttributedCause | None) -> RequestTimeline:
         """Tell one request.
 
         Args:
             story: its records.
             carriers: the connections that carried it, with their packets.
-            close: the end of the client's connection, if this was the last request over it.
             cause: why it failed or was slow.
         """
         case = story.case
-        first_hop = [carrier for carrier in carriers if carrier.is_first_hop and carrier.packets]
-        remote = (case["dial_remote"] or "").rpartition(":")[0].strip("[]")
-        dial_notes = () if first_hop else self._server_notes(self.hosts.get(remote), case["dial_time_us"])
-        accepted = self._acceptances(story)
-        events: list[Event] = [
-            *at_client.client_events(case, close, dial_notes, self.raw.places),
-            *(self._accepts(case, prefix, each) for prefix, each in accepted.items()),
-            *(event for carrier in carriers for event in self._packets(carrier)),
-            *self._handler(case, carriers, accepted),
-            *at_proxy.proxy_events(story, _asked_us(case, first_hop), self.name, self._try_notes, self.raw.places),
-            *actions.action_events(case, self.raw.manifest.actions, self._servers(case)),
-        ]
         return RequestTimeline(
-            request=f"{case['instance']}/{case['id']}",
-            asked=f"{excerpt(case['method'])} {excerpt(case['url'])}",
-            outcome=case["outcome"],
-            total_us=case["total_us"],
+            **request_head(case),
             start_us=case["time_us"],
             measure_us=self.measure_us,
             cause=cause,
-            events=sorted(events, key=lambda event: event.time_us),
+            events=[moment.event for moment in self.moments(story, carriers)],
             missing=list(self._missing(story, carriers)),
-            views=[self._view(carrier) for carrier in carriers if carrier.packets],
+            views=[self.view(carrier) for carrier in carriers if carrier.packets],
         )
+
+    def moments(self, story: Story, carriers: list[Carrier]) -> list[Moment]:
+        """Return what happened to a request, in the order of time."""
+        case = story.case
+        first_hop = [carrier for carrier in carriers if carrier.is_first_hop and carrier.packets]
+        dial_notes = () if first_hop else self._notes(self.hosts.get(_host(case["dial_remote"])), case["dial_time_us"])
+        accepted = self._acceptances(story)
+        found = [
+            *observers.client_moments(case, self._close(case), dial_notes, self.raw.places),
+            *(self._accepts(case, prefix, each) for prefix, each in accepted.items()),
+            *(moment for carrier in carriers for moment in self._packets(carrier)),
+            *self._handler(case, carriers, accepted),
+            *observers.proxy_moments(story, _asked_us(case, first_hop), self.name, self._try_notes, self.raw.places),
+            *observers.action_moments(case, self.raw.manifest.actions, self._servers(case)),
+        ]
+        return sorted(found, key=lambda moment: moment.event.time_us)
+
+    def view(self, carrier: Carrier) -> PacketView:
+        """Return how to see the packets of a carrier."""
+        name = " → ".join(self.name(*end) for end in (carrier.connection.client, carrier.connection.server))
+        return build_view(name, carrier, capture_file(self.raw.places, carrier.observer))
+
+    def _close(self, case: Row) -> Row | None:
+        """Return the end of a request's connection at the client, if this was the last request over it."""
+        if next_request_us(self.joined, case) is not None:
+            return None
+        query = "SELECT * FROM closes WHERE instance = $instance AND id = $dial"
+        return next(iter(self.joined.rows(query, instance=case["instance"], dial=case["dial"])), None)
 
     def _servers(self, case: Row) -> set[str]:
-        """The servers that a request had to do with, as far as that is known."""
-        addresses = (
-            address.rpartition(":")[0].strip("[]") for key in ("dial_remote", "try_server") if (address := case[key])
-        )
-        found = {case["flow_to_instance"], case["up_to_instance"], *map(self.hosts.get, addresses)}
-        return {server for server in found if server is not None}
+        """Return the servers that a request had to do with, as far as that is known."""
+        hosts = (self.hosts.get(_host(case[key])) for key in ("dial_remote", "try_server"))
+        return {each for each in (case["flow_to_instance"], case["up_to_instance"], *hosts) if each is not None}
 
-    def _packets(self, carrier: Carrier) -> list[Event]:
+    def _packets(self, carrier: Carrier) -> list[Moment]:
         server = carrier.flow["to_instance"]
 
-        def notes(syn: int, time_us: int) -> tuple[Note, ...]:
+        def seen(syn: int, time_us: int) -> tuple[tuple[Note, ...], Queue | None]:
             # One capture's notes are enough, and a program's state changes little from SYN to SYN.
-            return () if carrier.is_repeated else self._server_notes(server, time_us, with_program=syn == 1)
+            if carrier.is_repeated or server is None:
+                return (), None
+            return self._notes(server, time_us, with_program=syn == 1), self._states.queue(server, time_us)
 
-        told = wire.wire_events(carrier.packets, self._ends(carrier), carrier.observer, self._file(carrier), notes)
-        return wire.shorten(told)
+        ends = carrier.connection.client, carrier.connection.server
+        source = carrier.observer, capture_file(self.raw.places, carrier.observer)
+        found = packet_moments(carrier.packets, [self.name(*end) for end in ends], *source, seen)
+        hosts = self.name(ends[0][0]), self.name(ends[1][0])
+        told = [
+            # If a connection was captured at both ends, the server's capture is enough for a ladder.
+            replace(each, label=None)
+            if carrier.is_repeated
+            else replace(each, ends=hosts if each.segment and each.segment.from_client else hosts[::-1])
+            for each in found
+        ]
+        return shorten(told)
 
     def _try_notes(self, each: Row) -> tuple[Note, ...]:
-        """What a server said of itself as the proxy turned to it, if no packet tells of that."""
+        """Return what a server said of itself as the proxy turned to it, if no packet tells of that."""
         known = each["observer"] is not None
-        return () if known else self._server_notes(self.hosts.get(each["server_address"]), each["start_us"])
+        return () if known else self._notes(self.hosts.get(each["server_address"]), each["start_us"])
 
-    def _server_notes(self, server: str | None, time_us: int | None, *, with_program: bool = True) -> tuple[Note, ...]:
+    def _notes(self, server: str | None, time_us: int | None, *, with_program: bool = True) -> tuple[Note, ...]:
         if server is None or time_us is None:
             return ()
-        return tuple(
-            filter(
-                None,
-                [
-                    server_gauges.accept_queue(self.raw, server, time_us),
-                    server_gauges.program(self.raw, server, time_us) if with_program else None,
-                ],
-            )
-        )
+        program = self._states.program_note(server, time_us) if with_program else None
+        return tuple(note for note in (self._states.queue_note(server, time_us), program) if note is not None)
 
     def _acceptances(self, story: Story) -> dict[str, Acceptance]:
-        """When each server accepted a connection that was made for the request, by the prefix of its columns."""
+        """Return when each server accepted a connection made for the request, by the prefix of its columns."""
         case, line = story.case, story.line
         # The stamp is cut down to the millisecond.
         read_us = None if line is None else 1000 * (line["time_ms"] - round(1000 * (line["request_time"] or 0)) + 1)
         found = {
-            "flow": None if case["reused"] else at_server.acceptance(case, "flow", read_us),
-            "up": at_server.acceptance(case, "up", None),
+            "flow": None if case["reused"] else acceptance(case, "flow", read_us),
+            "up": acceptance(case, "up", None),
         }
         return {prefix: accepted for prefix, accepted in found.items() if accepted is not None}
 
-    def _accepts(self, case: Row, prefix: str, accepted: Acceptance) -> Event:
+    def _accepts(self, case: Row, prefix: str, accepted: Acceptance) -> Moment:
         server = case[f"{prefix}_to_instance"]
         at_us = accepted.earliest_us if accepted.latest_us is None else accepted.latest_us
-        said = server_gauges.program(self.raw, server, at_us)
-        samples = server_gauges.samples_file(self.raw, server)
-        return at_server.acceptance_event(accepted, server, case["end_us"], samples, (said,) if said else ())
+        note = self._states.program_note(server, at_us)
+        source = self._states.samples_source(server)
+        return observers.acceptance_moment(accepted, server, case["end_us"], source, (note,) if note else ())
 
-    def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Event]:
-        """How long the server that answers took."""
-        origin = self.raw.manifest.origin
-        if origin is None or self.raw.manifest.kind_of(origin) != "server":
+    def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Moment]:
+        """Tell how long the server that answers took."""
+        manifest = self.raw.manifest
+        if manifest.origin is None or manifest.kind_of(manifest.origin) != "server":
             return
         for prefix in ("flow", "up"):
-            server = case[f"{prefix}_to_instance"]
-            carrier = next((each for each in carriers if self._is_of(each, case, prefix)), None)
-            if carrier is not None and server in self.raw.manifest.of_role(origin):
-                file = self._file(carrier)
-                yield from at_server.handler_events(carrier.packets, accepted.get(prefix), case, server, file)
-
-    @staticmethod
-    def _is_of(carrier: Carrier, case: Row, prefix: str) -> bool:
-        return (carrier.flow["observer"], carrier.flow["id"]) == (case[f"{prefix}_observer"], case[f"{prefix}_id"])
-
-    def _ends(self, carrier: Carrier) -> tuple[str, str]:
-        return self.name(*carrier.connection.client), self.name(*carrier.connection.server)
-
-    def _file(self, carrier: Carrier) -> str:
-        return wire.file_of(self.raw.places, carrier.observer)
-
-    def _view(self, carrier: Carrier) -> View:
-        name = " → ".join(self._ends(carrier))
-        return views.build_view(name, carrier.connection, carrier.packets, self._file(carrier))
+            server, key = case[f"{prefix}_to_instance"], (case[f"{prefix}_observer"], case[f"{prefix}_id"])
+            carrier = next((each for each in carriers if (each.flow["observer"], each.flow["id"]) == key), None)
+            if carrier is not None and server in manifest.of_role(manifest.origin):
+                file = capture_file(self.raw.places, carrier.observer)
+                yield from observers.handler_moments(carrier.packets, accepted.get(prefix), case, server, file)
 
     def _missing(self, story: Story, carriers: list[Carrier]) -> Iterator[str]:
         case = story.case
@@ -171,8 +178,10 @@ class Narrator:
             yield "its packets: none of the connections in the captures is certainly its own"
         for carrier in carriers:
             if not carrier.packets:
-                yield f"its packets: {self._file(carrier)} has nothing of that time on its connection"
-        proxy = next((name for name, role in self.raw.manifest.roles.items() if role.kind == "proxy"), None)
+                file = capture_file(self.raw.places, carrier.observer)
+                yield f"its packets: {file} has nothing of that time on its connection"
+        path = self.raw.manifest.path
+        proxy = next((role for role in path if self.raw.manifest.kind_of(role) == "proxy"), None)
         if proxy is None:
             return
         if story.line is None and case["remote"] is not None:
@@ -188,8 +197,97 @@ class Narrator:
             yield f"which of {proxy}'s connections carried try {tries}: its log does not name the port that it had"
 
 
-def _asked_us(case: Row, carriers: list[Carrier]) -> int:
-    """When a request came to its first server, as early as that may be."""
+def request_head(case: Row) -> Row:
+    """Return what heads the story of a request."""
+    return {
+        "request": f"{case['instance']}/{case['id']}",
+        "asked": f"{excerpt(case['method'])} {excerpt(case['url'])}",
+        "outcome": case["outcome"],
+        "total_us": case["total_us"],
+    }
+
+
+def packet_moments(
+    packets: Sequence[Packet],
+    ends: Sequence[str],
+    observer: str,
+    file: str,
+    seen: Callable[[int, int], tuple[tuple[Note, ...], Queue | None]],
+) -> list[Moment]:
+    """Tell the packets of one connection, in the order of time.
+
+    Args:
+        packets: in the order of the capture.
+        ends: the names of its client's socket and of its server's.
+        observer: whose capture it is.
+        file: the capture.
+        seen: what else was seen at a SYN's time, by its number and its time: notes, and the accept queue.
+    """
+    found = split_segments(packets)
+    in_all, told = Counter(each.kind for each in found), Counter[str]()
+    moments: list[Moment] = []
+    for each in found:
+        told[each.kind] += 1
+        number, count = told[each.kind], in_all[each.kind]
+        notes, queue = seen(number, each.time_us) if each.kind == "syn" else ((), None)
+        place = f"{'frame' if each.packets == 1 else 'frames'} {each.frames}"
+        event = Event(each.time_us, f"wire@{observer}", _segment_text(each, ends, number, count), file, place, notes)
+        moments.append(Moment(event, _segment_label(each, number, count), each, queue=queue))
+    return sorted(moments, key=lambda moment: moment.event.time_us)
+
+
+def _segment_text(segment: Segment, ends: Sequence[str], number: int, count: int) -> str:
+    """Return what a segment is, the `number`th of `count` of its kind."""
+    sender, other = ends if segment.from_client else ends[::-1]
+    again = " again" if segment.again else ""
+    match segment.kind:
+        case "syn":
+            of = f" {number} of {count}" if count > 1 else ""
+            return f"SYN{of}: {sender} → {other}{', unanswered' if segment.lost else ''}"
+        case "syn-ack":
+            return f"{sender} answers: SYN-ACK{again}{f' ({number})' if again else ''}"
+        case "ack":
+            return f"ACK: {sender} takes the connection for established"
+        case "fin":
+            return f"{sender} closes its side (FIN){again}"
+        case "rst":
+            return f"{sender} resets the connection (RST)"
+        case "data":
+            within = f" in {segment.packets} segments within {format_us(segment.last_us - segment.time_us)}"
+            return f"{sender} sends {counted(segment.data_bytes, 'byte')}{again}{within if segment.packets > 1 else ''}"
+
+
+def _segment_label(segment: Segment, number: int, count: int) -> str:
+    """Return the same for a ladder, whose lanes say who sends."""
+    again = ", again" if segment.again else ""
+    if segment.kind == "syn" and count > 1:
+        return f"SYN {number} of {count}"
+    if segment.kind == "data":
+        parts = f" in {segment.packets} packets" if segment.packets > 1 else ""
+        return f"{counted(segment.data_bytes, 'byte')}{again}{parts}"
+    return segment.kind.upper() + again
+
+
+def shorten(moments: Sequence[Moment]) -> list[Moment]:
+    """Leave out what is in the middle of more moments than one reads, and say so."""
+    if len(moments) <= _MOMENTS_MAX:
+        return list(moments)
+    head = _MOMENTS_MAX // 2
+    tail = len(moments) - (_MOMENTS_MAX - head - 1)
+    first, last = moments[head].event, moments[tail - 1].event
+    text = f"… {tail - head} more such lines until {format_us(last.time_us - first.time_us)} later"
+    shown = [each for each in moments[head:tail] if each.label is not None]
+    gap = Moment(replace(first, text=text, notes=()), left_out=len(shown))
+    return [*moments[:head], gap, *moments[tail:]]
+
+
+def _host(remote: str | None) -> str:
+    """Return the address of a remote end, as `[::1]:8080`."""
+    return (remote or "").rpartition(":")[0].strip("[]")
+
+
+def _asked_us(case: Row, carriers: Iterable[Carrier]) -> int:
+    """Return when a request came to its first server, as early as that may be."""
     found = [
         packet.time_us for carrier in carriers for packet in carrier.packets if packet.from_client and packet.data_bytes
     ]

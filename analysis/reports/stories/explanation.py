@@ -1,4 +1,7 @@
-"""An explanation as text, for a terminal or a file: no line steers either."""
+"""Explains single requests: what every observer saw of each, in the order of time; as text for a terminal or a file.
+
+What the joins could not tell apart is not told here either, and the story says so.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,93 @@ from datetime import UTC, datetime
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from analysis.diagnosis import health, joins
+from analysis.evidence.window import Window
 from analysis.formatting import counted, format_us
-from analysis.reports.stories.at_proxy import MILLISECOND_US
+from analysis.reports.stories import selection
+from analysis.reports.stories.narrator import Narrator
+from analysis.reports.stories.observers import MILLISECOND_US
+from analysis.reports.stories.packets import load_carriers
+from analysis.reports.stories.timeline import Explanation
 from formats.sanitize import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from analysis.reports.stories.parts import Event, Explanation, Note, RequestTimeline
+    from analysis.diagnosis.health import Health
+    from analysis.diagnosis.joins import Joined
+    from analysis.evidence.rawrun import RawRun
+    from analysis.reports.stories.selection import Key
+    from analysis.reports.stories.timeline import Event, Note, RequestTimeline
 
 WIDTH = 120
-
 _SECOND_US = 1_000_000
+# A story does not need a complete run; nothing in it is counted over a window.
+_ALWAYS = Window(0, 1 << 62, 1 << 62)
+
+
+def explain_request(raw: RawRun, request: str) -> Explanation:
+    """Explain one request of a run, named as `k6-1/17`, or `17` where there is one instance of k6.
+
+    Raises:
+        UnknownRequest: there is none of that name.
+    """
+    checked, joined = _join(raw)
+    return _explain(raw, checked, joined, [selection.find_request(joined, request)])
+
+
+def explain_worst(raw: RawRun, number: int) -> Explanation:
+    """Explain the worst requests of a run, one or more: those that failed first, then the slowest.
+
+    Raises:
+        UnknownRequest: no request was recorded.
+    """
+    checked, joined = _join(raw)
+    return _explain(raw, checked, joined, selection.find_worst(joined, number))
+
+
+def _join(raw: RawRun) -> tuple[Health, Joined]:
+    checked = health.examine(raw)
+    return checked, joins.join(raw, checked, _ALWAYS)
+
+
+def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> Explanation:
+    narrator = Narrator(raw, joined)
+    stories = [story for key in keys if (story := joins.find_story(joined, *key)) is not None]
+    carriers, problems = load_carriers(raw, joined, stories)
+    causes = selection.load_causes(raw.folder)
+    accounts = [
+        narrator.timeline(story, found, (causes or {}).get((story.case["instance"], story.case["id"])))
+        for story, found in zip(stories, carriers, strict=True)
+    ]
+    if causes is None and any(account.outcome != "ok" for account in accounts):
+        problems.append(f"{selection.CAUSES_FILE} is missing or broken, so causes are not shown: analyse the run")
+    return Explanation(
+        run=visible(f"{raw.manifest.scenario}/{raw.manifest.run}"),
+        outcomes=joins.count_outcomes(joined),
+        accounts=accounts,
+        hosts=narrator.hosts,
+        problems=[visible(problem) for problem in (*_problems(raw, checked), *problems)],
+    )
+
+
+def _problems(raw: RawRun, checked: Health) -> Iterator[str]:
+    """Say what a story may lack, of the whole run."""
+    manifest = raw.manifest
+    if manifest.status != "complete":
+        yield f"the run is {manifest.status}" + (f": {manifest.reason}" if manifest.reason else "")
+    if not raw.captures:
+        yield "nothing was captured, so no packets are shown"
+    for problem in checked.problems:
+        if problem.spoils:
+            yield f"{problem.instrument}: {problem.message}"
+    for instance, reduction in raw.reductions.items():
+        for loss in reduction.losses:
+            yield f"{raw.places.shown(raw.places.collector(instance))}: {loss}"
 
 
 def format_explanation(explanation: Explanation) -> Iterator[str]:
-    """Write an explanation for a reader, at most WIDTH columns wide where a word allows."""
+    """Return an explanation as lines, at most WIDTH columns wide where a word allows; none steers a terminal."""
     for line in _lines(explanation):
         yield visible(line)
 
@@ -89,7 +163,7 @@ def _events(account: RequestTimeline) -> Iterator[str]:
 
 
 def _offset(event: Event, start_us: int) -> str:
-    """An event's time since the request began, in ms, as exactly as it was recorded."""
+    """Return an event's time since the request began, in ms, as exactly as it was recorded."""
     since_us = event.time_us - start_us
     if event.resolution_us < MILLISECOND_US:
         return f"{since_us / 1000:,.3f}"
@@ -98,7 +172,7 @@ def _offset(event: Event, start_us: int) -> str:
 
 
 def _sources(events: Iterable[Event]) -> dict[str, str]:
-    """Each file that the events rest on, and the places in it."""
+    """Return each file that the events rest on, and the places in it."""
     places: dict[str, dict[str, None]] = {}
     for event in events:
         sources: tuple[Event | Note, ...] = (event, *event.notes)
@@ -108,7 +182,7 @@ def _sources(events: Iterable[Event]) -> dict[str, str]:
 
 
 def _places(places: list[str]) -> str:
-    """Places in one file; frames are named in the story already."""
+    """Return the places in one file; frames are named in the story already."""
     frames = [each for each in places if each.startswith("frame")]
     if not frames:
         return ", ".join(places)

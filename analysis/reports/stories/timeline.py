@@ -1,19 +1,18 @@
-"""What an explanation consists of."""
+"""What an explanation consists of: timelines of single requests, and the moments that they are made of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analysis.reports.stories.ladders_file import Queue
+    from analysis.reports.stories.packets import PacketView, Segment
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What else was seen at the time of an event.
-
-    Attributes:
-        text: what.
-        file: where that stands, below the run's folder.
-        place: where in that file.
-    """
+    """What else was seen at the time of an event: the words, the file below the run's folder, the place in it."""
 
     text: str
     file: str
@@ -28,8 +27,7 @@ class Event:
         time_us: when, Unix epoch; of what is known within bounds, the upper one.
         observer: whose evidence says so: an instance, or `wire@` and the instance whose capture it is.
         text: what happened.
-        file: where that stands, below the run's folder.
-        place: where in that file.
+        file, place: where that stands: the file below the run's folder, and the place in it.
         notes: what others saw at that moment.
         resolution_us: how exactly the time was recorded.
     """
@@ -44,30 +42,28 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """How to see a connection's packets with other tools.
+class Moment:
+    """An event, and what a ladder shows of it.
 
     Attributes:
-        connection: its two ends, by name.
-        capture: the capture file, below the run's folder.
-        wireshark: a display filter.
-        tcpdump: a command, from the run's folder.
+        label: the ladder's words; None for what a ladder leaves out.
+        segment: the packets that it is, None if it is none; these have two ends.
+        ends: the instances that packets go from and to.
+        queue: the server's accept queue as a SYN came.
+        left_out: how many moments this one stands for.
     """
 
-    connection: str
-    capture: str
-    wireshark: str
-    tcpdump: str
+    event: Event
+    label: str | None = None
+    segment: Segment | None = None
+    ends: tuple[str, str] = ("", "")
+    queue: Queue | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class AttributedCause:
-    """Why a request failed or was slow, as the ledger has it.
-
-    Attributes:
-        name: of the closed list of docs/causes.md, or `unexplained`.
-        evidence: the records that prove it; what is missing, if it is unexplained.
-    """
+    """Why a request failed or was slow, as the ledger has it: the cause, and the records that prove it."""
 
     name: str
     evidence: str
@@ -99,7 +95,7 @@ class RequestTimeline:
     cause: AttributedCause | None
     events: list[Event] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    views: list[View] = field(default_factory=list)
+    views: list[PacketView] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,251 @@
+"""What each observer recorded of a request, as moments: its client, the proxy, the server that answers, the lab."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from analysis.formatting import excerpt, format_us, format_us_range
+from analysis.reports.stories.timeline import Event, Moment
+from formats import manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from analysis.diagnosis.joins import Row, Story
+    from analysis.evidence.packets import Packet
+    from analysis.evidence.rawfiles import Places
+    from analysis.reports.stories.server_state import Acceptance
+    from analysis.reports.stories.timeline import Note
+
+MILLISECOND_US = 1_000
+_SECOND_US = 1_000_000
+_GAVE_UP = {
+    "timeout": "gives up connecting",
+    "refused": "is refused",
+    "reset": "is reset while connecting",
+    "address-not-available": "has no port to connect from",
+    "unreachable": "finds no way there",
+    "canceled": "ends while connecting",
+    "half-open": "never completes the handshake, on purpose",
+}
+_ACTION_BEGINS = {"pause": "begins to pause {}", "restart": "begins to restart {}", "stop": "begins to stop {}"}
+_ACTION_ENDS = {"pause": "has let {} go on", "restart": "has {} ready again", "stop": "has stopped {}"}
+# The lab's backend takes from the URL how long its handler works.
+_ASKED_MS = re.compile(r"/api/delay\?(?:[^#]*&)?ms=([0-9]{1,9})(?:[&#]|$)")
+
+
+def client_moments(case: Row, close: Row | None, dial_notes: tuple[Note, ...], places: Places) -> Iterator[Moment]:
+    """Tell a request as its client saw it.
+
+    Args:
+        case: its row of analysis.diagnosis.joins.requests.
+        close: when and how its connection ended; None if that is not recorded, or came after another request.
+        dial_notes: what else was seen as the dial began.
+        places: of the run's raw files.
+    """
+    observer = case["instance"]
+    requests = places.shown(places.role(observer, "requests.jsonl")), f"id {case['id']}"
+    dials = places.shown(places.role(observer, "dials.jsonl")), f"id {case['dial']}"
+    who = f"user {case['vu']}, iteration {case['iteration']}"
+    begins = Event(case["time_us"], observer, f"begins {excerpt(case['name'])} ({who})", *requests)
+    yield Moment(begins, "begins the request")
+    if case["dial_time_us"] is not None:
+        yield from _dial_moments(case, dials, dial_notes)
+    if case["duration_us"] > 0:
+        # Two clocks read one after the other: it is connected before it sends.
+        connected_us = (case["dial_time_us"] or 0) + (case["dial_duration_us"] or 0)
+        sent_us = max(case["end_us"] - case["duration_us"], connected_us)
+        yield Moment(Event(sent_us, observer, "sends the request", *requests))
+        if case["status"] > 0:
+            first_us = case["end_us"] - case["receiving_us"]
+            text = f"has the first byte of the answer, {format_us(case['waiting_us'])} later"
+            yield Moment(Event(first_us, observer, text, *requests))
+    yield _end_moment(case, requests)
+    if close is not None:
+        how = f" ({excerpt(close['error'])})" if close["error"] else ""
+        text = f"closes the connection{how}; {close['bytes_sent']:,} bytes sent, {close['bytes_received']:,} received"
+        yield Moment(Event(close["time_us"], observer, text, *dials))
+
+
+def _dial_moments(case: Row, source: tuple[str, str], notes: tuple[Note, ...]) -> Iterator[Moment]:
+    observer, began_us, took = case["instance"], case["dial_time_us"], format_us(case["dial_duration_us"])
+    if case["reused"]:
+        text = f"takes the connection of dial {case['dial']}, begun {format_us(case['time_us'] - began_us)} ago"
+        yield Moment(Event(case["time_us"] + case["blocked_us"], observer, text, *source))
+        return
+    remote = f" {excerpt(case['dial_remote'])}" if case["dial_remote"] else ""
+    yield Moment(Event(began_us, observer, f"dials{remote} (dial {case['dial']})", *source, notes))
+    ended_us, label = began_us + case["dial_duration_us"], None
+    if case["dial_error"] is None:
+        text = f"is connected after {took}, from {excerpt(case['dial_local'])}"
+    else:
+        text = f"gives the dial up after {took}: {excerpt(case['dial_error'])}"
+    if case["dial_error_kind"] is not None:
+        label = _GAVE_UP.get(case["dial_error_kind"], "fails to connect")
+    yield Moment(Event(ended_us, observer, text, *source), label)
+
+
+def _end_moment(case: Row, source: tuple[str, str]) -> Moment:
+    total = format_us(case["total_us"])
+    if case["error_code"] == 0:
+        text = f"has the whole answer, status {case['status']}, {total} after it began"
+    else:
+        status = f"status {case['status']}, " if case["status"] else ""
+        reason = f": {excerpt(case['error'])}" if case["error"] else ""
+        text = f"ends the request {total} after it began: {status}k6's error {case['error_code']}{reason}"
+    error = f" (k6's error {case['error_code']})" if case["error_code"] else ""
+    label = (
+        f"has the answer: status {case['status']}" if case["status"] else f"ends the request without an answer{error}"
+    )
+    return Moment(Event(case["end_us"], case["instance"], text, *source), label)
+
+
+def proxy_moments(
+    story: Story,
+    asked_us: int,
+    name: Callable[[str | None, int | None], str],
+    notes: Callable[[Row], tuple[Note, ...]],
+    places: Places,
+) -> Iterator[Moment]:
+    """Tell a request as the proxy saw it; nothing if its access log has no line of it.
+
+    Its times have milliseconds, its error log's have seconds.
+
+    Args:
+        story: the request's records.
+        asked_us: when the request came, as exactly as that is known. The proxy cuts its times down to milliseconds, so
+            that they may seem to be before what they follow.
+        name: gives an address and a port the name of whose they are.
+        notes: what else was seen as it turned to a server.
+        places: of the run's raw files.
+    """
+    line = story.line
+    if line is None:
+        return
+    observer = line["instance"]
+    file, error_log = (places.shown(places.role(observer, name)) for name in ("access.jsonl", "error.log"))
+    last_us = asked_us
+    untold = list(story.errors)
+
+    def moment(time_us: int, text: str, found: tuple[Note, ...] = (), label: str | None = None) -> Moment:
+        nonlocal last_us
+        last_us = max(time_us, last_us)
+        place = f"line {line['line']}"
+        return Moment(Event(last_us, observer, text, file, place, found, resolution_us=MILLISECOND_US), label)
+
+    def errors(time_us: int) -> Iterator[Moment]:
+        """Within its second, an error is what a try was given up for, or what the request ended with."""
+        for error in [each for each in untold if each["time_us"] <= time_us]:
+            untold.remove(error)
+            text, place = f"error log: {excerpt(error['text'])}", f"line {error['line']}"
+            at_us = min(time_us, error["time_us"] + _SECOND_US)
+            yield Moment(Event(at_us, observer, text, error_log, place, resolution_us=_SECOND_US))
+
+    took_ms = round(1000 * (line["request_time"] or 0))
+    end_us = 1000 * line["time_ms"]
+    place = f"request {line['connection_requests']} of its connection {line['connection']}"
+    yield moment(end_us - 1000 * took_ms, f"has the request's first byte ({place})")
+    for each in story.tries:
+        if each["server_port"] is None:
+            yield moment(each["start_us"], f"has no server to try in {excerpt(each['server'])}")
+            continue
+        of = f" (try {each['try']} of {each['tries']})" if each["tries"] > 1 else ""
+        server = name(each["server_address"], each["server_port"])
+        yield moment(each["start_us"], f"turns to {server}{of}", notes(each))
+        answered_us = story.case["up_server_first_data_time_us"] if each["try"] == each["tries"] else None
+        for time_us, text in _try_outcome(each, answered_us or 0):
+            yield moment(time_us, text)
+        if each["header_us"] is None:
+            yield from errors(last_us)
+    text, label = (
+        f"logs status {line['status']}, {took_ms:,} ms after that byte",
+        f"logs it with status {line['status']}",
+    )
+    yield moment(end_us, text, label=label)
+    yield from errors(max([end_us, *(each["time_us"] for each in untold)]))
+
+
+def _try_outcome(each: Row, answered_us: int) -> Iterator[tuple[int, str]]:
+    """Tell what became of a try; `answered_us` is when its answer was captured, 0 if that is not known."""
+    start_us = each["start_us"]
+    if each["connect_us"] is not None:
+        yield start_us + each["connect_us"], f"is connected to it after {each['connect_us'] // 1000:,} ms"
+    if each["header_us"] is not None:
+        text = f"has the header of its answer after {each['header_us'] // 1000:,} ms, status {each['status']}"
+        yield max(start_us + each["header_us"], answered_us), text
+    elif each["response_us"] is not None:
+        status = "" if each["status"] is None else f", status {each['status']}"
+        yield start_us + each["response_us"], f"gives it up after {each['response_us'] // 1000:,} ms{status}"
+
+
+def acceptance_moment(
+    found: Acceptance, server: str, end_us: int, source: tuple[str, str], notes: tuple[Note, ...]
+) -> Moment:
+    """Tell when a server accepted a connection: they leave the queue in the order in which they came.
+
+    Args:
+        found: the bounds.
+        server: its name.
+        end_us: when the request ended.
+        source: its samples.
+        notes: what else was seen.
+    """
+    if found.latest_us is None or found.earliest_us >= end_us:
+        waited = format_us(end_us - found.queued_us)
+        text = f"has not accepted the connection yet: it is in the accept queue, for {waited} now"
+        return Moment(Event(end_us, server, text, *source, notes))
+    waited = format_us_range(found.earliest_us - found.queued_us, found.latest_us - found.queued_us)
+    text = f"has accepted the connection by now; it was in the accept queue for {waited}"
+    label = "accepted no later than this" if found.latest_us <= end_us else None
+    return Moment(Event(found.latest_us, server, text, *source, notes), label)
+
+
+def handler_moments(
+    packets: Sequence[Packet], accepted: Acceptance | None, case: Row, server: str, file: str
+) -> Iterator[Moment]:
+    """Tell how long a server had a request before it began to answer.
+
+    Args:
+        packets: of the request, in the order of the capture.
+        accepted: when the server took the connection, None if that is not known or long ago.
+        case: the request's row of analysis.diagnosis.joins.requests.
+        server: its name.
+        file: the capture.
+    """
+    asked = next((packet for packet in packets if packet.from_client and packet.data_bytes), None)
+    if asked is None or (accepted and accepted.latest_us is None):
+        return
+    answers = (packet for packet in packets if not packet.from_client and packet.data_bytes)
+    answer = next((packet for packet in answers if packet.number > asked.number), None)
+    until_us = case["end_us"] if answer is None else answer.time_us
+    bounds = (accepted.earliest_us, accepted.latest_us or until_us) if accepted else (asked.time_us, asked.time_us)
+    begun_us = [min(max(asked.time_us, bound), until_us) for bound in bounds]
+    took = format_us_range(until_us - begun_us[1], until_us - begun_us[0])
+    wanted = _ASKED_MS.search(case["url"] or "")
+    asks = f", of which the URL asks the handler to take {int(wanted[1]):,} ms" if wanted else ""
+    does = "has not answered" if answer is None else "begins to answer"
+    text = f"{does}, {took} after it had both the connection and the request{asks}"
+    place = "" if answer is None else f" and {answer.number}"
+    yield Moment(Event(until_us, server, text, file, f"frame {asked.number}{place}"))
+
+
+def action_moments(case: Row, actions: Iterable[manifest.ActionRecord], servers: Collection[str]) -> Iterator[Moment]:
+    """Tell of the lab's actions that overlap a request: their beginning, and their end if it came within the request.
+
+    Args:
+        case: the request.
+        actions: the run's.
+        servers: the instances that the request had to do with.
+    """
+    for place, action in enumerate(actions, start=1):
+        start_us, over_us = action.start_us, action.end_us
+        if action.instance not in servers or start_us is None or start_us >= case["end_us"]:
+            continue
+        if over_us is not None and over_us <= case["time_us"]:
+            continue
+        source = (manifest.FILE, f"action {place}")
+        begins, ends = _ACTION_BEGINS.get(action.do, "acts on {}"), _ACTION_ENDS.get(action.do, "is done with {}")
+        yield Moment(Event(start_us, "lab", begins.format(action.instance), *source))
+        if over_us is not None and over_us < case["end_us"]:
+            yield Moment(Event(over_us, "lab", ends.format(action.instance), *source))
