@@ -125,7 +125,7 @@ def commands(record: Record) -> dict[str, str]:
     command = rerun_command(record.manifest).command
     return {
         **({"run it again": command} if command else {}),
-        "the worst requests, as each observer saw them": suggested.make("explain", run | {"WORST": "5"}),
+        "the worst requests, as each observer saw them": suggested.make("explain", run | {"TOP": "5"}),
         "its tables with SQL and charts, in the browser": suggested.make("notebook", run),
         "derive and draw everything again": suggested.make("report", run),
     }

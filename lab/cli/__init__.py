@@ -32,6 +32,8 @@ from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
 from lab.run.signals import interruptible
 
 _OTHERS_WRITE = 0o022
+# Options, and variables of the Makefile, that have another name now.
+RENAMED = {"worst": "top", "until": "condition", "for": "duration"}
 # What is shown of a name that is too long to be one.
 _NAME_SHOWN = 40
 
@@ -83,6 +85,7 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
     debug = os.environ.get("CONNLAB_DEBUG") == "1"
     os.umask(os.umask(0) | _OTHERS_WRITE)  # nothing below results/ may be changed by another user
     try:
+        _refuse_renamed(arguments)
         with interruptible(to_the_end=True):
             code = _command(commands).main(args=arguments, prog_name=program, standalone_mode=False)
     except typer.Exit as end:
@@ -106,6 +109,14 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
         internal = LabError(f"internal error: {type(error).__name__}: {error}", way_on="CONNLAB_DEBUG=1 shows where")
         code = _say(internal, as_json="--json" in arguments)
     sys.exit(_ended(code or 0))
+
+
+def _refuse_renamed(arguments: Sequence[str]) -> None:
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for written in options:
+        option, _, value = written.partition("=")
+        if option.startswith("--") and (new := RENAMED.get(option[2:])):
+            raise BadInput(Problem(f"{option} is --{new} now", way_on=f"write --{new}{f'={value}' if value else ''}"))
 
 
 def _failure(error: OSError) -> ConnlabError:

@@ -35,7 +35,7 @@ def observe(
         list[str] | None,
         typer.Option("--peer-container", metavar="NAME", help="A client's container, for the view from there."),
     ] = None,
-    duration: Annotated[str, typer.Option("--for", metavar="TIME", help="How long, such as 60s.")] = "60s",
+    duration: Annotated[str, typer.Option(metavar="TIME", help="How long, such as 60s.")] = "60s",
     capture: Annotated[str, typer.Option(metavar="headers|handshakes|off", help="Which packets are kept.")] = "headers",
     capture_max_mb: Annotated[int, typer.Option(min=1, max=1 << 20, help="How large a capture may become, MiB.")] = 256,
     interface: Annotated[

@@ -114,7 +114,7 @@ def explain(
     run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
     *,
     request: Annotated[str | None, typer.Option(help="The request's name, such as k6-1/17.")] = None,
-    worst: Annotated[
+    top: Annotated[
         str | None, typer.Option(help="In place of a name: how many of the failed and slowest, such as 5.")
     ] = None,
     as_json: JsonOption = False,
@@ -124,7 +124,7 @@ def explain(
     from lab.results import explanations, find, next_step
 
     folder = find.find_run(run)
-    explanation = explanations.of_run(folder, request, worst)
+    explanation = explanations.of_run(folder, request, top)
     if as_json:
         terminal.result_json(asdict(explanation))
     else:

@@ -125,7 +125,7 @@ def search(
     sets: SetOption = None,
     *,
     knob: Annotated[str, typer.Option(help="The knob to vary, such as backend.max_connections.")] = "",
-    until: Annotated[
+    condition: Annotated[
         str, typer.Option(help="The condition that must hold, such as 'client.requests.failed == 0'.")
     ] = "",
     low: Annotated[str | None, typer.Option("--from", help="The least value; by default half the model's.")] = None,
@@ -146,7 +146,7 @@ def search(
     from lab.results import next_step, searched
     from lab.series import command, printing, searches
 
-    planned = searches.plan(searches.Asked(scenario, knob, until, low, high, step, confirm), sets or [])
+    planned = searches.plan(searches.Asked(scenario, knob, condition, low, high, step, confirm), sets or [])
     if check:
         end_checked(one.effective for one in planned.plan.cells.values())
     folder, series, found = None, None, planned.plan.search

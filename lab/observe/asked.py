@@ -64,10 +64,10 @@ def wish(
         BadInput: all that is wrong with it.
     """
     problems: list[Problem] = []
-    for_ms = _duration(duration, "--for", problems)
+    for_ms = _duration(duration, "--duration", problems)
     timeout_ms = None if connect_timeout is None else _duration(connect_timeout, "--connect-timeout", problems)
     if for_ms is not None and not _FOR_MIN_MS <= for_ms <= _FOR_MAX_MS:
-        problems.append(Problem(f"'{duration}' is not from 1s to 24h", "--for"))
+        problems.append(Problem(f"'{duration}' is not from 1s to 24h", "--duration"))
     if timeout_ms == 0:
         problems.append(Problem("a connect time-out is above 0", "--connect-timeout"))
     modes = get_args(Capture)

@@ -31,7 +31,7 @@ def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
         raise BadInput(
             Problem(
                 "an explanation takes either a request or how many of the worst",
-                way_on="give REQUEST=k6-1/17 (--request) or WORST=5 (--worst)",
+                way_on="give REQUEST=k6-1/17 (--request) or TOP=5 (--top)",
             )
         )
     number = 0 if worst is None else _number(worst)
@@ -45,5 +45,5 @@ def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
 def _number(written: str) -> int:
     if not re.fullmatch(r"[0-9]{1,3}", written) or not 1 <= int(written) <= _WORST_MAX:
         fault = f"'{written}' is not a number of requests: give 1 to {_WORST_MAX}"
-        raise BadInput(Problem(fault, "--worst"))
+        raise BadInput(Problem(fault, "--top"))
     return int(written)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # The first of the lessons to start with; README names them all.
 FIRST_LESSON = "accept-queue-turns"
 
-_WORST = "1"
+_TOP = "1"
 
 
 def after_run(folder: Path) -> str:
@@ -28,7 +28,7 @@ def after_run(folder: Path) -> str:
 
 
 def _story(run: str) -> str:
-    return f"next, the story of its worst request: {suggested.make('explain', {'RUN': run, 'WORST': _WORST})}"
+    return f"next, the story of its worst request: {suggested.make('explain', {'RUN': run, 'TOP': _TOP})}"
 
 
 def after_lesson(place: Place) -> str | None:
@@ -100,7 +100,7 @@ def after_matrices(name: str) -> str:
 
 def after_estimate() -> str:
     """After an estimate from a counter: the server that it was read from, watched."""
-    command = suggested.here("make observe CONTAINER=<name> FOR=60s")
+    command = suggested.here("make observe CONTAINER=<name> DURATION=60s")
     return f"next, watch the server that counted them: {command}"
 
 

@@ -179,7 +179,9 @@ def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None
 def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
     where = f"--knob {asked.knob}" if asked.knob else None
     if not asked.knob or not asked.until:
-        raise BadInput(Problem("a search takes a knob and an expression", way_on="such as KNOB=load.users UNTIL='…'"))
+        raise BadInput(
+            Problem("a search takes a knob and an expression", way_on="such as KNOB=load.users CONDITION='…'")
+        )
     if not may_be_knob(asked.knob) and not asked.knob.startswith("kernel."):
         raise BadInput(Problem(f"unknown knob '{asked.knob}'", where, nearest_knob(asked.knob)))
     for one in parse_overrides(user):
@@ -203,7 +205,7 @@ def _check_expression(until: str, knob: _Knob) -> None:
     try:
         predictions.check(until, effective.roles, effective.on_path())
     except ExpressionError as error:
-        raise BadInput(Problem(str(error), f"--until '{until}'")) from None
+        raise BadInput(Problem(str(error), f"--condition '{until}'")) from None
 
 
 def _ends(asked: Asked, knob: _Knob, foreseen: Border | None) -> tuple[int, int]:

@@ -109,7 +109,7 @@ def load(generator: str, out: Path) -> list[dict[str, Any]]:
 
 def test_what_was_observed_holds_against_the_clients_own_log(generator: str, tmp_path: Path) -> None:
     before, known = inspected(), folders()
-    options = ("--peer-container", generator, "--for", "30s", "--connect-timeout", "5s")
+    options = ("--peer-container", generator, "--duration", "30s", "--connect-timeout", "5s")
     watching = start("observe", "--compose", f"{PROJECT}/shop", *options)
     try:
         wait_until(lambda: measures(known), "the observation", watching)
@@ -165,7 +165,7 @@ def test_what_was_observed_holds_against_the_clients_own_log(generator: str, tmp
 @pytest.mark.usefixtures("shop")
 def test_a_container_that_ends_leaves_what_was_recorded() -> None:
     known = folders()
-    watching = start("observe", "--container", SHOP, "--for", "300s")
+    watching = start("observe", "--container", SHOP, "--duration", "300s")
     try:
         wait_until(lambda: measures(known), "the observation", watching)
         docker("kill", SHOP)
@@ -184,7 +184,7 @@ def test_a_container_that_ends_leaves_what_was_recorded() -> None:
 @pytest.mark.usefixtures("shop")
 def test_an_interrupted_observation_is_analysed_and_leaves_nothing() -> None:
     known = folders()
-    watching = start("observe", "--container", SHOP, "--for", "300s", "--capture", "off")
+    watching = start("observe", "--container", SHOP, "--duration", "300s", "--capture", "off")
     try:
         wait_until(lambda: measures(known), "the observation", watching)
     finally:
@@ -221,7 +221,7 @@ def planted(container: str) -> tuple[set[str], Path]:
     """Let root in a container plant a program in its observation, which ends then; whom it tried, and the folder."""
     results = RESULTS / f"observed-{container}"
     known = set(results.glob("*-r*"))
-    watching = start("observe", "--container", container, "--for", "300s")
+    watching = start("observe", "--container", container, "--duration", "300s")
     try:
         wait_until(lambda: measures(known, results), "the observation", watching)
         (folder,) = set(results.glob("*-r*")) - known
@@ -269,7 +269,7 @@ def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
             wait_until(lambda: "http.server" in served.read_text().split("\0"), "the server")
             sockets = Path(f"/proc/{process.pid}/net/tcp")
             wait_until(lambda: ":1F40 00000000:0000 0A" in sockets.read_text(), "the server listens on 8000")
-            watched = connlab("observe", "--pid", str(process.pid), "--for", "3s", "--json")
+            watched = connlab("observe", "--pid", str(process.pid), "--duration", "3s", "--json")
         finally:
             process.kill()
     assert watched.returncode == 0, watched.stderr
@@ -287,7 +287,7 @@ def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
         (["--compose", "no-such-project"], "the Compose project 'no-such-project' has no running container"),
         (["--pid", "4194304"], "there is no process 4194304"),
         (["--pid", "self"], "Invalid value for '--pid'"),
-        (["--container", "x", "--for", "60"], "'60' is not a duration"),
+        (["--container", "x", "--duration", "60"], "'60' is not a duration"),
         ([], "nothing to observe is named"),
     ],
 )

@@ -134,7 +134,7 @@ def test_a_matrix_survives_a_kill_and_draws_the_border_where_the_model_does(matr
     [
         (["matrix", "burst-placs"], "burst-places"),
         (["matrix", "burst-places", "--set=load.users=3", "--dry-run"], "load.users is set by the matrix"),
-        (["search", "accept-queue-healthy", "--knob=backend.acept_count", "--until=x"], "backend.accept_count"),
+        (["search", "accept-queue-healthy", "--knob=backend.acept_count", "--condition=x"], "backend.accept_count"),
         (["run", "accept-queue-healthy", "--dry-run"], "has no arms"),
         (["advise", "nowhere"], "no run at 'nowhere'"),
     ],

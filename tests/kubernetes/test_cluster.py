@@ -214,7 +214,14 @@ def test_a_pod_under_load_is_observed_and_goes_on_as_before() -> None:
         (pod,) = [one for one in objects("pods") if one["metadata"]["labels"].get("connlab.instance") == "backend-1"]
         name = pod["metadata"]["name"]
         watched = connlab(
-            "observe", "--pod", f"{pod['metadata']['namespace']}/{name}", "--container", "role", "--for", "5s", "--json"
+            "observe",
+            "--pod",
+            f"{pod['metadata']['namespace']}/{name}",
+            "--container",
+            "role",
+            "--duration",
+            "5s",
+            "--json",
         )
         assert watched.returncode == 0, watched.stderr
         assert "its entry stays there" in watched.stderr
@@ -273,7 +280,7 @@ def still() -> Iterator[str]:
 
 def test_a_pod_that_cannot_be_observed_is_refused_in_the_cluster_s_words(still: str) -> None:
     def refused(*arguments: str) -> str:
-        ended = connlab("observe", "--for", "1s", *arguments)
+        ended = connlab("observe", "--duration", "1s", *arguments)
         assert ended.returncode in (2, 4), ended.stdout
         assert "Traceback" not in ended.stderr
         return ended.stderr

@@ -164,7 +164,7 @@ def test_show_marks_what_was_asked_for(connlab: Run) -> None:
             "search",
             "--check",
             "--knob=load.users",
-            "--until=client.users.failed == 0",
+            "--condition=client.users.failed == 0",
             "--from=1",
             "--to=9",
             "accept-queue-healthy",
@@ -356,7 +356,23 @@ def test_check_compose_says_of_which_scenarios(
     assert connlab("check-compose", "--json")[1] == '[\n  "accept-queue-healthy",\n  "keep-alive-paths"\n]\n'
 
 
-@pytest.mark.parametrize("command", [("analyse",), ("explain", "--worst=1"), ("advise",)])
+@pytest.mark.parametrize("command", [("analyse",), ("explain", "--top=1"), ("advise",)])
 def test_a_name_too_long_for_a_file_is_bad_input(connlab: Run, command: tuple[str, ...]) -> None:
     said = f"connlab: this name is too long for a file: {'x' * 40}…\n"
     assert connlab(*command, "x" * 5000) == (2, "", said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["explain", "one", "--worst=5"], "--worst is --top now; write --top=5"),
+        (["search", "one", "--knob=a", "--until", "x"], "--until is --condition now; write --condition"),
+        (["observe", "--for", "60s"], "--for is --duration now; write --duration"),
+    ],
+)
+def test_an_option_of_an_earlier_name_is_refused_with_the_new_one(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert (end.value.code, capsys.readouterr().err) == (2, f"connlab: {told}\n")

@@ -17,7 +17,7 @@ from typer.main import get_command
 from analysis.diagnosis import causes
 from analysis.figures.catalogue import Scope
 from lab import paths
-from lab.cli import app
+from lab.cli import app, make
 from lab.cli.options import ALL
 from lab.errors import BadInput, ExitCode
 from lab.results import estimates
@@ -71,16 +71,12 @@ def words(command: str) -> list[str]:
 
 @cache
 def variables(target: str) -> frozenset[str]:
-    """The variables that a target's recipe reads."""
+    """The variables that a target's recipe reads, or that stand for the options of its command."""
+    if target in getattr(get_command(app), "commands"):  # noqa: B009 # of a group, which typer's type does not say
+        return frozenset(make.variables(target))
     recipe = re.search(rf"(?m)^{re.escape(target)}:.*\n((?:\t.*\n)+)", MAKEFILE)
     assert recipe, f"there is no target {target}"
-    text = recipe[1]
-    for _ in range(3):
-        for macro, body in re.findall(r"(?m)^(\w+) = ((?:.*\\\n)*.*)$", MAKEFILE):
-            text = text.replace(f"$({macro})", body)
-        text = re.sub(r"\$\(call parted,\w+,(\w+)\)", r"$$\1", text)
-    called = re.findall(r"\$\(call checked,\w+,(\w+),", text)
-    return frozenset([*re.findall(r"\$\$\{?([A-Z_]+)", text), *called])
+    return frozenset(re.findall(r"\$\$\{?([A-Z_]+)", recipe[1]))
 
 
 @cache
@@ -135,9 +131,9 @@ def of_values(target: str, values: dict[str, str]) -> str | None:
             return f"there is no matrix {values['MATRIX']}"
         if target == "matrix" and sets:
             matrices.plan(values["MATRIX"], sets)
-    elif target == "search" and scenario and {"KNOB", "UNTIL"} <= set(values):
+    elif target == "search" and scenario and {"KNOB", "CONDITION"} <= set(values):
         asked = searches.Asked(
-            scenario, values["KNOB"], values["UNTIL"], values.get("FROM"), values.get("TO"), values.get("STEP"), 2
+            scenario, values["KNOB"], values["CONDITION"], values.get("FROM"), values.get("TO"), values.get("STEP"), 2
         )
         searches.plan(asked, sets)
     elif scenario and target in ("run", "lesson", "show", "plan", "record") and scenario != ALL:
@@ -166,12 +162,12 @@ def test_what_a_lesson_shows_as_refused_is(command: str) -> None:
     [
         "make run SCENARIO=no-such-one",
         'make run SCENARIO=slow-clients SET="backend.no_such_knob=1"',
-        "make show SCENARIO=slow-clients WORST=1",
+        "make show SCENARIO=slow-clients TOP=1",
         "make matrix MATRIX=no-such-one",
         "make exercise EXERCISE=slow-clients/99",
         "make drill MORE=everything",
         "make estimate OVERFLOWS=many CONNECT_TIMEOUT=5s",
-        'make search SCENARIO=slow-clients KNOB=backend.max_connections UNTIL="no.such.figure == 0"',
+        'make search SCENARIO=slow-clients KNOB=backend.max_connections CONDITION="no.such.figure == 0"',
         "connlab no-such-verb",
         "connlab run slow-clients --no-such-option",
     ],

@@ -55,7 +55,7 @@ def test_a_story_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_worst_are_printed_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(str(folder), "--worst=5", "--json") == ExitCode.REPRODUCED
+    assert ended(str(folder), "--top=5", "--json") == ExitCode.REPRODUCED
 
     (account,) = json.loads(capsys.readouterr().out)["accounts"]
     assert (account["request"], account["outcome"]) == ("k6-1/3", "failed")
@@ -65,10 +65,10 @@ def test_the_worst_are_printed_as_json(folder: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("request_", "worst", "message"),
     [
-        (None, None, "give REQUEST=k6-1/17 (--request) or WORST=5 (--worst)"),
+        (None, None, "give REQUEST=k6-1/17 (--request) or TOP=5 (--top)"),
         ("3", "5", "takes either a request"),
         ("4", None, "there is no request k6-1/4; its ids go from 3 to 3, the nearest is k6-1/3"),
-        (None, "0", "--worst: '0' is not a number of requests: give 1 to 100"),
+        (None, "0", "--top: '0' is not a number of requests: give 1 to 100"),
         (None, "101", "is not a number of requests"),
         (None, "-1", "is not a number of requests"),
         (None, "\u0663", "is not a number of requests"),
@@ -81,7 +81,7 @@ def test_bad_input_is_refused(folder: Path, request_: str | None, worst: str | N
 
 def test_an_unknown_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nowhere = tmp_path / "nowhere"
-    assert ended(str(nowhere), "--worst=5") == ExitCode.BAD_INPUT
+    assert ended(str(nowhere), "--top=5") == ExitCode.BAD_INPUT
     assert capsys.readouterr().err.startswith(f"connlab: no run at '{nowhere}'")
 
 

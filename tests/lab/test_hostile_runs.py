@@ -21,7 +21,7 @@ GOOD = "20261121T151444Z-default-r01"
 COMMANDS = [
     ["advise", "{run}"],
     ["estimate", "--run={run}"],
-    ["explain", "--worst=2", "{run}"],
+    ["explain", "--top=2", "{run}"],
     ["report", "{run}"],
     ["analyse", "{run}"],
     ["compare", "--a={run}", "--b={good}"],
@@ -281,7 +281,7 @@ def test_the_name_of_a_folder_has_no_say(
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     shutil.copytree(run, moved)
     assert ends(capsys, ["analyse", str(moved)], run)[0] == 0
-    told = [ends(capsys, ["explain", "--worst=3", str(each)], run)[1].splitlines() for each in (run, moved)]
+    told = [ends(capsys, ["explain", "--top=3", str(each)], run)[1].splitlines() for each in (run, moved)]
     assert told[0][1:-1] == told[1][1:-1]
     assert ends(capsys, ["report", "{run}"], run)[0] == 0
     pages = [(each / "report.html").read_text().count("answered well") for each in (run, moved)]
@@ -289,7 +289,7 @@ def test_the_name_of_a_folder_has_no_say(
 
 
 @pytest.mark.parametrize("trap", [a_pipe, an_endless_link], ids=["pipe", "link"])
-@pytest.mark.parametrize("command", [["explain", "--worst=2", "{run}"], ["report", "{run}"]], ids=["explain", "report"])
+@pytest.mark.parametrize("command", [["explain", "--top=2", "{run}"], ["report", "{run}"]], ids=["explain", "report"])
 def test_a_table_that_is_no_file_is_missing(
     capsys: pytest.CaptureFixture[str], run: Path, trap: Callable[[Path], None], command: list[str]
 ) -> None:
@@ -302,7 +302,7 @@ def test_a_table_that_is_no_file_is_missing(
 def test_tables_are_not_read_through_a_link(capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path) -> None:
     shutil.move(run / "derived", tmp_path / "elsewhere")
     (run / "derived").symlink_to(tmp_path / "elsewhere")
-    assert "causes are not shown" in ends(capsys, ["explain", "--worst=2", "{run}"], run)[1]
+    assert "causes are not shown" in ends(capsys, ["explain", "--top=2", "{run}"], run)[1]
     code, said = ends(capsys, ["advise", "{run}"], run)
     assert (code, "is a symbolic link" in said) == (2, True)
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,39 +14,19 @@ from pathlib import Path
 import pytest
 
 from lab import paths
+from lab.cli.make import arguments, variables
+from lab.errors import BadInput
 
-TARGETS = re.findall(r"^([a-z0-9-]+):", (paths.ROOT / "Makefile").read_text(), re.MULTILINE)
-# Every variable that the Makefile names, and one that it does not.
-VARIABLES = (
-    *("SCENARIO", "SET", "ARM", "RUN", "REQUEST", "WORST", "A", "B", "MATRIX", "KNOB", "UNTIL", "FROM", "TO", "STEP"),
-    *("EXERCISE", "PRESET", "ARM", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "RUNS", "OTHER"),
-    *(
-        "ENGINE",
-        "CONTEXT",
-        "NAMESPACE",
-        "REGISTRY",
-        "SPREAD",
-        "ONLY",
-        "PORT",
-        "METRICS",
-        "METRICS_PORT",
-    ),
-    "PROFILE",
-    *(
-        "CONTAINER",
-        "COMPOSE",
-        "PID",
-        "POD",
-        "PEER",
-        "FOR",
-        "CAPTURE",
-        "CAPTURE_MAX_MB",
-        "INTERFACE",
-        "ROLE",
-        "ALLOW_HOST",
-    ),
-    "BUNDLE",
-)
+MAKEFILE = (paths.ROOT / "Makefile").read_text()
+# All that pass on to `connlab` have one recipe; `run` stands for them.
+TARGETS = ["run", *re.findall(r"^([a-z0-9-]+):.*\n\t", MAKEFILE, re.MULTILINE)]
+COMMANDS = re.findall(r"^commands := (.*)", MAKEFILE, re.MULTILINE)[0].split()
+# Every variable that a target reads, and one that none does.
+VARIABLES = {
+    "OTHER",
+    *re.findall(r"\$\$\{([A-Z_]+)", MAKEFILE),
+    *(name for each in COMMANDS for name in variables(each)),
+}
 
 Make = Callable[..., tuple[int, list[list[str]]]]
 
@@ -60,6 +41,9 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
 printf '%s\\0' "${{0##*/}}" "$@" ${{CONNLAB_BEGAN:+"began=$CONNLAB_BEGAN"}} >>{log}; printf '\\n\\0' >>{log}
 case " $* " in *" refused "*) exit 2 ;; esac
 """
+    passing_on = recorder.replace(
+        "#!/bin/sh\n", f'#!/bin/sh\n[ "$2" = lab.cli.make ] && PYTHONPATH={paths.ROOT} exec {sys.executable} "$@"\n'
+    )
     shutil.copy(paths.ROOT / "Makefile", tmp_path)
     programs = [
         ".venv/bin/connlab",
@@ -71,6 +55,7 @@ case " $* " in *" refused "*) exit 2 ;; esac
         (tmp_path / program).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / program).write_text(recorder)
         (tmp_path / program).chmod(0o755)
+    (tmp_path / ".venv/bin/python").write_text(passing_on)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     environment["PATH"] = f"{tmp_path}/bin:{environment['PATH']}"
 
@@ -164,8 +149,8 @@ def test_a_kit_is_written_taken_in_and_tried(make: Make) -> None:
 
 
 def test_what_is_to_be_observed_is_checked_before_the_set_up(make: Make) -> None:
-    code, calls = make("observe", "CONTAINER=shop web", "PEER=k6", "FOR=5s", "CAPTURE=off")
-    options = ["--container=shop", "--container=web", "--peer-container=k6", "--for=5s", "--capture=off"]
+    code, calls = make("observe", "CONTAINER=shop web", "PEER=k6", "DURATION=5s", "CAPTURE=off")
+    options = ["--container=shop", "--container=web", "--peer-container=k6", "--duration=5s", "--capture=off"]
     assert code == 0
     assert [call[0] for call in calls] == ["python.sh", "connlab", "ready.sh", "connlab"]
     assert calls[1] == ["connlab", "observe", "--check", *options]
@@ -215,3 +200,29 @@ def test_a_preset_is_asked_for_by_its_name(make: Make) -> None:
         assert make(target, "SCENARIO=one", "PRESET=the published")[1][-1] == [
             *("connlab", target, "--preset=the published", "--", "one"),
         ]
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "told"),
+    [
+        ("explain", {"WORST": "5"}, "WORST is TOP now; write TOP=5"),
+        ("search", {"UNTIL": "load.users == 1"}, "UNTIL is CONDITION now; write CONDITION=load.users == 1"),
+        ("observe", {"FOR": "60s"}, "FOR is DURATION now; write DURATION=60s"),
+    ],
+)
+def test_a_variable_of_an_earlier_name_is_refused_with_the_new_one(
+    make: Make, target: str, given: dict[str, str], told: str
+) -> None:
+    with pytest.raises(BadInput, match=told):
+        arguments(target, given)
+    assert make(target, *(f"{name}={value}" for name, value in given.items())) == (2, [["python.sh"]])
+    # It may be another program's, where the command takes none of that name.
+    assert arguments("list", given) == ["list"]
+
+
+@pytest.mark.parametrize("target", COMMANDS)
+def test_each_option_of_a_command_has_a_variable(target: str) -> None:
+    given = dict.fromkeys(variables(target), "x")
+    options = [word.partition("=")[0] for word in arguments(target, given) if word.startswith("--") and word != "--"]
+    shown = [one.opts[0] for one in variables(target).values() if one.param_type_name == "option"]
+    assert sorted(options) == sorted(shown)

@@ -33,10 +33,10 @@ def last_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["list"], "make lesson SCENARIO=accept-queue-turns"),
         (["matrix"], "make matrix MATRIX=[a-z-]+ DRY=1"),
         (["show", "one-port", "--set=load.users=9"], 'make lesson SCENARIO=one-port SET="load.users=9"'),
-        (["explain", "docs/example", "--worst=1"], "make advise RUN=docs/example"),
+        (["explain", "docs/example", "--top=1"], "make advise RUN=docs/example"),
         (["advise", "docs/example"], 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=103"'),
-        (["estimate", "--overflows=48,211", "--connect-timeout=5s"], "make observe CONTAINER=<name> FOR=60s"),
-        (["estimate", "--run=docs/example"], "make explain RUN=docs/example WORST=1"),
+        (["estimate", "--overflows=48,211", "--connect-timeout=5s"], "make observe CONTAINER=<name> DURATION=60s"),
+        (["estimate", "--run=docs/example"], "make explain RUN=docs/example TOP=1"),
     ],
 )  # fmt: skip
 def test_it_is_the_last_line(
@@ -51,10 +51,13 @@ def test_it_is_the_last_line(
     [
         (["list"], "make -C {root} lesson SCENARIO=accept-queue-turns"),
         (["show", "{shop}"], "make -C {root} lesson SCENARIO={shop}"),
-        (["explain", "example", "--worst=1"], "make -C {root} advise RUN=docs/example"),
+        (["explain", "example", "--top=1"], "make -C {root} advise RUN=docs/example"),
         (["advise", "example"], 'make -C {root} run SCENARIO=accept-queue-overflow SET="backend.max_connections=103"'),
-        (["estimate", "--overflows=48,211", "--connect-timeout=5s"], "make -C {root} observe CONTAINER=<name> FOR=60s"),
-        (["estimate", "--run=./example"], "make -C {root} explain RUN=docs/example WORST=1"),
+        (
+            ["estimate", "--overflows=48,211", "--connect-timeout=5s"],
+            "make -C {root} observe CONTAINER=<name> DURATION=60s",
+        ),
+        (["estimate", "--run=./example"], "make -C {root} explain RUN=docs/example TOP=1"),
     ],
 )  # fmt: skip
 def test_it_works_where_the_user_stands(

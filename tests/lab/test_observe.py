@@ -151,7 +151,7 @@ def test_every_wish_that_is_wrong_is_named() -> None:
     with pytest.raises(BadInput) as refused:
         asked.wish("60", "header", 256, "any", "0s", host=False)
     assert [str(problem).partition(":")[0] for problem in refused.value.problems] == [
-        "--for", "--connect-timeout", "--capture",
+        "--duration", "--connect-timeout", "--capture",
     ]  # fmt: skip
 
 

@@ -66,14 +66,14 @@ def test_repetitions_are_asked_for_of_a_series_and_of_nothing_else(capsys: pytes
 
 
 def test_a_search_says_where_it_would_look(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("--knob=backend.max_connections", "--until=client.requests.failed == 0", "--dry-run")
+    arguments = ("--knob=backend.max_connections", "--condition=client.requests.failed == 0", "--dry-run")
     code, out, _ = connlab(capsys, "search", "long-polling-direct", *arguments)
     assert code == 0
     assert "backend.max_connections from 80 to 320, to within 1" in out
     assert "the model says 160" in out
 
 
-SEARCH = ("search", "long-polling-direct", "--knob=backend.max_connections", "--until=client.requests.failed == 0")
+SEARCH = ("search", "long-polling-direct", "--knob=backend.max_connections", "--condition=client.requests.failed == 0")
 ASKED = "client.requests.failed == 0 over backend.max_connections"
 
 
@@ -127,7 +127,7 @@ def test_a_dry_run_needs_no_docker(
         (["matrix", "burst-place"], "did you mean 'burst-places'?"),
         (["run", "accept-queue-healthy", "--new"], "has no arms: there is no series to plan or to begin anew"),
         (["search", "long-polling-direct"], "a search takes a knob and an expression"),
-        (["search", "long-polling-direct", "--knob=load.users", "--until=1 +"], "--until '1 +'"),
+        (["search", "long-polling-direct", "--knob=load.users", "--condition=1 +"], "--condition '1 +'"),
         (["advise", "nowhere"], "no run at 'nowhere'"),
     ],
 )

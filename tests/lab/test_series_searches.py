@@ -135,7 +135,7 @@ def test_a_value_that_the_lab_cannot_run_ends_the_search() -> None:
         ({"knob": "backend.max_conections"}, "did you mean 'backend.max_connections'?"),
         ({"knob": ""}, "a search takes a knob and an expression"),
         ({"until": "client.request.failed == 0"}, "client.request"),
-        ({"until": "client.requests.failed"}, "--until"),
+        ({"until": "client.requests.failed"}, "--condition"),
         ({"knob": "load.keep_alive"}, "it has no numbers to search"),
         ({"knob": "kernel.k6.net.ipv4.tcp_syn_retries"}, "a sysctl needs FROM and TO"),
         ({"low": "9", "high": "3"}, "the range from 9 to 3 holds nothing to search"),

@@ -26,7 +26,7 @@ def ends(command: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_changes_nothing(tmp_path: Path, closed: str) -> None:
-    code, said = ends(f"cp -r {RUN} {tmp_path}/run && {CONNLAB} explain {tmp_path}/run --worst 1 {closed}")
+    code, said = ends(f"cp -r {RUN} {tmp_path}/run && {CONNLAB} explain {tmp_path}/run --top 1 {closed}")
     assert (code, "cannot be read" in said) == (0, False)
 
 

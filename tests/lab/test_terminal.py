@@ -76,7 +76,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS = [
     ["advise", "--", "{run}"],
     ["estimate", "--run={run}"],
-    ["explain", "--worst=2", "--", "{run}"],
+    ["explain", "--top=2", "--", "{run}"],
     ["report", "--", "{run}"],
     ["open", "--", "{run}"],
     ["analyse", "--", "{run}"],
@@ -140,7 +140,11 @@ def test_a_name_that_leads_elsewhere_is_refused(
 
 @pytest.mark.parametrize(
     "command",
-    [["show"], ["run", "--dry-run"], ["search", "--dry-run", "--knob=load.users", "--until=client.users.failed == 0"]],
+    [
+        ["show"],
+        ["run", "--dry-run"],
+        ["search", "--dry-run", "--knob=load.users", "--condition=client.users.failed == 0"],
+    ],
 )
 def test_no_word_of_a_hostile_scenario_steers_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
