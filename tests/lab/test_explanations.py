@@ -11,6 +11,7 @@ import pytest
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
 from lab.results import explanations
+from tests.analysis.support import contents
 
 MANIFEST = {
     "schema": "connlab.manifest/1",
@@ -18,7 +19,7 @@ MANIFEST = {
     "run": "20251121T072640Z-default-r01",
     "status": "complete",
     "path": ["k6", "backend"],
-    "roles": {"k6": {"kind": "client", "group": "load"}, "backend": {"kind": "server", "group": "backend"}},
+    "roles": contents("k6", "backend"),
     "instances": {"k6": ["k6-1"], "backend": ["backend-1"]},
     "phases": [],
 }
