@@ -55,7 +55,7 @@ def _is_pattern(text: str) -> str:
 Pattern = Annotated[str, Field(min_length=1), AfterValidator(_is_pattern)]
 
 
-class Told(_Part):
+class ReadbackSpec(_Part):
     """Where the running program tells a knob's value: a name on the role's page, or a line of the role's file."""
 
     name: Annotated[Text | None, Field(description="Its name among the `settings` on the role's page")] = None
@@ -108,7 +108,7 @@ class Knob(_Part, ABC):
         Annotated[tuple[Workload, ...], Field(strict=False, min_length=1)] | None,
         Field(description="The workloads that read it; all"),
     ] = None
-    read_back: Annotated[Told | None, Field(description="Where the running program tells it")] = None
+    read_back: Annotated[ReadbackSpec | None, Field(description="Where the running program tells it")] = None
     configured: Annotated[
         Configured | None, Field(description="Where a configuration of the user's own says it; its value is unknown")
     ] = None

@@ -10,17 +10,17 @@ from pathlib import Path
 from analysis.evidence.rawfiles import Places
 from lab import parallel
 from lab.engines.compose import run_file, subnets
-from lab.scenario import places
-from lab.scenario.effective import Effective
-from lab.scenario.resolve import resolve
-from lab.scenario.topology import topology_of
+from lab.scenarios import places
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import topology_of
 from lab.series import arms
 
 # Clients beyond the first are made after its pattern.
 _CLIENTS = ("accept-queue-healthy", "load.instances=3")
 
 
-def all_runs() -> Iterator[Effective]:
+def all_runs() -> Iterator[ResolvedScenario]:
     """Give each of the lab's scenarios as it is run, arm by arm where it has arms, and one with three clients."""
     for slug in places.slugs():
         yield from arms.variants(resolve(slug))
@@ -28,7 +28,7 @@ def all_runs() -> Iterator[Effective]:
     yield resolve(slug, [several])
 
 
-def check(runs: Iterable[Effective]) -> int:
+def check(runs: Iterable[ResolvedScenario]) -> int:
     """Check each different file that these runs add, and give how many there are.
 
     Raises:

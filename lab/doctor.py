@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lab import paths
 from lab.engines.protocol import Engine, Finding
 from lab.run import machine
-from lab.scenario import sysctls
+from lab.scenarios import sysctls
 
 _CPUS_MIN = 2
 _MEMORY_MIN_KB = 4 << 20

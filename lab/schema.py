@@ -12,7 +12,7 @@ from formats.manifest import Manifest
 from formats.role import Role
 from formats.series import Series
 from lab import paths, terminal
-from lab.scenario.fields import Scenario
+from lab.scenarios.model import Scenario
 from lab.series.matrix_file import Matrix
 from lab.teach.exercise_file import Exercises
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from formats import manifest
 from lab import paths
 from lab.errors import BadInput, ExitCode
-from lab.scenario import places
-from lab.scenario.resolve import resolve
+from lab.scenarios import places
+from lab.scenarios.resolve import resolve
 from tests.e2e.conftest import CONNLAB, HANG_S
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ export function usersScenario({ users, max_duration }) {
   };
 }
 
-/** How long ordinary users wait for those beside them to have taken their places, in milliseconds (lab/scenario/knobs.py). */
+/** How long ordinary users wait for those beside them to have taken their places, in milliseconds (lab/scenarios/knobs.py). */
 export const othersFirst_ms = 1000;
 
 /**

@@ -20,8 +20,8 @@ app = typer.Typer()
 def list_scenarios(*, as_json: JsonOption = False) -> None:
     """List the scenarios."""
     from lab.results import listing, next_step
-    from lab.scenario import places
-    from lab.scenario.resolve import resolve
+    from lab.scenarios import places
+    from lab.scenarios.resolve import resolve
 
     scenarios, problems = [], places.misnamed()
     for slug in places.slugs():
@@ -52,7 +52,7 @@ def show(
     from lab.engines.selection import selected_engine
     from lab.results import listing, next_step
     from lab.run import machine_limits
-    from lab.scenario.resolve import resolve
+    from lab.scenarios.resolve import resolve
 
     resolved = resolve(scenario, sets or [], preset=preset)
     problems = [*machine_limits.of_kernel(resolved), *machine_limits.of_programs(resolved, selected_engine())]

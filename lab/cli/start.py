@@ -18,7 +18,7 @@ def resolve_asked(
     scenario: str, sets: list[str], preset: str | None, arm: str | None, repetitions: int | None = None
 ) -> tuple[Any, Any]:
     """Give a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
-    from lab.scenario.resolve import resolve
+    from lab.scenarios.resolve import resolve
 
     # An arm may have another path than the scenario, and knobs of that.
     resolved = resolve(scenario, sets if arm is None else [], preset=preset)
@@ -38,7 +38,7 @@ def resolve_asked(
 
 
 def run_one_or_arms(
-    resolved: Any,  # noqa: ANN401 # an Effective
+    resolved: Any,  # noqa: ANN401 # a ResolvedScenario
     plan: Any,  # noqa: ANN401 # a Plan
     *,
     new: bool,

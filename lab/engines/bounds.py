@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab.scenario import footprint
-from lab.scenario.effective import Effective
-from lab.scenario.topology import Topology
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology, connections_of_load, memory_mb
 
 # Programs were seen to take half as much again as their role.yaml says; what they wrote stays in the page cache.
 _TIMES = 2
@@ -32,13 +31,13 @@ class ContainerLimits:
     processes: int
 
 
-def limits_for_instance(effective: Effective, topology: Topology, instance: str) -> ContainerLimits:
+def limits_for_instance(effective: ResolvedScenario, topology: Topology, instance: str) -> ContainerLimits:
     """Give the limits of an instance's container."""
     name = topology.role_of(instance)
     role = topology.roles[name]
     of_script = effective.scenario.knobs.load.workload == "script"
-    users = _USERS_OF_SCRIPT if of_script else footprint.users(effective)[0]
-    needed_mb = footprint.memory_mb(effective, topology, name, users) // len(topology.instances[name])
+    users = _USERS_OF_SCRIPT if of_script else connections_of_load(effective)[0]
+    needed_mb = memory_mb(effective, topology, name, users) // len(topology.instances[name])
     threads = effective.number(role.knob(role.limits.threads)) if role.limits.threads else 0
     # The stack of a thread is a mebibyte at most.
     return ContainerLimits(max(_TIMES * needed_mb + threads, _LEAST_MB), _PROCESSES + threads)
@@ -59,9 +58,9 @@ def limits_for_one_off() -> ContainerLimits:
     return ContainerLimits(_LEAST_MB, _PROCESSES)
 
 
-def compute_deadline_s(effective: Effective) -> int:
+def compute_deadline_s(effective: ResolvedScenario) -> int:
     """Give the seconds after which every container of a run ends itself: no run of the lab takes so long."""
     scenario = effective.scenario
-    ready = sum(one.ready_within for one in effective.world.services.values())
+    ready = sum(one.ready_within for one in effective.registry.services.values())
     load_ms: int = scenario.knobs.load.max_duration
     return (load_ms + scenario.drain + ready) // 1000 + _BESIDES_S

@@ -5,16 +5,14 @@ from __future__ import annotations
 from ipaddress import IPv4Interface
 
 from lab.engines import bounds
-from lab.scenario import own_configuration, own_script, sysctls
-from lab.scenario.captured import capture_mode
-from lab.scenario.catalogue import environment
-from lab.scenario.effective import Effective
-from lab.scenario.knobs import RoleName
-from lab.scenario.topology import Topology, segments
+from lab.scenarios import own_configuration, own_script, sysctls
+from lab.scenarios.knobs import RoleName, environment
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology, capture_mode, segments
 
 
 def collector_environment(
-    effective: Effective,
+    effective: ResolvedScenario,
     topology: Topology,
     instance: str,
     second: IPv4Interface | None = None,
@@ -44,13 +42,13 @@ def collector_environment(
     }
 
 
-def role_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:
+def role_environment(effective: ResolvedScenario, topology: Topology, instance: str) -> dict[str, str]:
     """Give the environment of an instance of one of the lab's own roles."""
     role = topology.role_of(instance)
     knobs = environment(effective.scenario.knobs, topology.roles[role].group)
     if instance in topology.clients:
         segment, sequence = segments(len(topology.clients))[topology.clients.index(instance)]
-        script = own_script.of(effective, topology)
+        script = own_script.find_script(effective, topology)
         return {**(script.settings() if script else {}), **knobs} | {
             "CONNLAB_TARGETS": " ".join(topology.targets),
             "CONNLAB_INSTANCE": instance,
@@ -59,14 +57,14 @@ def role_environment(effective: Effective, topology: Topology, instance: str) ->
             # k6's own name: a service's certificate is its own, and nobody has signed it for the lab's network.
             **({"K6_INSECURE_SKIP_TLS_VERIFY": "true"} if topology.targets[0].startswith("https") else {}),
         }
-    if configuration := own_configuration.of(effective, topology, role):
+    if configuration := own_configuration.find_configuration(effective, topology, role):
         return configuration.settings()
     if topology.roles[role].kind == "proxy":
         return knobs | {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
     return knobs
 
 
-def settable_sysctls(effective: Effective, role: RoleName) -> dict[str, str]:
+def settable_sysctls(effective: ResolvedScenario, role: RoleName) -> dict[str, str]:
     """Give the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
     asked = effective.scenario.knobs.kernel.get(role, {})
     return {name: value for name, value in asked.items() if sysctls.settable(name)}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from lab.errors import Problem
 
 if TYPE_CHECKING:
-    from lab.scenario.effective import Effective
-    from lab.scenario.topology import Topology
+    from lab.scenarios.resolved import ResolvedScenario
+    from lab.scenarios.topology import Topology
 
 # No port of the lab's own roles, and below every range of ephemeral ports that a scenario sets.
 DEFAULT_PORT = 9645
@@ -27,7 +27,7 @@ def metrics_environment(topology: Topology, run_id: str, instance: str, port: in
     return {"CONNLAB_METRICS": f"0.0.0.0:{port}", "CONNLAB_METRICS_LABELS": labels}
 
 
-def check_metrics_port(effective: Effective, topology: Topology, port: int | None) -> Iterator[Problem]:
+def check_metrics_port(effective: ResolvedScenario, topology: Topology, port: int | None) -> Iterator[Problem]:
     """Give what stands on the port already, or would find one port fewer for it."""
     if port is None:
         return

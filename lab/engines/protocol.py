@@ -11,10 +11,10 @@ from typing import Literal, Protocol, Self
 from analysis.evidence.rawfiles import Places
 from lab.engines.sidecars import Sidecars
 from lab.errors import Problem
-from lab.scenario.effective import Effective
-from lab.scenario.own_configuration import OwnConfiguration
-from lab.scenario.own_script import OwnScript
-from lab.scenario.topology import Topology
+from lab.scenarios.own_configuration import OwnConfiguration
+from lab.scenarios.own_script import OwnScript
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology
 
 # How long an instance has to end in order.
 STOP_GRACE_S = 15
@@ -55,7 +55,7 @@ class Parts:
         places: where each instance and each collector writes.
     """
 
-    effective: Effective
+    effective: ResolvedScenario
     topology: Topology
     run_id: str
     places: Places
@@ -120,7 +120,7 @@ class Engine(Protocol):
     on_this_machine: bool
     metrics: int | None
 
-    def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:
+    def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
         """Give what a configuration asks for that this engine cannot do."""
 
     def examine(self) -> Iterable[Finding]:
@@ -158,7 +158,7 @@ class Engine(Protocol):
     def images(self, names: Iterable[str]) -> dict[str, str]:
         """Give the ids of the lab's images by their short names; those that are missing are built first."""
 
-    def service_images(self, effective: Effective) -> dict[str, str]:
+    def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
         """Give the ids of the images of a scenario's own services, by the services' names; pulls or builds them.
 
         Raises:

@@ -10,7 +10,7 @@ from typing import cast, get_args
 from formats.durations import parse_duration
 from lab.errors import BadInput, Problem
 from lab.observe.observing import Capture, Wish
-from lab.reading.nearest import did_you_mean
+from lab.reading.messages import did_you_mean
 
 _FOR_MIN_MS = 1_000
 _FOR_MAX_MS = 24 * 3_600_000

@@ -55,7 +55,7 @@ def of_role(file: Path) -> Program:
         BadInput: the file cannot be read, is not valid, or has no limit `backlog`.
     """
     try:
-        role = declared_roles.read(file)
+        role = declared_roles.load_role(file)
     except OSError as error:
         raise BadInput(Problem(str(error.strerror), str(file), "give a role.yaml")) from None
     knob = role.limits.backlog

@@ -18,8 +18,8 @@ from lab.outcomes.outcome import Brief, Outcome, brief_of, of_scenario
 from lab.run import verdicts
 from lab.run.lock import machine_lock
 from lab.run.signals import Interrupted
-from lab.scenario.effective import Effective
-from lab.scenario.fields import Stop
+from lab.scenarios.model import Stop
+from lab.scenarios.resolved import ResolvedScenario
 
 # This many failures in a row mean that the machine is at fault: a series stops then, and so does this.
 FAILED_IN_A_ROW = Stop().failed_in_a_row
@@ -66,7 +66,7 @@ class ScenarioEnd:
 
 
 def run_all(
-    scenarios: Sequence[Effective], arguments: Sequence[str], progress: Console, results: Console, *, new: bool
+    scenarios: Sequence[ResolvedScenario], arguments: Sequence[str], progress: Console, results: Console, *, new: bool
 ) -> list[ScenarioEnd]:
     """Run every scenario, or its series, and print each result as it comes.
 

@@ -22,9 +22,9 @@ from lab.results import verdict_printing
 from lab.run import reports, verdicts
 from lab.run.lock import Lock
 from lab.run.run import run
-from lab.scenario import places, twins
-from lab.scenario.effective import Effective
-from lab.scenario.resolve import resolve
+from lab.scenarios import places, predictions
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms, command, printing
 from lab.series.plan import Answers, Plan
 from lab.teach import reveal
@@ -83,7 +83,7 @@ class Outcome:
 
 
 def of_run(
-    effective: Effective,
+    effective: ResolvedScenario,
     arguments: Sequence[str],
     console: Console,
     guesses: Sequence[Guess] = (),
@@ -155,7 +155,9 @@ def told(error: OSError | ValueError) -> str:
     return sanitize.format_validation_error(error) if isinstance(error, ValidationError) else str(error)
 
 
-def of_scenario(effective: Effective, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool) -> Outcome:
+def of_scenario(
+    effective: ResolvedScenario, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool
+) -> Outcome:
     """Run a scenario, or the series of its arms, and judge it, all under the lock of one command.
 
     Raises:
@@ -166,7 +168,7 @@ def of_scenario(effective: Effective, arguments: Sequence[str], console: Console
     return of_run(effective, arguments, console, lock=lock)
 
 
-def planned(name: str) -> Effective:
+def planned(name: str) -> ResolvedScenario:
     """Resolve a scenario, its arms with it.
 
     Raises:
@@ -178,20 +180,20 @@ def planned(name: str) -> Effective:
     return effective
 
 
-def all_planned() -> Iterator[Effective]:
+def all_planned() -> Iterator[ResolvedScenario]:
     """Give every scenario, with a twin that is there; all problems are reported together, after all were read.
 
     Raises:
         BadInput: something is.
     """
     problems = places.misnamed(paths.SCENARIOS)
-    catalogue: dict[str, Effective] = {}
+    catalogue: dict[str, ResolvedScenario] = {}
     for slug in places.slugs(paths.SCENARIOS):
         try:
             yield catalogue.setdefault(slug, planned(slug))
         except BadInput as error:
             problems += error.problems
-    problems += [] if problems else twins.lacking(catalogue)
+    problems += [] if problems else predictions.missing_controls(catalogue)
     if problems:
         raise BadInput(problems)
 
@@ -213,7 +215,7 @@ class Brief:
     identities: dict[Status, int]
 
 
-def brief_of(outcome: Outcome, effective: Effective) -> Brief:
+def brief_of(outcome: Outcome, effective: ResolvedScenario) -> Brief:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
     # It brings numpy and duckdb; a list of scenarios needs none.
     from analysis.verdicts.verdict_file import FILE, Verdict  # noqa: PLC0415
@@ -236,7 +238,7 @@ def brief_of(outcome: Outcome, effective: Effective) -> Brief:
     )
 
 
-def _never_judged(series: Series, effective: Effective) -> Iterator[tuple[str, str]]:
+def _never_judged(series: Series, effective: ResolvedScenario) -> Iterator[tuple[str, str]]:
     """Give what is about the runs of arms that have none, such as those of a series that its stop rule ended."""
     ran = {place.cell for place in series.runs if place.status == "complete"}
     for arm in (cell.cell for cell in series.cells if cell.cell not in ran):

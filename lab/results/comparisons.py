@@ -20,11 +20,11 @@ from formats import series as series_file
 from formats.manifest import FILE as MANIFEST_FILE
 from lab import paths, suggested
 from lab.errors import BadInput, Problem
-from lab.reading.nearest import did_you_mean
+from lab.reading.messages import did_you_mean
 from lab.results import find
 from lab.run.verdicts import STYLES, show
-from lab.scenario import places
-from lab.scenario.catalogue import CATALOGUE, show_value
+from lab.scenarios import places
+from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.series import matrix_file
 
 if TYPE_CHECKING:
@@ -229,5 +229,5 @@ def _setting(setting: SettingChange, value: Setting) -> str:
     if value is None:
         return "none"
     if setting.name in CATALOGUE and isinstance(value, bool | int | str):
-        return show_value(setting.name, value)
+        return format_knob(setting.name, value)
     return str(value)[:_ID_SHOWN] if str(value).startswith("sha256:") else show(value)

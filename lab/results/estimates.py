@@ -18,8 +18,8 @@ from analysis.formatting import counted
 from formats import manifest
 from formats.durations import format_duration, parse_duration
 from lab.errors import BadInput, ExitCode, Problem
-from lab.reading.nearest import did_you_mean
-from lab.scenario import sysctls
+from lab.reading.messages import did_you_mean
+from lab.scenarios import sysctls
 
 WIDTH = 100
 
@@ -96,7 +96,7 @@ def _sysctls(settings: Iterable[str], problems: list[Problem]) -> dict[str, int]
             problems.append(Problem(f"'{name}' has no say in when a client sends SYNs", where, way_on))
         elif name in known:
             problems.append(Problem(f"{name} is set twice", where, f"before, to {known[name]}"))
-        elif fault := sysctls.fault(name, value):
+        elif fault := sysctls.find_fault(name, value):
             problems.append(Problem(fault[0], where, fault[1]))
         else:
             known[name] = int(value)

@@ -8,8 +8,8 @@ from formats.manifest import FILE
 from formats.series import FILE as SERIES_FILE
 from lab import paths, suggested
 from lab.errors import BadInput, Problem
-from lab.reading.nearest import did_you_mean
-from lab.scenario import places
+from lab.reading.messages import did_you_mean
+from lab.scenarios import places
 
 _NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"
 

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from formats.durations import format_duration
 from lab.run.verdicts import show as show_measured
-from lab.scenario import foreseen, sources
-from lab.scenario.catalogue import CATALOGUE, show_value
-from lab.scenario.effective import Effective
+from lab.scenarios import preflight, sources
+from lab.scenarios.knobs import CATALOGUE, format_knob
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 
 # Below this width the knobs' meanings would be columns of single words.
@@ -24,10 +24,10 @@ _WITH_PATHS = 140
 _WORKSHOP = "workshop"
 
 
-def in_order(scenarios: Iterable[Effective]) -> list[Effective]:
+def in_order(scenarios: Iterable[ResolvedScenario]) -> list[ResolvedScenario]:
     """Order them as the experiments are numbered; the workshop's own come last."""
 
-    def key(one: Effective) -> tuple[bool, list[tuple[int, str]], str]:
+    def key(one: ResolvedScenario) -> tuple[bool, list[tuple[int, str]], str]:
         parts = re.findall(r"\d+|\D+", one.scenario.experiment)
         numbered = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
         return one.scenario.experiment == _WORKSHOP, numbered, one.slug
@@ -35,12 +35,12 @@ def in_order(scenarios: Iterable[Effective]) -> list[Effective]:
     return sorted(scenarios, key=key)
 
 
-def paths_of(variants: Iterable[Effective]) -> list[str]:
+def paths_of(variants: Iterable[ResolvedScenario]) -> list[str]:
     """Give the path of a scenario, or those of its arms where they differ, as `k6 → nginx → backend`."""
     return list(dict.fromkeys(" → ".join(one.scenario.path) for one in variants))
 
 
-def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, Any]:
+def summary(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
     """Give one line about a scenario: what `connlab list` shows.
 
     Args:
@@ -53,7 +53,7 @@ def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
     scenario = effective.scenario
     variants, repetitions = arms.variants(effective, overrides), scenario.arms.repetitions if scenario.arms else 1
     # The arms differ in how long their load takes.
-    expected = [foreseen.expected_s(one) for one in variants]
+    expected = [preflight.expected_s(one) for one in variants]
     return {
         "scenario": effective.slug,
         "experiment": scenario.experiment,
@@ -61,7 +61,7 @@ def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
         "paths": paths_of(variants),
         "script": scenario.load.script if scenario.load else None,
         "load_s": None if None in expected else repetitions * sum(filter(None, expected)),
-        "load_s_min": repetitions * sum(foreseen.least_s(one) for one in variants),
+        "load_s_min": repetitions * sum(preflight.least_s(one) for one in variants),
         "runs": repetitions * len(variants),
     }
 
@@ -87,7 +87,7 @@ def _load(one: dict[str, Any]) -> str:
     return seconds + runs
 
 
-def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, Any]:
+def details(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
     """Give everything about a scenario with its overrides, as `summary`: what `connlab show` shows."""
     scenario = effective.scenario
     return summary(effective, overrides) | {
@@ -100,7 +100,7 @@ def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
             name: {
                 "value": effective.values[name],
                 "source": effective.source(name),
-                "meaning": effective.world.catalogue[name].description if name in effective.world.catalogue else None,
+                "meaning": effective.registry.knobs[name].description if name in effective.registry.knobs else None,
             }
             for name in _relevant_knobs(effective)
         },
@@ -108,20 +108,20 @@ def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
         "preset": effective.preset,
         "presets": {name: one.model_dump() for name, one in scenario.presets.items()},
         "published": scenario.published and scenario.published.model_dump(),
-        "source": source.cited if (source := sources.of(effective)) else None,
+        "source": source.cited if (source := sources.source_of(effective)) else None,
         "arms": dict(scenario.arms.variants) if scenario.arms else {},
         "predictions": [
             {
                 **prediction.model_dump(),
                 # Each arm has values of its own.
-                "known": {} if scenario.arms else foreseen.known_before_run(effective, foreseen.names_of(prediction)),
+                "known": {} if scenario.arms else preflight.known_before_run(effective, preflight.names_of(prediction)),
             }
             for prediction in scenario.predictions
         ],
     }
 
 
-def _relevant_knobs(effective: Effective) -> list[str]:
+def _relevant_knobs(effective: ResolvedScenario) -> list[str]:
     """Give the knobs that have a say in this scenario: of the roles on its path, and of its workload."""
     workload = effective.scenario.knobs.load.workload
     return [name for name in effective.on_path() if not _of_other_workload(name, workload)]
@@ -203,6 +203,6 @@ def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:
         table.add_column(column, overflow="fold")
     for name, knob in knobs.items():
         meaning = knob["meaning"] or "sysctl of the role's network namespace"
-        cells = (name, show_value(name, knob["value"]), knob["source"], *((meaning,) if with_meaning else ()))
+        cells = (name, format_knob(name, knob["value"]), knob["source"], *((meaning,) if with_meaning else ()))
         table.add_row(*cells, style="dim" if knob["source"] == "default" else "bold")
     return table

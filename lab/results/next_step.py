@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from formats.series import Search
 from lab import paths, suggested
-from lab.scenario.catalogue import show_value
-from lab.scenario.places import Place
+from lab.scenarios.knobs import format_knob
+from lab.scenarios.places import Place
 from lab.series.plan import Plan
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def after_search(plan: Plan, search: Search) -> str | None:
     """After a search: a run with the value that it found; None where it found none."""
     if search.found is None:
         return None
-    sets = {**_settings(plan.overrides), search.knob: show_value(search.knob, search.found)}
+    sets = {**_settings(plan.overrides), search.knob: format_knob(search.knob, search.found)}
     scenario = next(iter(plan.cells.values())).effective.place.named
     return f"next, a run with it: {suggested.make('run', {'SCENARIO': scenario}, sets)}"
 

@@ -10,7 +10,7 @@ from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.ledger_file import Ledger
 from formats.series import Search, Series
 from lab import paths
-from lab.scenario.catalogue import show_value
+from lab.scenarios.knobs import format_knob
 
 _LONGEST = "client.latency_ms.max"
 
@@ -43,7 +43,7 @@ def lines(search: Search, series: Series) -> Iterator[str]:
     waited = f"; the longest answer took {spoken(longest)}" if isinstance(longest, int | float) else ""
     slow = f"{counted(requests.slow, 'request')} {'was' if requests.slow == 1 else 'were'} slow"
     yield (
-        f"with {show_value(search.knob, search.found)}: {counted(requests.failed, 'request')} failed, {slow}"
+        f"with {format_knob(search.knob, search.found)}: {counted(requests.failed, 'request')} failed, {slow}"
         f"{f' ({why})' if why else ''}{waited}"
     )
     if requests.slow and not requests.failed:

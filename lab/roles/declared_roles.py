@@ -13,10 +13,10 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
-from lab.reading.findings import sentence, siblings
+from lab.reading.messages import sentence, siblings
 
 
-def read(file: Path) -> Role:
+def load_role(file: Path) -> Role:
     """Read a role.yaml.
 
     Raises:
@@ -43,14 +43,14 @@ def _problem(finding: Any, parsed: Document) -> Problem:  # noqa: ANN401 # a Typ
     return Problem(what, parsed.where(location), way_on)
 
 
-def read_all(folder: Path = paths.ROOT) -> Mapping[str, Role]:
+def load_roles(folder: Path = paths.ROOT) -> Mapping[str, Role]:
     """Read the role.yaml of every role: each by its folder's name, in the order of a path.
 
     Raises:
         BadInput: one of them is not valid.
     """
-    roles = {file.parent.name: read(file) for file in sorted(folder.glob(f"*/{FILE}"))}
+    roles = {file.parent.name: load_role(file) for file in sorted(folder.glob(f"*/{FILE}"))}
     return dict(sorted(roles.items(), key=lambda item: KINDS.index(item[1].kind)))
 
 
-ROLES: Mapping[str, Role] = read_all()
+ROLES: Mapping[str, Role] = load_roles()

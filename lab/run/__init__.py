@@ -1,5 +1,5 @@
 """One run from its folder to its verdict: session, lock, phases, actions, read-back, live display.
 
-In: an Effective. Out: results/<scenario>/<run-id> with manifest.json, raw/, derived/ and report.html.
+In: a ResolvedScenario. Out: results/<scenario>/<run-id> with manifest.json, raw/, derived/ and report.html.
 It must not know of a series, nor how results are printed.
 """

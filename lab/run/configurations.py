@@ -8,17 +8,16 @@ from formats.role import Role
 from lab.engines.protocol import Engine
 from lab.errors import ConfigurationRefused, Problem
 from lab.roles.configurations import Found
-from lab.scenario import own_configuration
-from lab.scenario.catalogue import show_value
-from lab.scenario.effective import Effective
-from lab.scenario.knobs import KnobValue
-from lab.scenario.topology import Topology
+from lab.scenarios import own_configuration
+from lab.scenarios.knobs import KnobValue, format_knob
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology
 
 # What each role's own configuration says, by the role.
 Configurations = Mapping[str, Found]
 
 
-def examine(effective: Effective, topology: Topology, engine: Engine) -> tuple[Configurations, list[Problem]]:
+def examine(effective: ResolvedScenario, topology: Topology, engine: Engine) -> tuple[Configurations, list[Problem]]:
     """Give what the scenario's own configurations say, with why one cannot be run.
 
     A role whose image is not there yet is left out.
@@ -29,17 +28,17 @@ def examine(effective: Effective, topology: Topology, engine: Engine) -> tuple[C
     found: dict[str, Found] = {}
     problems: list[Problem] = []
     for role in topology.instances:
-        own = own_configuration.of(effective, topology, role)
+        own = own_configuration.find_configuration(effective, topology, role)
         if own is None:
             continue
         try:
             text = engine.examine_configuration(own)
         except ConfigurationRefused as refusal:
-            problems.append(own_configuration.refused(effective, own, refusal.what))
+            problems.append(own_configuration.refusal(effective, own, refusal.what))
             continue
         if text is not None:
-            found[role] = own_configuration.found(effective, topology, role, text)
-            problems += own_configuration.faults(own, list(found[role].faults))
+            found[role] = own_configuration.read_configuration(effective, topology, role, text)
+            problems += own_configuration.fault_problems(own, list(found[role].faults))
     return found, problems
 
 
@@ -57,15 +56,15 @@ def texts(configurations: Iterable[Configurations]) -> list[str]:
     return [found.text for one in configurations for found in one.values()]
 
 
-def told(effective: Effective, configurations: Configurations) -> Iterator[str]:
+def told(effective: ResolvedScenario, configurations: Configurations) -> Iterator[str]:
     """Say what the lab adds to configurations, and which knobs are theirs."""
     for role, found in configurations.items():
-        declared = effective.world.roles[role]
+        declared = effective.registry.roles[role]
         yield f"{declared.called} runs {effective.scenario.configurations[role].config}, to which the lab adds:"
         yield from (f"    {line}" for line in found.added)
         yield "  these knobs are the file's own:"
         for name, setting in found.settings.items():
             where = f" ({', '.join(map(str, setting.where))})" if setting.where else " (default)"
             knob = declared.knob(name)
-            said = f"unknown: {setting.why}" if setting.value is None else show_value(knob, setting.value)
+            said = f"unknown: {setting.why}" if setting.value is None else format_knob(knob, setting.value)
             yield f"    {knob}: {said}{where if setting.value is not None or setting.where else ''}"

@@ -8,10 +8,9 @@ from itertools import pairwise
 from lab.engines import bounds
 from lab.errors import Problem
 from lab.run.machine_limits import connections, heap
-from lab.scenario import footprint, foreseen
-from lab.scenario.captured import capture_mode
-from lab.scenario.effective import Effective
-from lab.scenario.topology import Topology, topology_of
+from lab.scenarios import preflight
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import COLLECTOR_MB, Topology, capture_mode, connections_of_load, memory_mb, topology_of
 
 # What one request takes in requests.jsonl, and one connection in dials.jsonl, as in docs/performance.md.
 _REQUEST_BYTES, _CONNECTION_BYTES = 430, 270
@@ -61,7 +60,7 @@ class Demand:
     records_mb: int | None
 
 
-def of_run(effective: Effective, *, apart: bool) -> tuple[Demand, list[Problem]]:
+def of_run(effective: ResolvedScenario, *, apart: bool) -> tuple[Demand, list[Problem]]:
     """Work out what a run takes, and what of it cannot be.
 
     Args:
@@ -69,7 +68,7 @@ def of_run(effective: Effective, *, apart: bool) -> tuple[Demand, list[Problem]]
         apart: whether instances may be on several machines: then every server captures.
     """
     topology = topology_of(effective)
-    users, knob = footprint.users(effective)
+    users, knob = connections_of_load(effective)
     roles = tuple(_of_role(effective, topology, name) for name in topology.instances)
     capture = effective.scenario.knobs.capture
     captures = sum(capture_mode(effective, topology.role_of(one), apart=apart) != "off" for one in topology.all)
@@ -83,9 +82,9 @@ def of_run(effective: Effective, *, apart: bool) -> tuple[Demand, list[Problem]]
     return found, [*_without_ports(effective, found, knob), *heap(effective, topology, (users, knob))]
 
 
-def _of_role(effective: Effective, topology: Topology, name: str) -> OfRole:
+def _of_role(effective: ResolvedScenario, topology: Topology, name: str) -> OfRole:
     role, instances = topology.roles[name], topology.instances[name]
-    held = connections(effective, topology, name, footprint.users(effective))
+    held = connections(effective, topology, name, connections_of_load(effective))
     servers = dict(pairwise(topology.instances)).get(name)
     ports = f"model.ports.{name}"
     # A proxy holds two connections for each request that it passes on, and one of them is to a server.
@@ -96,22 +95,22 @@ def _of_role(effective: Effective, topology: Topology, name: str) -> OfRole:
         instances=len(instances),
         connections=held,
         ports=-(-onwards // _addresses(effective, topology, servers)) if servers else None,
-        ports_max=foreseen.known_before_run(effective, [ports]).get(ports) if servers else None,
+        ports_max=preflight.known_before_run(effective, [ports]).get(ports) if servers else None,
         files=(effective.number(role.knob(process)) if process else held) + role.files,
-        memory_mb=footprint.memory_mb(effective, topology, name, footprint.users(effective)[0]) // len(instances)
-        + footprint.COLLECTOR_MB,
+        memory_mb=memory_mb(effective, topology, name, connections_of_load(effective)[0]) // len(instances)
+        + COLLECTOR_MB,
         memory_max_mb=bounds.limits_for_instance(effective, topology, instances[0]).memory_mb,
     )
 
 
-def _addresses(effective: Effective, topology: Topology, name: str) -> int:
+def _addresses(effective: ResolvedScenario, topology: Topology, name: str) -> int:
     """Give the addresses under which the instances of a server can be reached."""
     counting = topology.roles[name].counting("addresses")
     each = effective.number(topology.roles[name].knob(counting)) if counting else 1
     return len(topology.instances[name]) * each
 
 
-def _records_mb(effective: Effective) -> int | None:
+def _records_mb(effective: ResolvedScenario) -> int | None:
     load = effective.scenario.knobs.load
     if load.workload != "users":
         return None
@@ -120,7 +119,7 @@ def _records_mb(effective: Effective) -> int | None:
     return (requests * _REQUEST_BYTES + made * (_CONNECTION_BYTES + _CAPTURED_BYTES)) >> 20
 
 
-def _without_ports(effective: Effective, demand: Demand, knob: str) -> list[Problem]:
+def _without_ports(effective: ResolvedScenario, demand: Demand, knob: str) -> list[Problem]:
     client = demand.roles[0]
     if client.ports is None or client.ports_max is None or client.ports <= client.ports_max:
         return []

@@ -11,19 +11,25 @@ from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.run import configurations, machine, script
 from lab.run.configurations import Configurations
-from lab.scenario import footprint, sysctls
-from lab.scenario.captured import capture_mode
-from lab.scenario.effective import Effective
-from lab.scenario.footprint import Users
-from lab.scenario.knobs import KnobValue, RoleName
-from lab.scenario.topology import Topology, topology_of
+from lab.scenarios import sysctls
+from lab.scenarios.knobs import KnobValue, RoleName
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import (
+    COLLECTOR_MB,
+    Topology,
+    Users,
+    capture_mode,
+    connections_of_load,
+    memory_mb,
+    topology_of,
+)
 
 # Every container may open so many files, on any machine seen so far; below, nobody needs to be asked.
 _FILES_SURE = 1024
 _DISK_BASE_MB = 256
 
 
-def check(effective: Effective, engine: Engine) -> Configurations:
+def check(effective: ResolvedScenario, engine: Engine) -> Configurations:
     """Refuse what this kernel lacks and what memory, open files or disk cannot hold.
 
     Returns:
@@ -39,7 +45,7 @@ def check(effective: Effective, engine: Engine) -> Configurations:
     problems = [*of_engine(effective, engine), *of_script, *of_configurations]
     if problems:
         raise BadInput(problems)
-    users = (options.users_max, "load.workload") if options else footprint.users(effective)
+    users = (options.users_max, "load.workload") if options else connections_of_load(effective)
     problems = [problem for check in of_machine for problem in check(effective, topology, users)]
     if problems:
         raise BadInput(problems)
@@ -50,7 +56,7 @@ def check(effective: Effective, engine: Engine) -> Configurations:
     return found
 
 
-def of_engine(effective: Effective, engine: Engine) -> Iterator[Problem]:
+def of_engine(effective: ResolvedScenario, engine: Engine) -> Iterator[Problem]:
     """Give what a scenario asks for that the engine cannot do, or this machine's kernel does not have if it counts."""
     topology = topology_of(effective)
     yield from engine.cannot(effective, topology)
@@ -59,7 +65,7 @@ def of_engine(effective: Effective, engine: Engine) -> Iterator[Problem]:
         yield from of_kernel(effective)
 
 
-def of_programs(effective: Effective, engine: Engine) -> list[Problem]:
+def of_programs(effective: ResolvedScenario, engine: Engine) -> list[Problem]:
     """Give why k6 or a role's program refuses a file of the user's own, if they can be asked by now.
 
     Without an engine, or without an image of the program, nothing is given: `check` asks again before a run.
@@ -71,26 +77,26 @@ def of_programs(effective: Effective, engine: Engine) -> list[Problem]:
     return problems
 
 
-def of_kernel(effective: Effective) -> Iterator[Problem]:
+def of_kernel(effective: ResolvedScenario) -> Iterator[Problem]:
     """Give what a scenario asks of this machine's kernel that it does not have."""
     for role, names in effective.scenario.knobs.kernel.items():
         for name, value in names.items():
-            lacking = sysctls.lacking(name, value)
+            lacking = sysctls.missing_sysctl(name, value)
             if lacking:
                 yield Problem(lacking[0], effective.where_knob(f"kernel.{role}.{name}"), lacking[1])
 
 
-def _memory(effective: Effective, topology: Topology, of_load: Users) -> Iterator[Problem]:
+def _memory(effective: ResolvedScenario, topology: Topology, of_load: Users) -> Iterator[Problem]:
     users, knob = of_load
-    roles = sum(footprint.memory_mb(effective, topology, role, users) for role in topology.instances)
-    needed_mb = roles + len(topology.all) * footprint.COLLECTOR_MB
+    roles = sum(memory_mb(effective, topology, role, users) for role in topology.instances)
+    needed_mb = roles + len(topology.all) * COLLECTOR_MB
     total_mb = machine.memory_kb("MemTotal") >> 10
     if needed_mb > total_mb:
         what = f"the run needs about {needed_mb:,} MiB of memory for {users:,} users and its servers"
         yield Problem(f"{what}, and this machine has {total_mb:,} MiB", effective.where_knob(knob), "ask for less")
 
 
-def heap(effective: Effective, topology: Topology, of_load: Users) -> Iterator[Problem]:
+def heap(effective: ResolvedScenario, topology: Topology, of_load: Users) -> Iterator[Problem]:
     """Refuse connections that end a server amid the measurement, because they fill its heap."""
     for name, instances in topology.instances.items():
         role = topology.roles[name]
@@ -105,7 +111,7 @@ def heap(effective: Effective, topology: Topology, of_load: Users) -> Iterator[P
             yield Problem(f"{what} {has_mb:,} ({knob})", effective.where_knob(knob), f"raise it{lower}")
 
 
-def connections(effective: Effective, topology: Topology, name: RoleName, of_load: Users) -> int:
+def connections(effective: ResolvedScenario, topology: Topology, name: RoleName, of_load: Users) -> int:
     """Give the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
     role = topology.roles[name]
     users = of_load[0] // len(topology.instances[name])
@@ -114,7 +120,7 @@ def connections(effective: Effective, topology: Topology, name: RoleName, of_loa
     return 2 * users if role.kind == "proxy" else users
 
 
-def _disk(effective: Effective, topology: Topology, _: Users) -> Iterator[Problem]:
+def _disk(effective: ResolvedScenario, topology: Topology, _: Users) -> Iterator[Problem]:
     capture = effective.scenario.knobs.capture
     captures = sum(capture_mode(effective, topology.role_of(instance)) != "off" for instance in topology.all)
     needed_mb = _DISK_BASE_MB + captures * capture.max_mb
@@ -125,7 +131,7 @@ def _disk(effective: Effective, topology: Topology, _: Users) -> Iterator[Proble
 
 
 def _open_files(
-    effective: Effective,
+    effective: ResolvedScenario,
     topology: Topology,
     of_load: Users,
     values: Mapping[str, KnobValue | None],

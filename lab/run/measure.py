@@ -15,7 +15,7 @@ from lab.run.actions import Actions
 from lab.run.live import Display
 from lab.run.session import Session
 from lab.run.tail import last_tick_us
-from lab.scenario.topology import collector_of
+from lab.scenarios.topology import collector_of
 
 _TICK_S = 0.25
 # After max_duration k6 ends its users and writes its summary.

@@ -15,7 +15,7 @@ def start(session: Session, watch: Watch) -> None:
         LabError: an image, an instance or a setting failed.
     """
     engine, effective, topology = session.engine, session.effective, session.topology
-    own = effective.world.services
+    own = effective.registry.services
     step = session.steps.step
     with step("images"):
         session.manifest.images = {

@@ -15,16 +15,17 @@ from lab import parallel
 from lab.engines import collector
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
-from lab.roles import told_settings
+from lab.roles import readback_parser
 from lab.roles.configurations import Found
-from lab.scenario import foreseen, own_configuration, sysctls
-from lab.scenario.catalogue import show_value
-from lab.scenario.effective import Effective
-from lab.scenario.knobs import KnobValue, RoleName
-from lab.scenario.topology import Topology
+from lab.scenarios import own_configuration, preflight, sysctls
+from lab.scenarios.knobs import KnobValue, RoleName, format_knob
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology
 
 
-def read_back(engine: Engine, effective: Effective, topology: Topology, manifest: Manifest, places: Places) -> None:
+def read_back(
+    engine: Engine, effective: ResolvedScenario, topology: Topology, manifest: Manifest, places: Places
+) -> None:
     """Fill in what the namespaces and servers say, and stop the run if anything is not as asked.
 
     Raises:
@@ -71,9 +72,9 @@ def read_back(engine: Engine, effective: Effective, topology: Topology, manifest
         )
 
 
-def _out_of_reach(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[Problem]:
+def _out_of_reach(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[Problem]:
     """Say which services take connections from their own container alone: their readiness is asked from there."""
-    for role in filter(effective.world.services.__contains__, topology.instances):
+    for role in filter(effective.registry.services.__contains__, topology.instances):
         port = topology.roles[role].port
         for instance in topology.instances[role]:
             found = {one.address for one in manifest.listeners[instance] if one.port == port}
@@ -85,9 +86,9 @@ def _out_of_reach(effective: Effective, topology: Topology, manifest: Manifest) 
 _IN_PREDICTION = re.compile(r"sysctl\.[a-z0-9_]+\.exists\.(?P<name>.+)")
 
 
-def _sysctl_names(effective: Effective) -> list[str]:
+def _sysctl_names(effective: ResolvedScenario) -> list[str]:
     asked = {name for names in effective.scenario.knobs.kernel.values() for name in names}
-    named = (name for stated in effective.predictions for name in foreseen.names_in(stated.prediction.expression))
+    named = (name for stated in effective.predictions for name in preflight.names_in(stated.prediction.expression))
     predicted = {match["name"] for name in named if (match := _IN_PREDICTION.fullmatch(name))}
     return sorted(asked.union(predicted, sysctls.RECORDED))
 
@@ -96,34 +97,34 @@ def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str
     """Give the knobs that an instance tells of, by their full names."""
     try:
         if role.read_back is None:
-            pages = {page: collector.request_from(engine, instance, page) for page in told_settings.own_pages(role)}
-            found = told_settings.on_own_pages(role, pages)
+            pages = {page: collector.request_from(engine, instance, page) for page in readback_parser.own_pages(role)}
+            found = readback_parser.parse_own_pages(role, pages)
         elif role.read_back.page is not None:
-            found = told_settings.on_page(role, collector.request_from(engine, instance, role.read_back.page))
+            found = readback_parser.parse_page(role, collector.request_from(engine, instance, role.read_back.page))
         else:
-            found = told_settings.in_file(role, _left(instance, places.role(instance, str(role.read_back.file))))
-    except told_settings.NotTold as error:
+            found = readback_parser.parse_file(role, _left(instance, places.role(instance, str(role.read_back.file))))
+    except readback_parser.MissingSettings as error:
         lost = ", ".join(role.knob(knob) for knob in error.knobs)
         raise LabError(f"{instance} does not tell all of its settings: {lost} missing") from None
     return {role.knob(knob): value for knob, value in found.items()}
 
 
-def _in_file(effective: Effective, topology: Topology, instance: str, places: Places) -> Found:
+def _in_file(effective: ResolvedScenario, topology: Topology, instance: str, places: Places) -> Found:
     """Give what an instance's own configuration says, as its program read it."""
     role = topology.role_of(instance)
     left = topology.roles[role].read_back
     text = _left(instance, places.role(instance, str(left.file if left else None)))
-    return own_configuration.found(effective, topology, role, text)
+    return own_configuration.read_configuration(effective, topology, role, text)
 
 
-def _record(effective: Effective, manifest: Manifest, name: RoleName, found: Found) -> None:
+def _record(effective: ResolvedScenario, manifest: Manifest, name: RoleName, found: Found) -> None:
     """Put the values of a configuration into the manifest; one that is not known has no place there."""
-    role = effective.world.roles[name]
+    role = effective.registry.roles[name]
     manifest.roles[name] = _called(manifest.roles[name], found.called)
     for field, setting in found.settings.items():
         if setting.value is not None:
             knob = role.knob(field)
-            declared = effective.world.catalogue[knob]
+            declared = effective.registry.knobs[knob]
             where = [str(one) for one in setting.where]
             manifest.knobs[knob] = Knob(
                 value=setting.value,
@@ -162,7 +163,9 @@ def _addresses(role: Role, instance: str, manifest: Manifest) -> dict[str, KnobV
     return {role.knob(counting): len(manifest.addresses[instance])} if counting else {}
 
 
-def _compare(effective: Effective, manifest: Manifest, found: Mapping[str, KnobValue], instance: str) -> Iterator[str]:
+def _compare(
+    effective: ResolvedScenario, manifest: Manifest, found: Mapping[str, KnobValue], instance: str
+) -> Iterator[str]:
     for knob, value in found.items():
         manifest.knobs[knob].read_back = value
         if value != effective.values[knob]:
@@ -170,10 +173,10 @@ def _compare(effective: Effective, manifest: Manifest, found: Mapping[str, KnobV
 
 
 def _mismatch(knob: str, instance: str, asked: KnobValue, value: KnobValue) -> str:
-    return f"{knob} on {instance}: asked {show_value(knob, asked)}, found {show_value(knob, value)}"
+    return f"{knob} on {instance}: asked {format_knob(knob, asked)}, found {format_knob(knob, value)}"
 
 
-def _sysctl_mismatches(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[str]:
+def _sysctl_mismatches(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[str]:
     for role, names in effective.scenario.knobs.kernel.items():
         for name, asked in names.items():
             knob = f"kernel.{role}.{name}"
@@ -186,7 +189,7 @@ def _sysctl_mismatches(effective: Effective, topology: Topology, manifest: Manif
                     yield f"{knob} on {instance}: asked {asked}, found {told}"
 
 
-def _backlog_mismatches(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[str]:
+def _backlog_mismatches(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[str]:
     """Compare the kernel's own limit of each traffic listener with min(backlog, somaxconn)."""
     for role, instances in topology.instances.items():
         backlog = topology.roles[role].limits.backlog
@@ -210,9 +213,9 @@ def _backlog_mismatches(effective: Effective, topology: Topology, manifest: Mani
                     yield f"{what}{_of_own(effective, role, backlog)}"
 
 
-def _of_own(effective: Effective, role: RoleName, field: str) -> str:
+def _of_own(effective: ResolvedScenario, role: RoleName, field: str) -> str:
     """Say where a service's knob stands, and what its program may not do."""
-    service = effective.world.services.get(role)
+    service = effective.registry.services.get(role)
     if service is None:
         return ""
     where, variable = effective.where("services", role, "knobs", field), service.knobs[field].env

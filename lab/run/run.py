@@ -32,14 +32,14 @@ from lab.run.live import Display
 from lab.run.lock import Lock, is_ours, machine_lock
 from lab.run.session import Occasion, Session, open_session, point_latest
 from lab.run.signals import Interrupted, interruptible, shielded
-from lab.scenario import foreseen
-from lab.scenario.effective import Effective
+from lab.scenarios import preflight
+from lab.scenarios.resolved import ResolvedScenario
 
 _STOP_GRACE_ABORTED_S = 5
 
 
 def run(
-    effective: Effective,
+    effective: ResolvedScenario,
     engine: Engine,
     command: Sequence[str],
     console: Console,
@@ -247,7 +247,7 @@ def _phases(session: Session, console: Console, title: str) -> None:
         gauges = Gauges(topology.clients, ports, session.places) if session.engine.on_this_machine else None
         display.watch(gauges)
         with step("measure"):
-            _begin(session, display, "measure", foreseen.expected_s(session.effective))
+            _begin(session, display, "measure", preflight.expected_s(session.effective))
             fault = measure.load(session, watch, display)
         with step("drain"):
             _begin(session, display, "drain", scenario.drain / 1000)

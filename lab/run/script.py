@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from lab.engines.protocol import Engine
 from lab.errors import LabError, Problem, ScriptRefused
-from lab.scenario import own_script
-from lab.scenario.effective import Effective
-from lab.scenario.own_script import Options
-from lab.scenario.topology import Topology
+from lab.scenarios import own_script
+from lab.scenarios.own_script import Options
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology
 
 
-def examine(effective: Effective, topology: Topology, engine: Engine) -> tuple[Options | None, list[Problem]]:
+def examine(effective: ResolvedScenario, topology: Topology, engine: Engine) -> tuple[Options | None, list[Problem]]:
     """Give the options as `options` does, with why k6 does not take the script, or what they contradict.
 
     Raises:
@@ -19,19 +19,19 @@ def examine(effective: Effective, topology: Topology, engine: Engine) -> tuple[O
     try:
         found = options(effective, topology, engine)
     except ScriptRefused as refusal:
-        script = own_script.of(effective, topology)
-        return None, [own_script.refused(effective, script, refusal.what)] if script else []
+        script = own_script.find_script(effective, topology)
+        return None, [own_script.refusal(effective, script, refusal.what)] if script else []
     return found, [*own_script.contradictions(effective, found)] if found else []
 
 
-def options(effective: Effective, topology: Topology, engine: Engine) -> Options | None:
+def options(effective: ResolvedScenario, topology: Topology, engine: Engine) -> Options | None:
     """Give the options of a scenario's own script; None if it has none, or there is no k6 to ask yet.
 
     Raises:
         ScriptRefused: k6 does not take it.
         LabError: no engine answers.
     """
-    script = own_script.of(effective, topology)
+    script = own_script.find_script(effective, topology)
     said = engine.examine_script(script) if script else None
     if said is None:
         return None

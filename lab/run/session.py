@@ -21,11 +21,11 @@ from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.run import facts, rawfolders, script
 from lab.run.lock import Lock
-from lab.scenario import places
-from lab.scenario.effective import Effective
-from lab.scenario.fields import Action
-from lab.scenario.places import Place
-from lab.scenario.topology import Topology, topology_of
+from lab.scenarios import places
+from lab.scenarios.model import Action
+from lab.scenarios.places import Place
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology, topology_of
 
 _SAME_SECOND_S = 0.1
 # What a container or another user could write to would be theirs to replace.
@@ -63,7 +63,7 @@ class Session:
     """
 
     engine: Engine
-    effective: Effective
+    effective: ResolvedScenario
     topology: Topology
     folder: Path
     manifest: Manifest
@@ -94,7 +94,7 @@ class Session:
 
 
 def open_session(
-    effective: Effective,
+    effective: ResolvedScenario,
     engine: Engine,
     command: Sequence[str],
     occasion: Occasion = _ALONE,
@@ -144,7 +144,7 @@ def open_session(
         roles=dict(effective.roles),
         instances={str(role): list(instances) for role, instances in topology.instances.items()},
         metrics_port=engine.metrics,
-        knobs=knob_records(effective, {knob.name: knob.default for knob in effective.world.catalogue.values()}),
+        knobs=knob_records(effective, {knob.name: knob.default for knob in effective.registry.knobs.values()}),
         actions=action_records(scenario.actions),
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,
@@ -242,9 +242,9 @@ def point_latest(folder: Path) -> None:
         terminal.problem(f"connlab: {link} was not set: {error.strerror}")  # a run is not lost for it
 
 
-def knob_records(effective: Effective, defaults: Mapping[str, Scalar]) -> dict[str, Knob]:
+def knob_records(effective: ResolvedScenario, defaults: Mapping[str, Scalar]) -> dict[str, Knob]:
     """Return every knob of the roles on the path with its default and who set it; sysctls have no default here."""
-    declared = effective.world.catalogue
+    declared = effective.registry.knobs
     return {
         name: Knob(
             value=value,

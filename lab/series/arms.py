@@ -13,14 +13,14 @@ from analysis.expressions.values import Kind
 from formats.series import Axis, Level
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
-from lab.reading.nearest import did_you_mean
-from lab.scenario import presets
-from lab.scenario.effective import Effective, Variant
-from lab.scenario.fields import Arms
-from lab.scenario.overrides import Override, parse_overrides
-from lab.scenario.overrides import settings as read_knobs
-from lab.scenario.prediction_checks import compared_problems, published_problems
-from lab.scenario.resolve import resolve
+from lab.reading.messages import did_you_mean
+from lab.scenarios import overrides
+from lab.scenarios.model import Arms
+from lab.scenarios.overrides import Override, parse_overrides
+from lab.scenarios.overrides import parse_settings as read_knobs
+from lab.scenarios.predictions import compared_problems, published_problems
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario, Variant
 from lab.series.plan import Gathered, Plan, Planned, cell_of, refuse_user_settings, same_cells, within_duration
 
 PATH = "path"
@@ -75,7 +75,7 @@ def read(values: Mapping[str, Any], where: Mapping[str, str]) -> Change:
 AXIS = "arm"
 
 
-def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) -> Plan:
+def plan(base: ResolvedScenario, overrides: Iterable[str], folder: Path | None = None) -> Plan:
     """Plan the series of a scenario that has arms.
 
     Args:
@@ -91,7 +91,7 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
         raise BadInput(Problem(f"{base.slug} has no arms", base.where("title")))
     user = tuple(overrides)
     gathered = Gathered()
-    resolved: dict[str, Effective] = {}
+    resolved: dict[str, ResolvedScenario] = {}
     for name in arms.variants:
         with gathered:
             change = _change(base, arms, name)
@@ -134,7 +134,9 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
     return planned
 
 
-def variants(base: Effective, overrides: Iterable[str] = (), folder: Path | None = None) -> list[Effective]:
+def variants(
+    base: ResolvedScenario, overrides: Iterable[str] = (), folder: Path | None = None
+) -> list[ResolvedScenario]:
     """Give a scenario as it is run: each of its arms, which may have a path of its own, or itself where it has none.
 
     Raises:
@@ -145,7 +147,7 @@ def variants(base: Effective, overrides: Iterable[str] = (), folder: Path | None
     return [planned.effective for planned in plan(base, overrides, folder).cells.values()]
 
 
-def alone(base: Effective, overrides: Iterable[str], name: str, folder: Path | None = None) -> Effective:
+def alone(base: ResolvedScenario, overrides: Iterable[str], name: str, folder: Path | None = None) -> ResolvedScenario:
     """Give one arm as a scenario of its own; what the user sets goes over what the arm sets.
 
     Args:
@@ -169,16 +171,16 @@ def alone(base: Effective, overrides: Iterable[str], name: str, folder: Path | N
     return resolve(base.place.named, user, folder, Variant(below, change.path, arm=name), base.preset)
 
 
-def _change(base: Effective, arms: Arms, name: str) -> Change:
+def _change(base: ResolvedScenario, arms: Arms, name: str) -> Change:
     """Read what an arm sets, with what the preset in force makes of it."""
     values = arms.variants[name]
     change = read(values, places(values, base.document, ("arms", "variants", name)))
     if base.preset is None:
         return change
-    return change.under(presets.chosen_for_arm(base.scenario, base.document, base.preset, name))
+    return change.under(overrides.preset_overrides_of_arm(base.scenario, base.document, base.preset, name))
 
 
-def _names(base: Effective, arms: Arms) -> Iterator[Problem]:
+def _names(base: ResolvedScenario, arms: Arms) -> Iterator[Problem]:
     """Check that what names an arm names one of them."""
     if arms.baseline is not None and arms.baseline not in arms.variants:
         yield _unknown(arms.baseline, arms.variants, base.where("arms", "baseline"))
@@ -196,7 +198,7 @@ def _unknown(name: str, known: Iterable[str], where: str) -> Problem:
     return Problem(f"there is no arm '{name}'", where, did_you_mean(name, names) or f"the arms are {', '.join(names)}")
 
 
-def _comparisons(base: Effective, resolved: Mapping[str, Effective]) -> Iterator[Problem]:
+def _comparisons(base: ResolvedScenario, resolved: Mapping[str, ResolvedScenario]) -> Iterator[Problem]:
     """Check that what is said over arms names arms, and figures that these have."""
     # They bring numpy and duckdb, which only commands need that read predictions.
     from analysis import figures  # noqa: PLC0415

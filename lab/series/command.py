@@ -18,7 +18,7 @@ from lab.run.configurations import Configurations
 from lab.run.lock import Lock, machine_lock
 from lab.run.run import clear_up_after
 from lab.run.signals import interruptible
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import store
 from lab.series.executor import Executor, RealRunner
 from lab.series.plan import Answers, Gathered, Plan
@@ -70,7 +70,7 @@ def run_plan(
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         answers = answers or Answers()
         series.guesses = answers.chosen or series.guesses
-        cells: dict[str, Effective] = {name: planned.effective for name, planned in plan.cells.items()}
+        cells: dict[str, ResolvedScenario] = {name: planned.effective for name, planned in plan.cells.items()}
         executor = Executor(
             series,
             folder,

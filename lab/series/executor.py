@@ -24,7 +24,7 @@ from lab.run.run import record
 from lab.run.session import Occasion, open_session
 from lab.run.signals import Interrupted
 from lab.run.verdicts import VERDICT_FILE
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series.printing import Progress
 from lab.series.store import is_own
 
@@ -34,7 +34,7 @@ _LOST = "the lab's process ended without a word (killed, or the machine went dow
 class Runner(Protocol):
     """Runs and judges one place."""
 
-    def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+    def run(self, effective: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
         """Run it once; `opened` is called with the run's folder before anything of it starts.
 
         Raises:
@@ -58,7 +58,7 @@ class Executor:
     """
 
     def __init__(
-        self, series: Series, folder: Path, cells: dict[str, Effective], runner: Runner, progress: Progress
+        self, series: Series, folder: Path, cells: dict[str, ResolvedScenario], runner: Runner, progress: Progress
     ) -> None:
         self.series = series
         self.cells = cells
@@ -226,7 +226,7 @@ class RealRunner:
         self._guesses = guesses
         self._profile = profile
 
-    def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+    def run(self, effective: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
         """Run it once, with the images that the series began with."""
         now = self._engine.images(self._images)
         rebuilt = [name for name, image in now.items() if image != self._images[name]]

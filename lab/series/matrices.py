@@ -16,13 +16,13 @@ from formats.series import Axis, Level
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
-from lab.reading.nearest import did_you_mean
-from lab.scenario import places
-from lab.scenario.effective import Effective, Stated, Variant
-from lab.scenario.overrides import may_be_knob, nearest_knob
-from lab.scenario.places import Place
-from lab.scenario.prediction_checks import compared_problems
-from lab.scenario.resolve import resolve
+from lab.reading.messages import did_you_mean
+from lab.scenarios import places
+from lab.scenarios.overrides import may_be_knob, nearest_knob
+from lab.scenarios.places import Place
+from lab.scenarios.predictions import compared_problems
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario, Stated, Variant
 from lab.series import arms
 from lab.series.arms import Change
 from lab.series.matrix_file import Matrix, name_of, read
@@ -166,7 +166,7 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
     gathered.refuse()
     _within_cells(matrix, sides, document)
     stated = _stated(matrix, document)
-    resolved: dict[str, tuple[Effective, dict[str, str]]] = {}
+    resolved: dict[str, tuple[ResolvedScenario, dict[str, str]]] = {}
     for cell, levels in _combinations(document, sides).items():
         change = _change(levels, sides, fixed)
         variant = Variant(change.overrides, change.path, predictions=stated)
@@ -264,7 +264,7 @@ def _stated(matrix: Matrix, document: Document) -> tuple[Stated, ...] | None:
     )
 
 
-def _without_predictions(cells: Iterable[Effective], document: Document) -> Iterator[Problem]:
+def _without_predictions(cells: Iterable[ResolvedScenario], document: Document) -> Iterator[Problem]:
     """Give a problem for each scenario that predicts something about its arms alone, which no cell has."""
     for scenario in dict.fromkeys(one.slug for one in cells if not one.predictions):
         what = f"all that {scenario} predicts is about its arms, and a matrix runs it without them"
@@ -275,7 +275,7 @@ def _part(side: AxisChanges, short: str, level: str) -> str:
     return f"{short}-{slug(level)}" if side.is_knob else slug(level)
 
 
-def _axis(side: AxisChanges, cells: Iterable[tuple[Effective, dict[str, str]]]) -> Axis:
+def _axis(side: AxisChanges, cells: Iterable[tuple[ResolvedScenario, dict[str, str]]]) -> Axis:
     """Describe an axis; a level's values are read off a cell that has it."""
     sample = {levels[side.name]: one for one, levels in cells}
     return Axis(

@@ -14,11 +14,10 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document
-from lab.reading.findings import siblings
-from lab.reading.nearest import did_you_mean
-from lab.scenario import messages
-from lab.scenario.fields import Series as Rules
-from lab.scenario.fields import Settings
+from lab.reading.messages import did_you_mean, siblings
+from lab.scenarios import resolved
+from lab.scenarios.model import Series as Rules
+from lab.scenarios.model import Settings
 
 _SUFFIX = ".yaml"
 _VALUE = {"type": ["integer", "boolean", "string", "number"]}
@@ -115,5 +114,5 @@ def _file(name: str, folder: Path) -> Path:
 
 def _problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
     location = tuple(part for part in finding["loc"] if part != "[key]")
-    what, way_on = messages.sentence(finding, siblings(Matrix, location))
+    what, way_on = resolved.knob_sentence(finding, siblings(Matrix, location))
     return Problem(what, document.where(location), way_on)

@@ -15,10 +15,10 @@ from formats.predictions import Claim, Published
 from formats.series import Axis, Cell, Kind, Search
 from formats.series import ExpectedArm as Chosen
 from lab.errors import BadInput, Problem
-from lab.scenario import foreseen
-from lab.scenario.effective import Effective
-from lab.scenario.fields import Series as Rules
-from lab.scenario.overrides import parse_overrides
+from lab.scenarios import preflight
+from lab.scenarios.model import Series as Rules
+from lab.scenarios.overrides import parse_overrides
+from lab.scenarios.resolved import ResolvedScenario
 
 # What a run takes besides its load and drain, until the series has measured it: start, stop and analysis.
 BESIDES_S = 12.0
@@ -34,7 +34,7 @@ class Planned:
     """A cell, and what it makes of its scenario."""
 
     cell: Cell
-    effective: Effective
+    effective: ResolvedScenario
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,16 @@ class Plan:
     def roles(self) -> set[str]:
         """The lab's roles that take part in some cell."""
         return {
-            role for one in self.cells.values() for role in one.cell.path if role not in one.effective.world.services
+            role for one in self.cells.values() for role in one.cell.path if role not in one.effective.registry.services
         }
 
     @property
-    def with_services(self) -> list[Effective]:
+    def with_services(self) -> list[ResolvedScenario]:
         """A cell of each scenario that brings services."""
         return list(
-            {one.effective.slug: one.effective for one in self.cells.values() if one.effective.world.services}.values()
+            {
+                one.effective.slug: one.effective for one in self.cells.values() if one.effective.registry.services
+            }.values()
         )
 
     def order(self) -> list[tuple[str, int]]:
@@ -126,7 +128,7 @@ class Plan:
         return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def without_arms(effectives: Iterable[Effective]) -> str | None:
+def without_arms(effectives: Iterable[ResolvedScenario]) -> str | None:
     """Say of which scenarios a series leaves out the arms: it runs them as they stand, and varies them itself."""
     slugs = dict.fromkeys(one.slug for one in effectives if one.scenario.arms)
     if not slugs:
@@ -162,16 +164,16 @@ def within_duration(plan: Plan, where: str) -> None:
         raise BadInput(Problem(f"{what} {format_duration(budget_ms)}", where, way_on))
 
 
-def cell_of(name: str, effective: Effective, levels: Mapping[str, str]) -> Cell:
+def cell_of(name: str, effective: ResolvedScenario, levels: Mapping[str, str]) -> Cell:
     """Describe a cell as series.json has it."""
-    known = foreseen.known_before_run(effective, [f"model.{figure}" for figure in _MODEL_FIGURES])
+    known = preflight.known_before_run(effective, [f"model.{figure}" for figure in _MODEL_FIGURES])
     return Cell(
         cell=name,
         scenario=effective.slug,
         levels=dict(levels),
         path=list(effective.scenario.path),
         knobs={one.knob: effective.values[one.knob] for one in effective.overrides},
-        load_s=foreseen.least_s(effective),
+        load_s=preflight.least_s(effective),
         model={figure.removeprefix("model."): value for figure, value in known.items()},
     )
 
@@ -243,7 +245,7 @@ def refuse_user_settings(overrides: Iterable[str], touched: Mapping[str, str], b
         raise BadInput(problems)
 
 
-def same_cells(cells: Mapping[str, Effective], where: Callable[[str], str]) -> Iterator[Problem]:
+def same_cells(cells: Mapping[str, ResolvedScenario], where: Callable[[str], str]) -> Iterator[Problem]:
     """Give a problem for each cell that is the same as an earlier one: both would measure one thing."""
     seen: dict[object, str] = {}
     for name, one in cells.items():

@@ -15,8 +15,8 @@ from rich.text import Text
 from formats.series import PlannedRun, Search, Series
 from lab import paths
 from lab.run.verdicts import STYLES, show
-from lab.scenario.catalogue import show_value
-from lab.scenario.effective import Effective
+from lab.scenarios.knobs import format_knob
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series.plan import BESIDES_S, Plan
 
 _MINUTE_S = 60
@@ -51,7 +51,7 @@ def print_plan(console: Console, plan: Plan) -> None:
     for column in ("cell", "sets", "load", *(("users failed, by the model",) if failing else ())):
         table.add_column(column, overflow="fold")
     for name, planned in plan.cells.items():
-        sets = ", ".join(f"{knob} = {show_value(knob, value)}" for knob, value in planned.cell.knobs.items())
+        sets = ", ".join(f"{knob} = {format_knob(knob, value)}" for knob, value in planned.cell.knobs.items())
         way = f"path {' '.join(planned.cell.path)}" if planned.effective.variant.path else ""
         predicted = planned.cell.model.get("users_failed", "?")
         mark = " (baseline)" if name == plan.baseline else ""
@@ -146,7 +146,7 @@ def print_search(console: Console, search: Search, series: Series | None = None,
     knob = search.knob
 
     def shown(value: int) -> str:
-        return show_value(knob, value)
+        return format_knob(knob, value)
 
     if search.outcome == "found" and search.found is not None:
         console.print(Text(f"{search.goal} {knob} for which {search.until}: {shown(search.found)}", "bold"))
@@ -170,7 +170,7 @@ def print_search(console: Console, search: Search, series: Series | None = None,
 class Progress:
     """Prints a line after each run; what the runs took so far tells what those to come will take."""
 
-    def __init__(self, series: Series, cells: Mapping[str, Effective], console: Console) -> None:
+    def __init__(self, series: Series, cells: Mapping[str, ResolvedScenario], console: Console) -> None:
         self._series = series
         self._cells = cells
         self._console = console

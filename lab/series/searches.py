@@ -11,12 +11,12 @@ from analysis.expressions.values import Value, unknown
 from formats.durations import parse_duration
 from formats.series import Axis, Level, PlannedRun, Search
 from lab.errors import BadInput, Problem
-from lab.scenario import foreseen
-from lab.scenario.catalogue import CATALOGUE, show_value
-from lab.scenario.effective import Effective
-from lab.scenario.fields import Series as Rules
-from lab.scenario.overrides import may_be_knob, nearest_knob, parse_overrides
-from lab.scenario.resolve import resolve
+from lab.scenarios import preflight
+from lab.scenarios.knobs import CATALOGUE, format_knob
+from lab.scenarios.model import Series as Rules
+from lab.scenarios.overrides import may_be_knob, nearest_knob, parse_overrides
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series.bisect import Done, Next, Range, Status, decide
 from lab.series.executor import Executor
 from lab.series.plan import Gathered, Plan, Planned, cell_of, short_names, slug, without_arms
@@ -54,7 +54,7 @@ class _Knob:
         value = self.base.values.get(self.name)
         self.value = value if isinstance(value, int) and not isinstance(value, bool) else None
 
-    def at(self, value: int) -> Effective:
+    def at(self, value: int) -> ResolvedScenario:
         """Give the scenario with a value of the knob; BadInput if it cannot have it."""
         return resolve(self._scenario, (*self._user, f"{self.name}={self.text(value)}"), self._folder)
 
@@ -94,7 +94,7 @@ class SearchPlan:
             series.search.outcome, series.search.goal = decision.outcome, decision.goal
             series.search.found, series.search.why = decision.found, decision.why
 
-    def _at(self, executor: Executor, place: PlannedRun) -> Effective:
+    def _at(self, executor: Executor, place: PlannedRun) -> ResolvedScenario:
         (cell,) = [cell for cell in executor.series.cells if cell.cell == place.cell]
         return self.knob.at(int(cell.knobs[self.knob.name]))
 
@@ -139,8 +139,8 @@ def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None
     if step < 1 or asked.confirm < 1:
         raise BadInput(Problem("a search needs a step and a number of confirming runs of at least 1"))
     _check_expression(asked.until, knob)
-    foreseen = border(asked.until, knob.at, knob.value or 1, step)
-    low, high = _ends(asked, knob, foreseen)
+    preflight = border(asked.until, knob.at, knob.value or 1, step)
+    low, high = _ends(asked, knob, preflight)
     gathered = Gathered()
     cells: dict[str, Planned] = {}
     for value in (low, high):
@@ -156,9 +156,9 @@ def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None
         high=high,
         step=step,
         confirm=asked.confirm,
-        predicted=foreseen.value if foreseen else None,
+        predicted=preflight.value if preflight else None,
     )
-    hints = (foreseen.value, foreseen.next) if foreseen else ()
+    hints = (preflight.value, preflight.next) if preflight else ()
     whole = Plan(
         kind="search",
         name=knob.base.slug,
@@ -190,7 +190,7 @@ def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
     knob = _Knob(asked, user, folder)
     if asked.knob not in knob.base.values and not asked.knob.startswith("kernel."):
         raise BadInput(
-            Problem(f"unknown knob '{asked.knob}'", where, nearest_knob(asked.knob, knob.base.world.catalogue))
+            Problem(f"unknown knob '{asked.knob}'", where, nearest_knob(asked.knob, knob.base.registry.knobs))
         )
     if knob.value is None and not (asked.knob.startswith("kernel.") and asked.low and asked.high):
         needs = "a sysctl needs FROM and TO" if asked.knob.startswith("kernel.") else "it has no numbers to search"
@@ -224,7 +224,7 @@ def _ends(asked: Asked, knob: _Knob, foreseen: Border | None) -> tuple[int, int]
 
 def _planned(knob: _Knob, value: int) -> Planned:
     effective = knob.at(value)
-    shown = show_value(knob.name, effective.values[knob.name])
+    shown = format_knob(knob.name, effective.values[knob.name])
     name = f"{short_names([knob.name])[knob.name]}-{slug(shown)}"
     return Planned(cell_of(name, effective, {knob.name: shown}), effective)
 
@@ -258,7 +258,7 @@ class Border:
     next: int
 
 
-def border(until: str, at: Callable[[int], Effective], start: int, step: int) -> Border | None:
+def border(until: str, at: Callable[[int], ResolvedScenario], start: int, step: int) -> Border | None:
     """Find where, by the model, the expression begins or ceases to hold; None where the model does not say.
 
     Args:
@@ -311,7 +311,7 @@ def _between(holds: Callable[[int], Status], ends: dict[int, Status], step: int)
     return Border(found, min(failing, key=lambda value: abs(value - found)))
 
 
-def _holds(until: str, effective: Effective) -> Status:
+def _holds(until: str, effective: ResolvedScenario) -> Status:
     load = effective.scenario.knobs.load
     one_call = load.workload == "users" and load.calls == 1
     # A user that fails in long_polling comes again, so its requests are not the model's users; that some fail is.
@@ -321,7 +321,7 @@ def _holds(until: str, effective: Effective) -> Status:
     names = {name: counterparts.get(name, name) for name in expression.names}
     if no_failure and "client.requests.failed" in names:
         names["client.requests.failed"] = "model.users_failed"
-    known = foreseen.values_before_run(effective, set(names.values()))
+    known = preflight.values_before_run(effective, set(names.values()))
 
     def value(name: str) -> Value:
         return known.get(names[name], unknown("the model does not say"))

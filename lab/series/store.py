@@ -17,17 +17,17 @@ from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.run import facts
 from lab.run.session import make_folder, point_latest
-from lab.scenario import own_script
-from lab.scenario.effective import Effective
-from lab.scenario.own_script import OwnScript
-from lab.scenario.topology import topology_of
+from lab.scenarios import own_script
+from lab.scenarios.own_script import OwnScript
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import topology_of
 from lab.series.plan import Plan
 
 _FLOWS = paths.ROOT / ".cache" / "bin" / "flows"
 _SHOWN = 12
 
 
-def now(plan: str, roles: Iterable[str], engine: Engine, own: Iterable[Effective] = ()) -> Fingerprint:
+def now(plan: str, roles: Iterable[str], engine: Engine, own: Iterable[ResolvedScenario] = ()) -> Fingerprint:
     """Take the fingerprint of this moment; images that are missing are built first.
 
     Args:
@@ -53,7 +53,7 @@ def now(plan: str, roles: Iterable[str], engine: Engine, own: Iterable[Effective
     )
 
 
-def with_own(plan: str, configurations: Iterable[str], effectives: Iterable[Effective]) -> str:
+def with_own(plan: str, configurations: Iterable[str], effectives: Iterable[ResolvedScenario]) -> str:
     """Give the digest of a plan with what the user's own files say, where there are any.
 
     Args:
@@ -61,7 +61,7 @@ def with_own(plan: str, configurations: Iterable[str], effectives: Iterable[Effe
         configurations: the text of each configuration of the user's own.
         effectives: the scenarios; the folder of each one's script counts, for it may hold modules and data.
     """
-    scripts = [script for one in effectives if (script := own_script.of(one, topology_of(one)))]
+    scripts = [script for one in effectives if (script := own_script.find_script(one, topology_of(one)))]
     said = [*configurations, *(_digest(files, folder) for folder, files in _read_by(scripts).items())]
     return hashlib.sha256("\0".join((plan, *said)).encode()).hexdigest() if said else plan
 

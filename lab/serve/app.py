@@ -31,7 +31,7 @@ from analysis.reports import index, rendering
 from lab import paths, terminal
 from lab.errors import BadInput, LabError
 from lab.reading import markdown
-from lab.scenario import places
+from lab.scenarios import places
 from lab.serve import forms
 from lab.serve.at_work import AtWork
 from lab.serve.files import names_below, open_below

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lab.errors import BadInput, Problem
-from lab.scenario import places
+from lab.scenarios import places
 from lab.teach.drill.evidence import MORE
 from lab.teach.drill.faults import CAUSES, LEVELS, PLACES
 

@@ -16,8 +16,8 @@ from formats.manifest import Guess
 from formats.series import ExpectedArm as Chosen
 from lab import paths
 from lab.results import listing
-from lab.scenario.catalogue import show_value
-from lab.scenario.effective import Effective
+from lab.scenarios.knobs import format_knob
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series.plan import Answers, Plan
 from lab.teach import questions, wording
 from lab.teach.questions import Question, WhichArm
@@ -34,7 +34,7 @@ class _NoMore(Exception):
     """The terminal has ended its input: the questions that are left are passed over."""
 
 
-def before(console: Console, effective: Effective, plan: Plan | None) -> Answers:
+def before(console: Console, effective: ResolvedScenario, plan: Plan | None) -> Answers:
     """Ask what somebody expects of a run, or of a series.
 
     Args:
@@ -105,7 +105,7 @@ def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[Wh
         chosen.value = _ask(console, asks, choice.asks, partial(read_choice, options=choice.arms))
 
 
-def _introduce(console: Console, effective: Effective, plan: Plan | None, count: int) -> None:
+def _introduce(console: Console, effective: ResolvedScenario, plan: Plan | None, count: int) -> None:
     scenario = effective.scenario
     console.print(Text(scenario.title, "bold"))
     console.print(" ".join(scenario.question.split()))
@@ -113,7 +113,7 @@ def _introduce(console: Console, effective: Effective, plan: Plan | None, count:
         console.print(f"path: {' → '.join(scenario.path)}", style="dim")
     for name in effective.asked():
         if plan is None or effective.source(name) != "cell":
-            console.print(f"  {name} = {show_value(name, effective.values[name])}", style="dim", soft_wrap=True)
+            console.print(f"  {name} = {format_knob(name, effective.values[name])}", style="dim", soft_wrap=True)
     listing.print_actions(console, [action.model_dump(by_alias=True) for action in scenario.actions])
     if plan is not None and scenario.arms:
         listing.print_arms(console, scenario.arms.variants)

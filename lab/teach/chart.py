@@ -10,7 +10,7 @@ from analysis.diagnosis.causes.cause import Cause
 from formats.role import Limits, Role
 from lab import terminal
 from lab.roles.declared_roles import ROLES
-from lab.scenario.catalogue import CATALOGUE, show_value
+from lab.scenarios.knobs import CATALOGUE, format_knob
 
 _COUNTER = re.compile(r"(?:TcpExt|Tcp)\.([A-Z]\w+)")
 _NONE = "-"
@@ -126,7 +126,7 @@ def _limits(name: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
         full = f"{name}.{_limit(name, role, what)}"
         if full in CATALOGUE:
             knob = CATALOGUE[full]
-            default = show_value(full, knob.default)
+            default = format_knob(full, knob.default)
             yield role.called or name, knob.description, full, OWN_DEFAULTS.get(full, "{lab}").format(lab=default)
 
 

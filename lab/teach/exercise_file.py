@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
-from lab.reading import findings
-from lab.scenario.places import Place
+from lab.reading import messages
+from lab.scenarios.places import Place
 
 FILE = "exercises.yaml"
 
@@ -85,5 +85,5 @@ def read(place: Place) -> tuple[Exercise, ...]:
 def _problem(finding: Any, document: documents.Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
     location = finding["loc"]
     name = ".".join(str(part + 1) if isinstance(part, int) else part for part in location) or "the file"
-    what, way_on = findings.sentence(finding, findings.siblings(Exercises, location), name)
+    what, way_on = messages.sentence(finding, messages.siblings(Exercises, location), name)
     return Problem(what, document.where(location), way_on)

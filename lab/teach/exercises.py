@@ -21,11 +21,11 @@ from lab import paths, suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import next_step
 from lab.run.verdicts import STYLES, show
-from lab.scenario import places
-from lab.scenario.effective import Effective
-from lab.scenario.overrides import parse_overrides
-from lab.scenario.places import Place
-from lab.scenario.resolve import resolve
+from lab.scenarios import places
+from lab.scenarios.overrides import parse_overrides
+from lab.scenarios.places import Place
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from lab.teach import exercise_file
 from lab.teach.exercise_file import Exercise
@@ -47,7 +47,7 @@ class Ready:
     place: Place
     number: int
     exercise: Exercise
-    effective: Effective
+    effective: ResolvedScenario
     sets: tuple[str, ...]
 
     @property
@@ -108,7 +108,7 @@ def _refuse(name: str, place: Place, number: int, exercise: Exercise, overrides:
         )
 
 
-def _check(effective: Effective, exercise: Exercise, place: Place) -> None:
+def _check(effective: ResolvedScenario, exercise: Exercise, place: Place) -> None:
     for text in exercise.answer:
         try:
             predictions.check(text, effective.roles, effective.on_path())

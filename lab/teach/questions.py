@@ -10,7 +10,7 @@ from analysis.expressions import parse
 from analysis.expressions.tree import Call, Chain, Name, Node
 from analysis.expressions.values import Kind
 from formats.predictions import Claim
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series.plan import Plan
 from lab.teach import wording
 
@@ -57,7 +57,7 @@ class WhichArm:
     arms: tuple[str, str]
 
 
-def of_run(effective: Effective, most: int = _MOST) -> list[Question]:
+def of_run(effective: ResolvedScenario, most: int = _MOST) -> list[Question]:
     """Give the questions about one run, the most telling first.
 
     First come figures that a prediction computes from the settings alone: these can be worked out beforehand, and of
@@ -89,7 +89,7 @@ def of_run(effective: Effective, most: int = _MOST) -> list[Question]:
     return list(found.values())
 
 
-def of_answer(effective: Effective, expressions: Iterable[str], prediction: str) -> list[Question]:
+def of_answer(effective: ResolvedScenario, expressions: Iterable[str], prediction: str) -> list[Question]:
     """Give the questions about an exercise: the figures that its answer compares with something."""
     names = dict.fromkeys(name for text in expressions for name, _ in _compared(parse(text).tree))
     asked = [name for name in names if _can_be_asked(effective, name)]
@@ -125,14 +125,14 @@ def _names(node: Node) -> Iterator[Name]:
     return (one for one in node.walk() if isinstance(one, Name))
 
 
-def _can_be_asked(effective: Effective, name: str) -> bool:
+def _can_be_asked(effective: ResolvedScenario, name: str) -> bool:
     if name in effective.values or name.startswith(_NOT_ASKED):
         return False
     found = wording.declared(name)
     return found is not None and found[0].kind is Kind.NUMBER
 
 
-def _is_settled(effective: Effective, names: Iterable[str]) -> bool:
+def _is_settled(effective: ResolvedScenario, names: Iterable[str]) -> bool:
     return all(name in effective.values or name.startswith(_MODEL) for name in names)
 
 

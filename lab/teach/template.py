@@ -9,7 +9,7 @@ from analysis import suggested
 from lab import paths
 from lab import suggested as commands
 from lab.errors import BadInput, Problem
-from lab.scenario import places
+from lab.scenarios import places
 
 _TEMPLATE = Path(__file__).parent / "template"
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from formats import manifest
 from lab.engines.selection import selected_engine
 from lab.run.run import run
-from lab.scenario.resolve import resolve
+from lab.scenarios.resolve import resolve
 
 SCENARIO = "accept-queue-healthy"
 # A load of half a second: what a run takes besides does not depend on it.

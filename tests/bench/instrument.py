@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from lab import parallel
 from lab.run import k6, measure
-from lab.scenario.topology import collector_of
+from lab.scenarios.topology import collector_of
 from tests.bench.passing import passing_run
 
 if TYPE_CHECKING:

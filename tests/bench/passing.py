@@ -11,7 +11,7 @@ from rich.console import Console
 
 from lab.engines.selection import selected_engine
 from lab.run.run import run
-from lab.scenario.resolve import resolve
+from lab.scenarios.resolve import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

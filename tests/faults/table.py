@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lab.errors import ExitCode
-from lab.scenario.topology import collector_of
+from lab.scenarios.topology import collector_of
 
 GOOD, FAILED, INCONCLUSIVE = ExitCode.REPRODUCED, ExitCode.LAB_FAILED, ExitCode.INCONCLUSIVE
 KILLED = -int(signal.SIGKILL)

@@ -16,8 +16,8 @@ from formats.manifest import Git
 from lab import paths
 from lab.observe import observing
 from lab.run import k6, measure, verdicts
-from lab.scenario.effective import Effective
-from lab.scenario.resolve import resolve
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 from tests.analysis.whole import make_run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, FakeDocker, Make, Write
@@ -79,7 +79,7 @@ def write_scenario(tmp_path: Path) -> Write:
 def effective(write_scenario: Write) -> Make:
     """Resolve a scenario given as text, with overrides."""
 
-    def make(*overrides: str, text: str = MINIMAL) -> Effective:
+    def make(*overrides: str, text: str = MINIMAL) -> ResolvedScenario:
         return resolve("one", overrides, write_scenario(text))
 
     return make

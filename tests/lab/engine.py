@@ -20,11 +20,11 @@ from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.engines.sidecars import Container
 from lab.errors import ConfigurationRefused, EngineFailed, Problem, ScriptRefused
 from lab.roles.declared_roles import ROLES
-from lab.scenario import sysctls
-from lab.scenario.effective import Effective
-from lab.scenario.own_configuration import OwnConfiguration
-from lab.scenario.own_script import OwnScript
-from lab.scenario.topology import Topology, collector_of
+from lab.scenarios import sysctls
+from lab.scenarios.own_configuration import OwnConfiguration
+from lab.scenarios.own_script import OwnScript
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology, collector_of
 
 # Far more than any wait of a test takes, on a busy machine too.
 _LIMIT_S = 300
@@ -313,7 +313,7 @@ class InMemoryEngine:
     on_this_machine = True
     metrics: int | None = None
 
-    def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:
+    def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
         assert list(effective.scenario.path) == list(topology.instances)
         return iter(())
 
@@ -345,8 +345,8 @@ class InMemoryEngine:
     def images(self, names: Iterable[str]) -> dict[str, str]:
         return {name: f"sha256:{name}" for name in names}
 
-    def service_images(self, effective: Effective) -> dict[str, str]:
-        return {name: f"sha256:{name}" for name in effective.world.services}
+    def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
+        return {name: f"sha256:{name}" for name in effective.registry.services}
 
     def start(self, parts: Parts, watch: Watch) -> None:
         assert watch is self._watch

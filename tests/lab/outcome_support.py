@@ -12,7 +12,7 @@ from formats.manifest import Git
 from lab import paths
 from lab.outcomes.outcome import Outcome
 from lab.run.verdicts import VERDICT_FILE
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from tests.lab.series_support import FakeRunner, executor
 from tests.lab.support import manifest_of
@@ -42,7 +42,7 @@ def write_verdict(folder: Path, verdict: Mapping[str, Any]) -> Mapping[str, Any]
     return verdict
 
 
-def run_outcome(effective: Effective, verdict: Mapping[str, Any], number: int = 1) -> Outcome:
+def run_outcome(effective: ResolvedScenario, verdict: Mapping[str, Any], number: int = 1) -> Outcome:
     """A run that is over."""
     folder = paths.RESULTS / effective.slug / f"20261121T0800{number:02}Z-default-r01"
     folder.mkdir(parents=True)
@@ -55,7 +55,7 @@ def run_outcome(effective: Effective, verdict: Mapping[str, Any], number: int = 
 
 
 def series_outcome(
-    base: Effective, scenarios: Path, verdict: Mapping[str, Any], of_runs: Mapping[str, Mapping[str, Any]]
+    base: ResolvedScenario, scenarios: Path, verdict: Mapping[str, Any], of_runs: Mapping[str, Mapping[str, Any]]
 ) -> Outcome:
     """A series of arms that is over; the verdicts of its runs by arm."""
     made = executor(arms.plan(base, (), scenarios), FakeRunner())

@@ -17,7 +17,7 @@ from lab.errors import LabError
 from lab.run.session import Occasion, make_folder
 from lab.run.signals import Interrupted
 from lab.run.verdicts import VERDICT_FILE
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices, store
 from lab.series.command import open_places
 from lab.series.executor import Executor
@@ -74,7 +74,7 @@ class FakeRunner:
         self._holds = holds or {}
         self._at = at
 
-    def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+    def run(self, effective: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
         assert occasion.cell in title
         self.ran.append((occasion.cell, occasion.repetition))
         self._at("before")

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from formats.manifest import SCHEMA, Host, LabVersion, Manifest, utc_now
-from lab.scenario import places
-from lab.scenario.effective import Effective
-from lab.scenario.resolve import resolve
+from lab.scenarios import places
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 
-Make = Callable[..., Effective]
+Make = Callable[..., ResolvedScenario]
 Write = Callable[..., Path]
 
 MINIMAL = """\
@@ -47,14 +47,14 @@ def yaml_with(text: str, replacements: Mapping[str, str]) -> str:
 def resolving(home: Path, text: str) -> Make:
     """Resolve a scenario of one's own in this folder, with some of its text changed."""
 
-    def resolved(*overrides: str, changes: Mapping[str, str] = {}) -> Effective:
+    def resolved(*overrides: str, changes: Mapping[str, str] = {}) -> ResolvedScenario:
         (home / places.FILE).write_text(yaml_with(text, changes))
         return resolve(str(home), overrides)
 
     return resolved
 
 
-def manifest_of(effective: Effective, run: str, **more: Any) -> Manifest:  # noqa: ANN401 # any of its fields
+def manifest_of(effective: ResolvedScenario, run: str, **more: Any) -> Manifest:  # noqa: ANN401 # any of its fields
     """The manifest of a run of a scenario, without what a test does not read."""
     fields: dict[str, Any] = {
         "contract": SCHEMA,
@@ -64,7 +64,7 @@ def manifest_of(effective: Effective, run: str, **more: Any) -> Manifest:  # noq
         "lab": LabVersion(version="0", python="3"),
         "host": Host(kernel="6.18", distribution="d", cpus=2, memory_kb=1),
         "path": list(effective.scenario.path),
-        "roles": {role: effective.world.roles[role] for role in effective.scenario.path},
+        "roles": {role: effective.registry.roles[role] for role in effective.scenario.path},
         "instances": {},
         "knobs": {},
         "tolerance": effective.scenario.tolerance,

@@ -14,11 +14,11 @@ from lab.cli import main
 from lab.errors import BadInput
 from lab.results import advice
 from lab.run.session import knob_records
-from lab.scenario.catalogue import CATALOGUE
-from lab.scenario.effective import Effective, Variant
-from lab.scenario.overrides import settings
-from lab.scenario.resolve import resolve
-from lab.scenario.topology import topology_of
+from lab.scenarios.knobs import CATALOGUE
+from lab.scenarios.overrides import parse_settings
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario, Variant
+from lab.scenarios.topology import topology_of
 from lab.series import arms
 from tests.lab.series_support import write
 from tests.lab.support import MINIMAL, manifest_of
@@ -26,7 +26,7 @@ from tests.lab.support import MINIMAL, manifest_of
 
 def recorded(
     folder: Path,
-    effective: Effective,
+    effective: ResolvedScenario,
     causes: dict[str, int],
     *,
     series: str | None = None,
@@ -128,7 +128,7 @@ arms:
 )
 
 
-def of_arm(folder: Path, arm: str, *overrides: str) -> tuple[Path, Effective]:
+def of_arm(folder: Path, arm: str, *overrides: str) -> tuple[Path, ResolvedScenario]:
     scenarios = write(folder, scenario=ARMS)
     return scenarios, arms.alone(resolve("one", overrides, scenarios), overrides, arm, scenarios)
 
@@ -162,7 +162,7 @@ COOKIES = "kernel.backend.net.ipv4.tcp_syncookies"
 
 
 def test_a_cell_of_a_matrix_is_its_scenario_with_the_cell_s_settings(tmp_path: Path) -> None:
-    variant = Variant(overrides=tuple(settings({"load.users": 40}, {"load.users": "grid.yaml:7"})))
+    variant = Variant(overrides=tuple(parse_settings({"load.users": 40}, {"load.users": "grid.yaml:7"})))
     effective = resolve("accept-queue-overflow", variant=variant)
     run = recorded(tmp_path, effective, {"accept-queue-drop": 1}, series=MATRIX, cell="users-40")
     expected = 'make run SCENARIO=accept-queue-overflow SET="load.users=40 backend.max_connections=40"'
@@ -177,7 +177,7 @@ def test_a_cell_with_a_path_of_its_own_is_tested_by_the_matrix(tmp_path: Path) -
 
 
 def test_what_the_matrix_sets_is_changed_in_its_file(tmp_path: Path) -> None:
-    moved = tuple(settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
+    moved = tuple(parse_settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
     effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
     run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
     found = advice.of_run(run)
@@ -186,7 +186,7 @@ def test_what_the_matrix_sets_is_changed_in_its_file(tmp_path: Path) -> None:
 
 
 def test_without_a_command_none_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    moved = tuple(settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
+    moved = tuple(parse_settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
     effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
     run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
     with pytest.raises(SystemExit) as end:

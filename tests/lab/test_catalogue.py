@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from analysis import formatting
 from lab import paths
-from lab.scenario.catalogue import CATALOGUE, environment, flat, show_value
-from lab.scenario.knobs import GROUPS, Knobs, KnobValue
+from lab.scenarios.knobs import CATALOGUE, GROUPS, Knobs, KnobValue, environment, flat_values, format_knob
 
 
 def test_every_knob_has_a_description() -> None:
@@ -24,7 +23,7 @@ def test_defaults_are_within_their_own_ranges() -> None:
 
 def _as_written(name: str) -> object:
     knob = CATALOGUE[name]
-    return show_value(name, knob.default) if knob.is_duration else _yaml(knob.default)
+    return format_knob(name, knob.default) if knob.is_duration else _yaml(knob.default)
 
 
 def _yaml(value: object) -> object:
@@ -74,12 +73,12 @@ def test_each_knob_is_read_by_its_program(group: str) -> None:
 
 def test_sysctls_stand_beside_the_knobs() -> None:
     knobs = Knobs(kernel={"k6": {"net.ipv4.tcp_syn_retries": "6"}})
-    assert flat(knobs)["kernel.k6.net.ipv4.tcp_syn_retries"] == "6"
+    assert flat_values(knobs)["kernel.k6.net.ipv4.tcp_syn_retries"] == "6"
 
 
 @given(st.sampled_from(sorted(CATALOGUE)), st.integers(min_value=0) | st.booleans() | st.text(max_size=20))
 def test_every_value_can_be_shown(name: str, value: KnobValue) -> None:
-    assert show_value(name, value)
+    assert format_knob(name, value)
 
 
 @given(
@@ -88,7 +87,7 @@ def test_every_value_can_be_shown(name: str, value: KnobValue) -> None:
 )
 def test_a_report_writes_a_knob_as_a_scenario_does(name: str, value: KnobValue) -> None:
     knob = {"value": value, "unit": CATALOGUE[name].unit}
-    assert formatting.format_knob(name, knob) == show_value(name, value)
+    assert formatting.format_knob(name, knob) == format_knob(name, value)
 
 
 def test_durations_of_an_earlier_version_are_known_by_their_names() -> None:

@@ -17,8 +17,8 @@ from lab.outcomes.catalogue_run import ScenarioEnd
 from lab.outcomes.outcome import Outcome, brief_of
 from lab.run.lock import machine_lock
 from lab.run.signals import Interrupted
-from lab.scenario.effective import Effective
-from lab.scenario.resolve import resolve
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 from tests.lab.engine import InMemoryDocker
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
@@ -29,7 +29,7 @@ Ending = Outcome | BaseException
 
 
 @pytest.fixture
-def catalogue(elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch) -> list[Effective]:
+def catalogue(elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch) -> list[ResolvedScenario]:
     folder = write_scenario(slug="one")
     for slug in ("two", "three"):
         write_scenario(slug=slug)
@@ -39,9 +39,11 @@ def catalogue(elsewhere: Path, write_scenario: Write, monkeypatch: pytest.Monkey
 
 
 def run_all(
-    catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, endings: dict[str, Callable[[Effective], Ending]]
+    catalogue: list[ResolvedScenario],
+    monkeypatch: pytest.MonkeyPatch,
+    endings: dict[str, Callable[[ResolvedScenario], Ending]],
 ) -> list[ScenarioEnd]:
-    def of_scenario(effective: Effective, *_: object, **__: object) -> Outcome:
+    def of_scenario(effective: ResolvedScenario, *_: object, **__: object) -> Outcome:
         ending = endings[effective.slug](effective)
         if isinstance(ending, BaseException):
             raise ending
@@ -52,11 +54,13 @@ def run_all(
     return catalogue_run.run_all(catalogue, ["connlab"], quiet, quiet, new=False)
 
 
-def held(effective: Effective) -> Outcome:
+def held(effective: ResolvedScenario) -> Outcome:
     return run_outcome(effective, verdict_of({"served": "true"}))
 
 
-def test_one_that_fails_does_not_stop_the_rest(catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_fails_does_not_stop_the_rest(
+    catalogue: list[ResolvedScenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused = BadInput(Problem("this kernel has no such sysctl", "scenario.yaml:3"))
     ended = run_all(
         catalogue,
@@ -73,11 +77,13 @@ def test_one_that_fails_does_not_stop_the_rest(catalogue: list[Effective], monke
 
 
 def test_failures_in_a_row_end_it_and_refusals_do_not(
-    catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch
+    catalogue: list[ResolvedScenario], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = BadInput(Problem("this kernel has no such sysctl"))
     endings = {slug: iter((refused, LabError("no engine answers"))) for slug in ("one", "two", "three")}
-    every: dict[str, Callable[[Effective], Ending]] = {slug: lambda one: next(endings[one.slug]) for slug in endings}
+    every: dict[str, Callable[[ResolvedScenario], Ending]] = {
+        slug: lambda one: next(endings[one.slug]) for slug in endings
+    }
     ended = run_all([*catalogue, *catalogue, catalogue[0]], monkeypatch, every)
     assert [one.state for one in ended] == ["refused"] * 3 + ["failed"] * 3
 
@@ -116,14 +122,16 @@ def test_no_other_run_comes_between_two_scenarios(
         assert lock.dead is None
 
 
-def test_a_fault_of_the_analysis_is_one_scenario_s(catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_analysis_is_one_scenario_s(
+    catalogue: list[ResolvedScenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended = run_all(catalogue, monkeypatch, {"one": lambda _: ValueError("odd"), "two": held, "three": held})
     assert [one.why for one in ended] == ["ValueError: odd", None, None]
 
 
 @pytest.mark.parametrize("interruption", [Interruption("the run was aborted: interrupted"), Interrupted("interrupted")])
 def test_an_interruption_ends_it_and_what_was_run_is_reported(
-    catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, interruption: BaseException
+    catalogue: list[ResolvedScenario], monkeypatch: pytest.MonkeyPatch, interruption: BaseException
 ) -> None:
     ended = run_all(catalogue, monkeypatch, {"one": held, "two": lambda _: interruption})
     assert [one.state for one in ended] == ["reproduced", "failed"]
@@ -146,9 +154,9 @@ def test_the_exit_code_is_the_worst(codes: list[int], worst: int) -> None:
 
 
 def test_the_table_says_what_was_not_true(
-    catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    catalogue: list[ResolvedScenario], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def mixed(effective: Effective) -> Outcome:
+    def mixed(effective: ResolvedScenario) -> Outcome:
         return run_outcome(effective, verdict_of({"served": "false", "queue": "unknown", "drops": "true"}))
 
     ended = run_all(catalogue, monkeypatch, {"one": held, "two": mixed, "three": lambda _: LabError("no engine")})
@@ -195,7 +203,7 @@ def test_what_belongs_to_one_scenario_is_refused(capsys: pytest.CaptureFixture[s
 
 
 def test_every_scenario_is_checked_before_the_first_begins(
-    catalogue: list[Effective], capsys: pytest.CaptureFixture[str]
+    catalogue: list[ResolvedScenario], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (paths.SCENARIOS / "two" / "scenario.yaml").write_text(MINIMAL.replace("users: 3", "users: many"))
     (paths.SCENARIOS / catalogue[2].slug / "scenario.yaml").write_text("schema: 1\n")

@@ -11,7 +11,7 @@ from formats.role import Limits
 from formats.role import Limits as LimitsRead
 from lab.paths import ROOT
 from lab.roles.declared_roles import ROLES
-from lab.scenario.catalogue import CATALOGUE
+from lab.scenarios.knobs import CATALOGUE
 from lab.teach import chart
 
 

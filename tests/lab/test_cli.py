@@ -14,7 +14,7 @@ from analysis.verdicts import derived, verdict_file
 from analysis.verdicts.verdict_file import Verdict
 from lab import paths
 from lab.cli import main
-from lab.scenario import places
+from lab.scenarios import places
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Write, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED

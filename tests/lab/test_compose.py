@@ -13,8 +13,8 @@ from analysis.evidence.rawfiles import Places
 from lab import compose_check
 from lab.engines.compose.docker import DockerFailed
 from lab.engines.compose.run_file import build_run_file, run_compose, write_run_file
-from lab.scenario.resolve import resolve
-from lab.scenario.topology import topology_of
+from lab.scenarios.resolve import resolve
+from lab.scenarios.topology import topology_of
 from lab.series import arms
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, Write, yaml_with
@@ -274,7 +274,7 @@ def test_what_compose_refuses_is_reported(write_scenario: Write, fake_docker: In
 def test_the_lab_s_own_scenarios_are_checked_arm_by_arm_and_with_several_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lab.scenario.places.slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
+    monkeypatch.setattr("lab.scenarios.places.slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
     runs = compose_check.all_runs()
     assert {(one.slug, " ".join(one.scenario.path), len(topology_of(one).clients)) for one in runs} == {
         ("accept-queue-healthy", "k6 backend", 1),

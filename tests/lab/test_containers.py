@@ -4,7 +4,7 @@ import pytest
 
 from lab.engines.compose import containers
 from lab.errors import EngineFailed, LabError
-from lab.scenario.topology import topology_of
+from lab.scenarios.topology import topology_of
 from tests.lab.container_states import NEVER, state
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lab.errors import BadInput
 from lab.reading.document import parse, read
-from lab.scenario.resolve import resolve
+from lab.scenarios.resolve import resolve
 from tests.lab.support import MINIMAL, Write
 
 

@@ -22,9 +22,9 @@ from lab.cli.options import ALL
 from lab.errors import BadInput, ExitCode
 from lab.results import estimates
 from lab.roles.declared_roles import ROLES
-from lab.scenario import places
-from lab.scenario.catalogue import CATALOGUE
-from lab.scenario.resolve import resolve
+from lab.scenarios import places
+from lab.scenarios.knobs import CATALOGUE
+from lab.scenarios.resolve import resolve
 from lab.series import matrices, searches
 from lab.series.matrix_file import names as matrix_names
 from lab.teach import exercise_file

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.results.next_step import FIRST_LESSON
-from lab.scenario.places import slugs
+from lab.scenarios.places import slugs
 from setup.loop.parts import PARTS
 from tests.bench.goals import BENCHES
 

@@ -13,8 +13,8 @@ from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
 from lab.outcomes import outcome
-from lab.scenario.catalogue import show_value
-from lab.scenario.effective import Effective
+from lab.scenarios.knobs import format_knob
+from lab.scenarios.resolved import ResolvedScenario
 from lab.teach.drill import evidence, faults, incident
 from lab.teach.drill.evidence import SeenRun
 from tests.lab import drills
@@ -105,7 +105,7 @@ def test_every_solution_is_whole(fault: faults.Fault) -> None:
     assert fault.cause in {cause.name for cause in CAUSES}
     assert fault.proof.endswith(".")
     for knob, value in fault.heals.items():
-        text = f"{knob}={show_value(knob, value)}"
+        text = f"{knob}={format_knob(knob, value)}"
         incident.check(drill, fault.name, fault.place, [text])
         assert incident.resolved(drill, [text]).values[knob] != incident.resolved(drill).values.get(knob)
 
@@ -245,7 +245,7 @@ def test_a_drill_from_its_beginning_to_its_score(
     drill = faults.draw(5, 1)
     ran: list[int] = []
 
-    def of_run(effective: Effective, *_: object, tries_out: bool) -> outcome.Outcome:
+    def of_run(effective: ResolvedScenario, *_: object, tries_out: bool) -> outcome.Outcome:
         assert tries_out
         ran.append(int(effective.values["backend.max_connections"]))
         folder = drills.write(drill, results / drill.name / f"2026112300000{len(ran)}Z-default-r01")

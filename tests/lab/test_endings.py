@@ -18,7 +18,7 @@ from lab.engines.protocol import STOP_GRACE_S
 from lab.errors import EngineFailed, Interruption, LabError
 from lab.run import reports
 from lab.run.run import run
-from lab.scenario.topology import Topology
+from lab.scenarios.topology import Topology
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make
 

@@ -16,7 +16,7 @@ from lab.cli import main
 from lab.errors import BadInput, ExitCode
 from lab.outcomes import outcome
 from lab.run import machine_limits
-from lab.scenario import places
+from lab.scenarios import places
 from lab.teach import exercise_file, exercises, questions
 from lab.teach.exercises import Ready
 

@@ -13,7 +13,7 @@ from lab.engines.compose import startup
 from lab.engines.kubernetes import trouble
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
-from lab.scenario.topology import topology_of
+from lab.scenarios.topology import topology_of
 from tests.lab.container_states import NEVER, state
 from tests.lab.engine import InMemoryDocker, InMemoryWatch
 from tests.lab.support import MINIMAL, Make, yaml_with

@@ -24,7 +24,7 @@ from lab import paths
 from lab.cli import main
 from lab.errors import EngineFailed
 from lab.run import machine, measure, verdicts
-from lab.scenario.topology import collector_of
+from lab.scenarios.topology import collector_of
 from tests.faults.table import CANNOT, CELLS, FAULTS, INCONCLUSIVE, PHASES
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Write

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.results import followed
-from lab.scenario.resolve import resolve
+from lab.scenarios.resolve import resolve
 from tests.lab.test_advice import recorded
 
 ADVISED = "backend.max_connections=103"

@@ -10,8 +10,8 @@ from analysis.evidence.rawfiles import Places
 from lab.run.gauges import Gauges
 from lab.run.history import History, bars
 from lab.run.live import Display
-from lab.scenario.effective import Effective
-from lab.scenario.topology import topology_of
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import topology_of
 from tests.lab.support import Make
 
 
@@ -24,7 +24,7 @@ def places(tmp_path: Path) -> Places:
     return found
 
 
-def gauges_of(effective: Effective, places: Places) -> Gauges:
+def gauges_of(effective: ResolvedScenario, places: Places) -> Gauges:
     topology = topology_of(effective)
     return Gauges(topology.clients, {one: topology.port_of(one) for one in topology.all}, places)
 

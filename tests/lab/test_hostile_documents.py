@@ -24,9 +24,9 @@ from lab.errors import BadInput
 from lab.reading import document
 from lab.results import comparisons
 from lab.roles import declared_roles
-from lab.scenario.catalogue import CATALOGUE, Knob, environment
-from lab.scenario.resolve import resolve
-from lab.scenario.topology import topology_of
+from lab.scenarios.knobs import CATALOGUE, Knob, environment
+from lab.scenarios.resolve import resolve
+from lab.scenarios.topology import topology_of
 from lab.series import matrices
 from tests.analysis.results import Results
 from tests.lab.support import MINIMAL
@@ -181,7 +181,7 @@ def test_any_matrix_is_read_or_refused_with_its_place(content: bytes) -> None:
 @pytest.mark.parametrize("content", _ROLES)
 def test_the_roles_that_are_changed_are_good_ones(content: bytes, tmp_path: Path) -> None:
     (tmp_path / role_file.FILE).write_bytes(content)
-    declared_roles.read(tmp_path / role_file.FILE)
+    declared_roles.load_role(tmp_path / role_file.FILE)
 
 
 def test_a_scenario_of_a_name_that_no_system_takes_is_unknown(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_any_role_is_read_or_refused_with_its_place(content: bytes) -> None:
         file = Path(name) / role_file.FILE
         file.write_bytes(content)
         try:
-            declared_roles.read(file)
+            declared_roles.load_role(file)
         except BadInput as refused:
             _refused_with_its_place(refused, file)
 

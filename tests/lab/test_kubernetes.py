@@ -24,7 +24,7 @@ from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.roles.declared_roles import ROLES
-from lab.scenario.topology import topology_of
+from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
 

@@ -21,8 +21,8 @@ from lab.results import verdict_printing
 from lab.roles.declared_roles import ROLES
 from lab.run import verdicts
 from lab.run.session import Occasion, open_session
-from lab.scenario import places
-from lab.scenario.resolve import resolve
+from lab.scenarios import places
+from lab.scenarios.resolve import resolve
 from lab.series import arms
 from lab.series.plan import Answers
 from lab.teach import ask, questions, reveal, wording

@@ -5,8 +5,8 @@ import pytest
 from rich.console import Console
 
 from lab.results import listing
-from lab.scenario.places import slugs
-from lab.scenario.resolve import resolve
+from lab.scenarios.places import slugs
+from lab.scenarios.resolve import resolve
 
 
 @pytest.fixture(scope="module")

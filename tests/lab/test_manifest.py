@@ -10,8 +10,8 @@ from formats import manifest
 from formats.manifest import Manifest
 from lab import paths
 from lab.run.session import knob_records
-from lab.scenario.catalogue import CATALOGUE
-from lab.scenario.topology import topology_of
+from lab.scenarios.knobs import CATALOGUE
+from lab.scenarios.topology import topology_of
 from lab.schema import schemas
 from tests.lab.support import Make, manifest_of
 

@@ -32,7 +32,7 @@ from lab.run.live import Display
 from lab.run.lock import machine_lock
 from lab.run.run import clear_up_after, run
 from lab.run.session import Session
-from lab.scenario.topology import topology_of
+from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
 from tests.lab.support import MINIMAL, Make
 

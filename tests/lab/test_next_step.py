@@ -12,8 +12,8 @@ from lab import paths
 from lab.cli import main
 from lab.results import next_step, searched
 from lab.run.session import tries_out
-from lab.scenario.places import Place
-from lab.scenario.resolve import resolve
+from lab.scenarios.places import Place
+from lab.scenarios.resolve import resolve
 from lab.series import searches
 from tests.lab.series_support import fingerprint
 

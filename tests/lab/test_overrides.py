@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import BadInput
-from lab.scenario.catalogue import CATALOGUE
-from lab.scenario.overrides import nearest_knob, parse_overrides
+from lab.scenarios.knobs import CATALOGUE
+from lab.scenarios.overrides import nearest_knob, parse_overrides
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ from lab.roles.configurations.found import Position, Stands
 from lab.roles.declared_roles import ROLES
 from lab.run import configurations, machine_limits
 from lab.run.run import run
-from lab.scenario import places
-from lab.scenario.resolve import resolve
-from lab.scenario.topology import topology_of
+from lab.scenarios import places
+from lab.scenarios.resolve import resolve
+from lab.scenarios.topology import topology_of
 from lab.series import store
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make, resolving
@@ -289,6 +289,7 @@ def test_the_manifest_has_what_was_found_in_place_of_knobs(make: Make, elsewhere
         "default": 60_000,
         "source": "file",
         "read_back": 1500,
+        "unit": "ms",
         "where": ["conf.d/app.conf:11"],
     }
     assert knobs["nginx.listen_backlog"]["value"] == 511

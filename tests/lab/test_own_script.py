@@ -17,8 +17,8 @@ from lab.errors import BadInput
 from lab.results import listing
 from lab.run import machine_limits
 from lab.run.run import run
-from lab.scenario import own_script
-from lab.scenario.topology import topology_of
+from lab.scenarios import own_script
+from lab.scenarios.topology import topology_of
 from lab.series import store
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make, resolving

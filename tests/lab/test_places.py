@@ -15,8 +15,8 @@ from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
 from lab.results.find import find_run
 from lab.run.session import open_session, refuse_taken
-from lab.scenario import places
-from lab.scenario.resolve import resolve
+from lab.scenarios import places
+from lab.scenarios.resolve import resolve
 from lab.series import arms, matrices
 from lab.teach import template
 from tests.lab.support import MINIMAL, Write

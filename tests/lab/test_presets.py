@@ -12,9 +12,9 @@ from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
 from lab.results import listing
 from lab.run import session
-from lab.scenario.catalogue import CATALOGUE
-from lab.scenario.effective import Effective
-from lab.scenario.resolve import resolve
+from lab.scenarios.knobs import CATALOGUE
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Write
@@ -41,7 +41,9 @@ presets:
 """
 
 
-def preset_of(write_scenario: Write, name: str | None, *overrides: str, text: str = MINIMAL + PRESETS) -> Effective:
+def preset_of(
+    write_scenario: Write, name: str | None, *overrides: str, text: str = MINIMAL + PRESETS
+) -> ResolvedScenario:
     return resolve("one", overrides, write_scenario(text), preset=name)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import BadInput
-from lab.scenario.resolve import resolve
+from lab.scenarios.resolve import resolve
 from lab.series import arms
 from tests.lab.series_support import FakeRunner, executor, write
 from tests.lab.support import MINIMAL, Make

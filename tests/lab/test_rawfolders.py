@@ -25,7 +25,7 @@ from lab.errors import LabError
 from lab.run import measure, rawfolders
 from lab.run.session import Session, open_session
 from lab.run.tail import Tail, last_tick_us
-from lab.scenario.topology import topology_of
+from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import Make
 from tests.lab.test_run_ends import ended

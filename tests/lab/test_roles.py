@@ -10,7 +10,7 @@ from analysis.evidence import logs
 from lab import paths
 from lab.errors import BadInput
 from lab.reading import document
-from lab.roles.declared_roles import ROLES, read, read_all
+from lab.roles.declared_roles import ROLES, load_role, load_roles
 from lab.schema import schemas
 from tests.lab.support import yaml_with
 
@@ -63,7 +63,7 @@ def test_the_roles_stand_in_the_order_of_a_path() -> None:
 
 def test_a_role_is_called_as_its_folder(tmp_path: Path) -> None:
     declared(tmp_path, DECLARED)
-    roles = read_all(tmp_path)
+    roles = load_roles(tmp_path)
     assert list(roles) == ["relay"]
     assert roles["relay"].knob("backlog") == "relay.backlog"
     assert roles["relay"].knobs["timeout"].initial == 20_000
@@ -89,7 +89,7 @@ def test_a_role_is_called_as_its_folder(tmp_path: Path) -> None:
 def test_a_fault_is_reported_with_its_line(tmp_path: Path, replacements: dict[str, str], message: str) -> None:
     file = declared(tmp_path, yaml_with(DECLARED, replacements))
     with pytest.raises(BadInput, match=re.escape(f"relay/role.yaml:{message}")):
-        read(file)
+        load_role(file)
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_a_fault_is_reported_with_its_line(tmp_path: Path, replacements: dict[st
 def test_a_pattern_for_a_page_is_one_that_the_analysis_can_search_for(tmp_path: Path, at: str, says: str) -> None:
     page = f"scrape: {{status: {{url: 'http://x', format: text, values: {{open: {{at: '{at}', says: it}}}}}}}}\n"
     with pytest.raises(BadInput, match=re.escape(says)):
-        read(declared(tmp_path, DECLARED + page))
+        load_role(declared(tmp_path, DECLARED + page))

@@ -16,7 +16,7 @@ from lab.errors import BadInput, Interruption, LabError
 from lab.run import machine_limits
 from lab.run.lock import machine_lock
 from lab.run.run import run
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices
 from lab.series.command import run_plan
 from tests.lab import series_support
@@ -359,6 +359,6 @@ def test_what_the_machine_cannot_hold_is_refused_with_numbers(
     monkeypatch.setattr(Compose, "open_files_cap", lambda _: None)
     for name, value in patched.items():
         monkeypatch.setattr(f"lab.{name}", lambda *_, value=value: value)
-    resolved: Effective = effective(*overrides)
+    resolved: ResolvedScenario = effective(*overrides)
     with pytest.raises(BadInput, match=message):
         machine_limits.check(resolved, Compose())

@@ -8,7 +8,7 @@ import pytest
 
 from lab import paths
 from lab.reading import document
-from lab.scenario.places import slugs
+from lab.scenarios.places import slugs
 from lab.schema import schemas
 from tests.lab.support import MINIMAL, yaml_with
 

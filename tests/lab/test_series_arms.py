@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import BadInput
-from lab.scenario.resolve import resolve
+from lab.scenarios.resolve import resolve
 from lab.series import arms
 from lab.series.plan import Plan
 from tests.lab.series_support import FakeRunner, executor, write

@@ -13,7 +13,7 @@ from lab import paths
 from lab.errors import BadInput, Interruption
 from lab.results import next_step
 from lab.run.session import Occasion
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import searches
 from lab.series.searches import Asked, SearchPlan
 from tests.lab import series_support
@@ -119,7 +119,7 @@ def test_a_range_of_the_user_s_own_is_searched_even_where_the_model_is_wrong() -
 @pytest.mark.usefixtures("elsewhere")
 def test_a_value_that_the_lab_cannot_run_ends_the_search() -> None:
     class Broken(Server):
-        def run(self, effective: Effective, occasion: Occasion, title: str, opened: object) -> None:
+        def run(self, effective: ResolvedScenario, occasion: Occasion, title: str, opened: object) -> None:
             self._fails = (occasion.cell,)
             super().run(effective, occasion, title, opened)  # type: ignore[arg-type] # as the engine gives it
 

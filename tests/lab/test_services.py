@@ -18,13 +18,12 @@ from lab.engines.compose.docker import DockerFailed
 from lab.engines.programs import ProgramStuck
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
-from lab.roles import told_settings
-from lab.scenario import foreseen
-from lab.scenario.captured import capture_mode
-from lab.scenario.effective import Effective
-from lab.scenario.resolve import resolve
-from lab.scenario.services import Capability
-from lab.scenario.topology import topology_of
+from lab.roles import readback_parser
+from lab.scenarios import preflight
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.services import Capability
+from lab.scenarios.topology import capture_mode, topology_of
 from lab.series import matrices, searches
 from tests.lab.engine import InMemoryDocker, InMemoryWatch
 
@@ -61,14 +60,14 @@ predictions:
 
 TMP = "/tmp:mode=1777"  # noqa: S108 # a container's own
 
-Shop = Callable[..., Effective]
+Shop = Callable[..., ResolvedScenario]
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
     """Resolve the scenario above, with parts of its text replaced."""
 
-    def make(*overrides: str, **replaced: str) -> Effective:
+    def make(*overrides: str, **replaced: str) -> ResolvedScenario:
         text = SHOP
         for old, new in replaced.items():
             assert OLD[old] in text
@@ -104,7 +103,7 @@ OLD = {
 }
 
 
-def services(effective: Effective) -> dict[str, Any]:
+def services(effective: ResolvedScenario) -> dict[str, Any]:
     made = run_file.build_run_file(
         effective, topology_of(effective), "r", Places(Path("/run")), IPv4Network("198.18.0.0/24")
     )
@@ -126,11 +125,11 @@ def test_a_service_is_a_role_with_knobs_and_limits(shop: Shop) -> None:
 
 def test_the_model_predicts_with_its_limits(shop: Shop) -> None:
     names = ("model.accept_capacity", "model.listen_backlog", "model.users_served", "model.users_failed")
-    assert list(foreseen.known_before_run(shop(), names).values()) == [6, 3, 3, 0]
+    assert list(preflight.known_before_run(shop(), names).values()) == [6, 3, 3, 0]
     # Who exceeds the places waits for others, and for how long nobody declares.
-    assert list(foreseen.known_before_run(shop("load.users=7"), names)) == list(names[:2])
+    assert list(preflight.known_before_run(shop("load.users=7"), names)) == list(names[:2])
     # Without a knob the kernel's own limit counts, which is read back in the run.
-    assert foreseen.known_before_run(shop(queue="unit: places"), names) == {}
+    assert preflight.known_before_run(shop(queue="unit: places"), names) == {}
 
 
 def test_its_container_is_confined_but_for_what_it_asks(shop: Shop, tmp_path: Path) -> None:
@@ -161,14 +160,14 @@ def test_no_service_may_have_all_capabilities_of_the_collector_beside_it(shop: S
 
 
 def test_a_folder_whose_name_has_colons_is_mounted_by_its_whole_name(
-    shop: Shop, composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    shop: Shop, composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for home in (tmp_path / "corner" / "a:b", tmp_path / "lab" / "a:b"):
         home.mkdir(parents=True)
     (volume,) = services(shop(volumes="[./a:b:/etc/shop:ro]"))["shop-1"]["volumes"]
     assert (volume["source"], volume["target"]) == (str(tmp_path / "corner" / "a:b"), "/etc/shop")
     monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE.replace("./conf:", "./lab/a:b:"))
-    assert composed().world.services["web"].volumes == ["./a:b:/etc/web"]
+    assert composed().registry.services["web"].volumes == ["./a:b:/etc/web"]
 
 
 def test_what_it_needs_may_take_as_long_to_start_as_the_scenario_says(shop: Shop) -> None:
@@ -320,7 +319,7 @@ def test_a_database_behind_it_is_observed_and_answers_no_request(shop: Shop) -> 
 
 def test_what_the_model_predicts_is_about_the_server_that_answers(shop: Shop) -> None:
     found = shop(path="path: [k6, shop, db]")
-    assert foreseen.known_before_run(found, ("model.accept_capacity", "model.users_served")) == {
+    assert preflight.known_before_run(found, ("model.accept_capacity", "model.users_served")) == {
         "model.accept_capacity": 2 + 3 + 1,
         "model.users_served": 3,
     }
@@ -328,7 +327,7 @@ def test_what_the_model_predicts_is_about_the_server_that_answers(shop: Shop) ->
 
 
 def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) -> None:
-    declared = shop().world.roles["shop"].as_written()
+    declared = shop().registry.roles["shop"].as_written()
     assert declared["loosened"] == {
         "user": "70",
         "writable": ["/var/cache/shop"],
@@ -466,12 +465,14 @@ def test_an_image_that_cannot_be_built_is_said_with_a_way_on_where_no_registry_a
 def test_a_knob_is_read_back_where_the_scenario_says(shop: Shop) -> None:
     told = "limit: connections, read_back: {page: /env, at: max.value}"
     role = shop(places=told, mode="values: [slow, quick], read_back: {page: /env, at: mode}").roles["shop"]
-    assert told_settings.own_pages(role) == ["http://127.0.0.1:9000/env"]
+    assert readback_parser.own_pages(role) == ["http://127.0.0.1:9000/env"]
     page = {"max": {"value": "8"}, "mode": "slow"}
-    assert told_settings.on_own_pages(role, {"http://127.0.0.1:9000/env": page}) == {"places": 8, "mode": "slow"}
+    assert readback_parser.parse_own_pages(role, {"http://127.0.0.1:9000/env": page}) == {"places": 8, "mode": "slow"}
     for other in ({}, None, {"max": 8, "mode": "slow"}, {"max": {"value": "many"}, "mode": None}):
-        with pytest.raises(told_settings.NotTold, match=r"mode|places"):
-            told_settings.on_own_pages(role, {"http://127.0.0.1:9000/env": other | {"mode": None} if other else other})
+        with pytest.raises(readback_parser.MissingSettings, match=r"mode|places"):
+            readback_parser.parse_own_pages(
+                role, {"http://127.0.0.1:9000/env": other | {"mode": None} if other else other}
+            )
     with pytest.raises(BadInput, match="by plain HTTP alone"):
         shop(places=told, image="image: a\n    tls: true")
 
@@ -493,10 +494,10 @@ services:
 
 
 @pytest.fixture
-def composed(tmp_path: Path) -> Callable[..., Effective]:
+def composed(tmp_path: Path) -> Callable[..., ResolvedScenario]:
     """Resolve a scenario that takes `web` from the Compose file above it, with lines added to that."""
 
-    def make(*lines: str, more: str = "") -> Effective:
+    def make(*lines: str, more: str = "") -> ResolvedScenario:
         home = tmp_path / "lab"
         (home / "conf").mkdir(parents=True, exist_ok=True)
         (tmp_path / "app").mkdir(exist_ok=True)
@@ -515,8 +516,8 @@ def composed(tmp_path: Path) -> Callable[..., Effective]:
     return make
 
 
-def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., Effective]) -> None:
-    own = composed().world.services
+def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., ResolvedScenario]) -> None:
+    own = composed().registry.services
     web = own["web"]
     assert web.build is not None
     assert (web.build.context, web.command, web.port) == ("../app", ["serve", "--fast"], 80)
@@ -529,7 +530,7 @@ def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., Eff
 
 @pytest.mark.parametrize("args", ["{JAR: app.jar, SLIM: 1}", '["JAR=app.jar", "SLIM=${SLIM:-1}"]'])
 def test_build_arguments_and_the_stage_are_taken_over(
-    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch, args: str
+    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch, args: str
 ) -> None:
     build = f"{{context: ./app, dockerfile: Dockerfile.web, target: slim, args: {args}}}"
     monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE.replace("{context: ./app}", build))
@@ -553,7 +554,7 @@ def test_build_arguments_and_the_stage_are_taken_over(
 
 
 def test_a_build_key_that_the_lab_does_not_know_is_named(
-    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch
+    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build = "{context: ./app, network: host}"
     monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE.replace("{context: ./app}", build))
@@ -566,12 +567,12 @@ def test_a_build_key_that_the_lab_does_not_know_is_named(
 def test_a_scenario_says_how_its_image_is_built(shop: Shop) -> None:
     shop(image="build: {context: ., target: '1'}")
     effective = shop(image="build: {context: ., target: made, args: {DEBUG: true}}")
-    built = effective.world.services["shop"].build
+    built = effective.registry.services["shop"].build
     assert built is not None
     assert (built.context, built.args) == (".", {"DEBUG": True})
 
 
-def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., Effective]) -> None:
+def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., ResolvedScenario]) -> None:
     lines = ['ports: ["80:80"]', "privileged: true", "network_mode: host", "secrets: [key]"]
     with pytest.raises(BadInput) as refused:
         composed(*lines)
@@ -588,7 +589,7 @@ def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., E
 
 
 def test_networks_of_the_file_s_own_are_passed_over_and_external_ones_refused(
-    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch
+    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert composed("networks: [inside]").roles["web"].kind == "server"
     monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE + "networks: {outside: {external: true}}\n")
@@ -605,7 +606,7 @@ def test_networks_of_the_file_s_own_are_passed_over_and_external_ones_refused(
     ],
 )
 def test_a_compose_file_that_says_too_little_is_refused(
-    composed: Callable[..., Effective], line: str, more: str, said: str
+    composed: Callable[..., ResolvedScenario], line: str, more: str, said: str
 ) -> None:
     with pytest.raises(BadInput) as refused:
         composed(line, more=more)
@@ -661,7 +662,7 @@ def test_a_compose_file_that_says_too_little_is_refused(
     ],
 )
 def test_a_broken_value_of_a_compose_file_is_refused_with_its_line(
-    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch, line: str, said: str
+    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch, line: str, said: str
 ) -> None:
     without = {line.partition(":")[0], *(["build"] if line.startswith("image") else [])}
     kept = [
@@ -675,30 +676,32 @@ def test_a_broken_value_of_a_compose_file_is_refused_with_its_line(
     assert re.match(r"\S*docker-compose.yml:\d+: ", str(refused.value))
 
 
-def test_what_the_scenario_sets_needs_no_value_in_the_compose_file(composed: Callable[..., Effective]) -> None:
-    web = composed("tmpfs: /run", "x-team: {a: b}", "cap_add:").world.services["web"]
+def test_what_the_scenario_sets_needs_no_value_in_the_compose_file(composed: Callable[..., ResolvedScenario]) -> None:
+    web = composed("tmpfs: /run", "x-team: {a: b}", "cap_add:").registry.services["web"]
     assert (web.writable, web.capabilities) == (["/var/lib/web", "/run"], [])
 
 
 def test_a_variable_that_the_scenario_sets_may_be_the_shell_s_in_the_compose_file(
-    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch
+    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "tests.lab.test_services.COMPOSE", COMPOSE.replace('"MODE=${MODE:-plain}"', '"A", "DEBUG=${D:-}"')
     )
-    assert composed().world.services["web"].environment == {"A": "b", "DEBUG": ""}
+    assert composed().registry.services["web"].environment == {"A": "b", "DEBUG": ""}
 
 
 @pytest.mark.parametrize("services", ["5", "{web: 5}", "{web: }", "[web]"])
 def test_services_that_are_none_are_refused(
-    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch, services: str
+    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch, services: str
 ) -> None:
     monkeypatch.setattr("tests.lab.test_services.COMPOSE", f"services: {services}\n")
     with pytest.raises(BadInput, match=r"docker-compose.yml(:1: web takes a mapping of keys| has no service 'web')"):
         composed()
 
 
-def test_a_link_to_a_compose_file_elsewhere_is_refused(composed: Callable[..., Effective], tmp_path: Path) -> None:
+def test_a_link_to_a_compose_file_elsewhere_is_refused(
+    composed: Callable[..., ResolvedScenario], tmp_path: Path
+) -> None:
     composed()
     (tmp_path / "elsewhere").mkdir()
     file = tmp_path / "docker-compose.yml"
@@ -709,7 +712,7 @@ def test_a_link_to_a_compose_file_elsewhere_is_refused(composed: Callable[..., E
 
 
 def test_a_service_that_the_compose_file_lacks_is_answered_with_the_nearest(
-    composed: Callable[..., Effective], tmp_path: Path
+    composed: Callable[..., ResolvedScenario], tmp_path: Path
 ) -> None:
     composed()
     file = tmp_path / "lab" / "scenario.yaml"

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from lab.errors import BadInput
-from lab.scenario import templates
-from lab.scenario.effective import Effective
-from lab.scenario.resolve import resolve
+from lab.scenarios.resolve import fill_templates, resolve
+from lab.scenarios.resolved import ResolvedScenario
 from tests.lab.support import MINIMAL, Make
 
 
-def titled(effective: Make, title: str, *overrides: str) -> Effective:
-    return templates.filled(effective(*overrides, text=MINIMAL.replace("title: A title", f"title: '{title}'")))
+def titled(effective: Make, title: str, *overrides: str) -> ResolvedScenario:
+    return fill_templates(effective(*overrides, text=MINIMAL.replace("title: A title", f"title: '{title}'")))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from formats.role import TRAFFIC_PORT
 from lab import paths
-from lab.scenario.topology import segments, topology_of
+from lab.scenarios.topology import segments, topology_of
 from tests.lab.support import MINIMAL, Make, yaml_with
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})

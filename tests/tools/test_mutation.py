@@ -9,7 +9,7 @@ import pytest
 
 from lab.errors import BadInput
 from lab.outcomes import outcome
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from tests.analysis.results import Results
 from tests.lab.outcome_support import run_outcome, verdict_of
 from tests.lab.support import MINIMAL, Make
@@ -22,7 +22,7 @@ def kept(effective: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ma
     """A scenario, and what its run measured."""
     monkeypatch.setattr(recorded_figures, "FOLDER", tmp_path)
 
-    def make(expression: str, when: str = "load.users == 3") -> Effective:
+    def make(expression: str, when: str = "load.users == 3") -> ResolvedScenario:
         text = MINIMAL.replace("client.requests.ok == load.users", f"{expression}\n    when: {when}")
         made = effective(text=text)
         values: dict[str, recorded_figures.Recorded] = {

@@ -18,10 +18,10 @@ from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.outcomes import outcome
 from lab.outcomes.outcome import Outcome
 from lab.run.lock import machine_lock
-from lab.scenario import sources
-from lab.scenario.effective import Effective
-from lab.scenario.places import slugs
-from lab.scenario.resolve import resolve
+from lab.scenarios import sources
+from lab.scenarios.places import slugs
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
 from tests.lab.support import MINIMAL, Make
@@ -48,9 +48,9 @@ def test_the_documents_are_as_made_from_the_record() -> None:
 
 def test_every_published_experiment_has_a_source_that_its_lesson_and_the_documents_cite() -> None:
     published = [one for one in outcome.all_planned() if one.scenario.experiment != "workshop"]
-    assert {one.scenario.experiment[0] for one in published} == set(sources.all_of_them())
+    assert {one.scenario.experiment[0] for one in published} == set(sources.load_sources())
     for one in published:
-        source = sources.of(one)
+        source = sources.source_of(one)
         assert source is not None
         for document in (documents.README, one.place.lesson):
             assert source.cited in document.read_text()
@@ -60,15 +60,15 @@ def test_every_published_experiment_has_a_source_that_its_lesson_and_the_documen
 def test_a_scenario_is_shown_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["show", "one-port"])
-    source = sources.all_of_them()["A"].cited
+    source = sources.load_sources()["A"].cited
     assert f"published in {source}: With ip_local_port_range" in capsys.readouterr().out
 
 
 def test_a_scenario_of_the_workshop_or_of_the_user_s_own_has_no_source(effective: Make) -> None:
     own = replace(effective().place, own=False)
-    assert sources.of(replace(effective(), place=own)) is None
-    assert sources.of(effective(text=MINIMAL.replace("experiment: B1", "experiment: workshop"))) is None
-    assert sources.of(effective()) is not None
+    assert sources.source_of(replace(effective(), place=own)) is None
+    assert sources.source_of(effective(text=MINIMAL.replace("experiment: B1", "experiment: workshop"))) is None
+    assert sources.source_of(effective()) is not None
 
 
 def test_a_lesson_has_its_source_once_below_what_it_takes(effective: Make) -> None:
@@ -100,7 +100,7 @@ def test_the_guide_says_of_each_run_that_counts_which_prediction_was_false_and_w
 # --- lines ---------------------------------------------------------------------------------------------------
 
 
-def line(effective: Effective, number: int = 1, **changed: object) -> RecordedRun:
+def line(effective: ResolvedScenario, number: int = 1, **changed: object) -> RecordedRun:
     content: dict[str, object] = {
         "scenario": effective.slug,
         "experiment": "B1",
@@ -195,7 +195,7 @@ class Runs:
         monkeypatch.setattr(paths, "SCENARIOS", scenarios)
         monkeypatch.setattr(recorder, "of_scenario", self.of_scenario)
 
-    def of_scenario(self, effective: Effective, *_: object, **__: object) -> Outcome:
+    def of_scenario(self, effective: ResolvedScenario, *_: object, **__: object) -> Outcome:
         self.ran.append(effective.slug)
         ending = self._endings.pop(0) if self._endings else None
         if ending is not None:
@@ -374,9 +374,9 @@ def test_what_is_run_is_the_scenario_in_hand_whatever_becomes_of_its_file(
     elsewhere: Path, effective: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = effective()
-    ran: list[Effective] = []
+    ran: list[ResolvedScenario] = []
 
-    def of_run(resolved: Effective, *_: object, **__: object) -> Outcome:
+    def of_run(resolved: ResolvedScenario, *_: object, **__: object) -> Outcome:
         ran.append(resolved)
         return run_outcome(resolved, verdict_of({}))
 
@@ -390,7 +390,7 @@ def test_what_is_run_is_the_scenario_in_hand_whatever_becomes_of_its_file(
 # --- the documents -------------------------------------------------------------------------------------------
 
 
-def rows(effective: Effective, *recorded_lines: RecordedRun) -> list[str]:
+def rows(effective: ResolvedScenario, *recorded_lines: RecordedRun) -> list[str]:
     text = documents.document([effective], recorded_lines)
     return [cell.strip() for cell in text.splitlines()[-1].replace("\\|", "¦").strip("|").split("|")]
 

@@ -15,7 +15,7 @@ from lab.cli.options import ALL, CheckOption, JsonOption, ScenariosArgument
 from lab.cli.start import command_line
 from lab.errors import ExitCode
 from lab.outcomes import outcome
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from tools.recording import documents, mutation, recorded_figures, recorder
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 
-def _planned(scenario: str) -> list[Effective]:
+def _planned(scenario: str) -> list[ResolvedScenario]:
     return list(outcome.all_planned()) if scenario == ALL else [outcome.planned(scenario)]
 
 

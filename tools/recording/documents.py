@@ -13,8 +13,8 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.outcomes import outcome
 from lab.results import listing
-from lab.scenario import sources, twins
-from lab.scenario.effective import Effective
+from lab.scenarios import predictions, sources
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from tools.recording import recorded_runs
 from tools.recording.recorded_runs import RecordedRun
@@ -74,7 +74,7 @@ def write() -> list[Path]:
     return list(FILES)
 
 
-def document(scenarios: Sequence[Effective], recorded: Sequence[RecordedRun]) -> str:
+def document(scenarios: Sequence[ResolvedScenario], recorded: Sequence[RecordedRun]) -> str:
     """Give the content of docs/experiments.md."""
     catalogue = {one.slug: one for one in scenarios}
     rows = []
@@ -100,7 +100,7 @@ def document(scenarios: Sequence[Effective], recorded: Sequence[RecordedRun]) ->
     return "\n".join([_INTRODUCTION, *_sources(), *_conditions(used), *_table(header, rows), ""])
 
 
-def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[RecordedRun]) -> str:
+def readme(text: str, scenarios: Iterable[ResolvedScenario], recorded: Sequence[RecordedRun]) -> str:
     """Give the README with its table of scenarios as it must be.
 
     Raises:
@@ -123,14 +123,14 @@ def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Recorde
         for counting in [recorded_runs.counting(one, recorded)]
     ]
     header = ("scenario", "from", "path", "shows", "published claim", "predictions hold")
-    cited = "; ".join(f"{letter}, {source.cited}" for letter, source in sources.all_of_them().items())
+    cited = "; ".join(f"{letter}, {source.cited}" for letter, source in sources.load_sources().items())
     told = f"The letters of the column *from* are [published articles](docs/experiments.md#sources): {cited}."
     return "\n".join([before + _BEGIN, *_table(header, rows), "", told, _END]) + after
 
 
-def lesson(text: str, effective: Effective) -> str:
+def lesson(text: str, effective: ResolvedScenario) -> str:
     """Give a lesson with the line that cites its source, below what it takes; without one if it has no source."""
-    source = sources.of(effective)
+    source = sources.source_of(effective)
     paragraphs = [one for one in text.split("\n\n") if not one.startswith(_SOURCE)]
     if source:
         where = "[The sources](../../docs/experiments.md#sources)"
@@ -148,7 +148,7 @@ def _sources() -> Iterator[str]:
     yield ""
     rows = [
         (letter, one.title or "(untitled)", one.language, one.date or "undated", one.about, one.used)
-        for letter, one in sources.all_of_them().items()
+        for letter, one in sources.load_sources().items()
     ]
     yield from _table(("letter", "title", "language", "date", "about", "used"), rows)
     yield from ("", "## Results", "")
@@ -180,7 +180,7 @@ def _conditions(used: Sequence[RecordedRun]) -> Iterator[str]:
     yield ""
 
 
-def _row(effective: Effective, counting: Sequence[RecordedRun], twin: str, earlier: str) -> Sequence[str]:
+def _row(effective: ResolvedScenario, counting: Sequence[RecordedRun], twin: str, earlier: str) -> Sequence[str]:
     published = effective.scenario.published
     first = (effective.scenario.experiment, f"[{effective.slug}](../scenarios/{effective.slug}/README.md)")
     says = _cell(published.says or "") if published else ""
@@ -193,9 +193,11 @@ def _row(effective: Effective, counting: Sequence[RecordedRun], twin: str, earli
     return (*first, says, figures, said, twin, _verdict(counting), earlier, *rest)
 
 
-def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Sequence[RecordedRun]) -> str:
+def _twin(
+    effective: ResolvedScenario, catalogue: Mapping[str, ResolvedScenario], recorded: Sequence[RecordedRun]
+) -> str:
     """Write where the signal must not show, and in how many runs it did not."""
-    found = twins.resolved(effective, catalogue)
+    found = predictions.resolve_control(effective, catalogue)
     if found is None:
         return ""
     where, arm, names = found
@@ -209,7 +211,7 @@ def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Se
     return f"{', '.join(filter(None, (link, arm))) or 'itself'}: {of}"
 
 
-def claim(effective: Effective, counting: Sequence[RecordedRun]) -> str:
+def claim(effective: ResolvedScenario, counting: Sequence[RecordedRun]) -> str:
     """Write in how many runs the predictions that speak of what was published were all true."""
     declared = effective.scenario.claim
     if declared is None or not counting:
@@ -223,7 +225,7 @@ def claim(effective: Effective, counting: Sequence[RecordedRun]) -> str:
     return f"{'refuted' if declared.refuted_by else 'confirmed'} in {told} of {len(counting)}"
 
 
-def _open(effective: Effective) -> str:
+def _open(effective: ResolvedScenario) -> str:
     """Write what stays open of what was published."""
     claim = effective.scenario.claim
     if claim is None:

@@ -15,9 +15,9 @@ from analysis.expressions.refutable import parts
 from analysis.expressions.tree import Chain, Name, Node
 from analysis.expressions.values import Unknown, Value, is_number, unknown
 from lab.errors import Problem
-from lab.scenario import foreseen
-from lab.scenario.effective import Effective
-from lab.scenario.fields import Prediction
+from lab.scenarios import preflight
+from lab.scenarios.model import Prediction
+from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from tools.recording import recorded_figures, recorded_runs
 from tools.recording.recorded_figures import WHOLE, Recorded, Specimen
@@ -46,7 +46,7 @@ class Mutated:
     why: str | None = None
 
 
-def mutate(scenarios: Iterable[Effective]) -> Iterator[Mutated]:
+def mutate(scenarios: Iterable[ResolvedScenario]) -> Iterator[Mutated]:
     """Change what each scenario's recorded runs measured, and judge its predictions by that."""
     for effective in scenarios:
         specimen = recorded_figures.read(effective.slug)
@@ -67,19 +67,19 @@ def mutate(scenarios: Iterable[Effective]) -> Iterator[Mutated]:
 
 
 def _about(
-    prediction: Prediction, specimen: Specimen, settings: Mapping[str, Effective]
+    prediction: Prediction, specimen: Specimen, settings: Mapping[str, ResolvedScenario]
 ) -> Iterator[tuple[str, Mapping[str, Recorded]]]:
     """Give the arms that a prediction is about, if it applies to their settings, with what was measured there."""
     if prediction.compares_arms:
         yield "", specimen.between
         return
     for arm, values in specimen.arms.items():
-        if prediction.judges(None if arm == WHOLE else arm) and foreseen.applies(prediction, settings[arm]) is True:
+        if prediction.judges(None if arm == WHOLE else arm) and preflight.applies(prediction, settings[arm]) is True:
             yield "" if arm == WHOLE else f" in the arm {arm}", values
 
 
 def _try(
-    prediction: Prediction, arm: str, recorded: Mapping[str, Recorded], where: str, effective: Effective
+    prediction: Prediction, arm: str, recorded: Mapping[str, Recorded], where: str, effective: ResolvedScenario
 ) -> tuple[int, list[Problem]]:
     values = {
         name: tuple(value) if isinstance(value, list) else unknown("not recorded") if value is None else value

@@ -18,8 +18,8 @@ from formats.predictions import Claim
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.outcomes.outcome import LIES_WHOLE, Outcome, told
-from lab.scenario import foreseen
-from lab.scenario.effective import Effective
+from lab.scenarios import preflight
+from lab.scenarios.resolved import ResolvedScenario
 from tools.recording import recorded_runs
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def read(slug: str) -> Specimen | None:
         raise BadInput(Problem(told(error), paths.shown(file), way_on)) from None
 
 
-def write(effective: Effective, outcome: Outcome) -> None:
+def write(effective: ResolvedScenario, outcome: Outcome) -> None:
     """Write what an outcome measured; one that is not reproduced leaves the file as it is.
 
     Raises:
@@ -89,7 +89,7 @@ def write(effective: Effective, outcome: Outcome) -> None:
     file.write_text(take(effective, outcome).model_dump_json(by_alias=True, indent=1) + "\n")
 
 
-def take(effective: Effective, outcome: Outcome) -> Specimen:
+def take(effective: ResolvedScenario, outcome: Outcome) -> Specimen:
     """Read off an outcome what the scenario's predictions name."""
     runs = list(_runs(outcome))
     by_arm: dict[str, dict[str, Recorded]] = {}
@@ -124,7 +124,7 @@ def _runs(outcome: Outcome) -> Iterator[tuple[str, Run]]:
 
 
 def _names(claims: Iterable[Claim]) -> list[str]:
-    return sorted({name for claim in claims for name in foreseen.names_in(claim.expression)})
+    return sorted({name for claim in claims for name in preflight.names_in(claim.expression)})
 
 
 def _values(run: Run, names: Iterable[str]) -> dict[str, Recorded]:

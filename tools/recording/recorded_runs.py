@@ -16,7 +16,7 @@ from formats.series import Verdict
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.outcomes.outcome import Status
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 
 FILE = paths.ROOT / "docs" / "experiments.jsonl"
 
@@ -57,7 +57,7 @@ class RecordedRun(BaseModel):
     took_s: Annotated[int, Field(description="From the command to the verdict, all runs of a series together")]
 
 
-def content(effective: Effective) -> str:
+def content(effective: ResolvedScenario) -> str:
     """Give the digest of all that a scenario sets and predicts, whatever words it uses for it."""
     dumped = effective.scenario.model_dump(mode="json", exclude={**_WORDS, **_SAYS}, exclude_defaults=True)
     return hashlib.sha256(json.dumps(dumped, sort_keys=True).encode()).hexdigest()[:16]
@@ -90,7 +90,7 @@ def append(line: RecordedRun, file: Path | None = None) -> None:
         os.close(descriptor)
 
 
-def counting(effective: Effective, lines: Iterable[RecordedRun]) -> list[RecordedRun]:
+def counting(effective: ResolvedScenario, lines: Iterable[RecordedRun]) -> list[RecordedRun]:
     """Give the lines of a scenario as it now stands: those of another content measured something else."""
     now = content(effective)
     return [line for line in lines if (line.scenario, line.content) == (effective.slug, now)]

@@ -17,7 +17,7 @@ from lab.outcomes import catalogue_run
 from lab.outcomes.outcome import Outcome, brief_of, of_scenario
 from lab.run.lock import Lock, machine_lock
 from lab.run.signals import Interrupted
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 from tools.recording import documents, recorded_figures, recorded_runs
 from tools.recording.recorded_runs import RecordedRun
 
@@ -41,7 +41,7 @@ class RecordedRuns:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def refuse_folders(scenarios: Iterable[Effective]) -> None:
+def refuse_folders(scenarios: Iterable[ResolvedScenario]) -> None:
     """Refuse what is not one of the lab's own scenarios: the tables of the documents are about those.
 
     Raises:
@@ -95,7 +95,9 @@ def _git(*arguments: str) -> str:
     return done.stdout
 
 
-def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], console: Console) -> RecordedRuns:
+def record(
+    scenarios: Sequence[ResolvedScenario], runs: int, arguments: Sequence[str], console: Console
+) -> RecordedRuns:
     """Run scenarios, in turns, until each has so many lines that count, and bring the documents up to date.
 
     No other run of the lab comes between two of them. Failures in succession end it.
@@ -124,7 +126,7 @@ def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], 
 
 def _record(
     found: RecordedRuns,
-    wanted: Iterable[tuple[Effective, str]],
+    wanted: Iterable[tuple[ResolvedScenario, str]],
     arguments: Sequence[str],
     console: Console,
     lock: Lock,
@@ -151,7 +153,7 @@ def _record(
             return
 
 
-def _open(scenarios: Sequence[Effective], runs: int) -> Iterator[tuple[Effective, str]]:
+def _open(scenarios: Sequence[ResolvedScenario], runs: int) -> Iterator[tuple[ResolvedScenario, str]]:
     """Give each scenario as often as lines are missing, in turns: an interruption then leaves all at like numbers."""
     recorded = recorded_runs.read()
     missing = {effective.slug: runs - len(recorded_runs.counting(effective, recorded)) for effective in scenarios}
@@ -161,7 +163,9 @@ def _open(scenarios: Sequence[Effective], runs: int) -> Iterator[tuple[Effective
                 yield effective, f"{effective.slug}, {runs - left + 1} of {runs}"
 
 
-def _once(effective: Effective, commit: str, arguments: Sequence[str], console: Console, lock: Lock) -> RecordedRun:
+def _once(
+    effective: ResolvedScenario, commit: str, arguments: Sequence[str], console: Console, lock: Lock
+) -> RecordedRun:
     began = time.monotonic()
     # A line is of one run from its beginning to its end, so a series is always a new one.
     outcome = of_scenario(effective, arguments, console, lock, new=True)
@@ -174,7 +178,7 @@ def _once(effective: Effective, commit: str, arguments: Sequence[str], console: 
     return line
 
 
-def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) -> RecordedRun:
+def line_of(effective: ResolvedScenario, outcome: Outcome, commit: str, took_s: int) -> RecordedRun:
     """Describe an outcome as a line of the record.
 
     Args:

@@ -13,7 +13,7 @@ from lab import parallel
 from lab.engines.compose.docker import DockerFailed, docker, save
 from lab.engines.compose.names import PROJECT, container_name
 from lab.errors import LabError
-from lab.scenario.topology import Topology, collector_of
+from lab.scenarios.topology import Topology, collector_of
 
 _OURS = f"label=com.docker.compose.project={PROJECT}"
 _LOG_TIMEOUT_S = 60

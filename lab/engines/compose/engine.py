@@ -25,10 +25,10 @@ from lab.engines.compose.names import container_name
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.engines.sidecars import Sidecars
 from lab.errors import LabError, Problem, ScriptRefused
-from lab.scenario.effective import Effective
-from lab.scenario.own_configuration import OwnConfiguration
-from lab.scenario.own_script import MOUNTED, OwnScript
-from lab.scenario.topology import Topology, collector_of
+from lab.scenarios.own_configuration import OwnConfiguration
+from lab.scenarios.own_script import MOUNTED, OwnScript
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology, collector_of
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Compose:
     metrics: int | None = None
     on_this_machine: bool = True
 
-    def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:  # noqa: ARG002
+    def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:  # noqa: ARG002
         """Give nothing: Compose can do all that a scenario may ask for."""
         return iter(())
 
@@ -81,7 +81,7 @@ class Compose:
         """Give the ids of images, as the local store has them."""
         return images.image_ids(names)
 
-    def service_images(self, effective: Effective) -> dict[str, str]:
+    def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
         """Pull what the local store lacks, and build what is to be built."""
         return service_images.service_image_ids(effective)
 

@@ -7,7 +7,7 @@ from typing import Any
 from lab.engines.compose import confined
 from lab.engines.owners import ROLE_UID
 from lab.errors import ConfigurationRefused
-from lab.scenario.own_configuration import MOUNTED, OwnConfiguration
+from lab.scenarios.own_configuration import MOUNTED, OwnConfiguration
 
 
 def examine_configuration(own: OwnConfiguration) -> str | None:

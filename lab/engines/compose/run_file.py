@@ -19,17 +19,16 @@ from lab.engines.compose import confined, service_part
 from lab.engines.compose import own_configuration as configured
 from lab.engines.compose.docker import docker
 from lab.engines.compose.names import PROJECT, RUN_LABEL, container_name
-from lab.scenario import own_configuration, own_script
-from lab.scenario.catalogue import environment
-from lab.scenario.effective import Effective
-from lab.scenario.knobs import RoleName
-from lab.scenario.topology import Topology, collector_of
+from lab.scenarios import own_configuration, own_script
+from lab.scenarios.knobs import RoleName, environment
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology, collector_of
 
 FILE_NAME = "compose.run.yaml"
 
 
 def build_run_file(
-    effective: Effective,
+    effective: ResolvedScenario,
     topology: Topology,
     run_id: str,
     places: Places,
@@ -53,7 +52,7 @@ def build_run_file(
     services: dict[str, Any] = {}
     second = _second_addresses(topology, subnet)
     declared = _declared(paths.COMPOSE_FILE)
-    groups, own = owners.supplementary_groups(), effective.world.services
+    groups, own = owners.supplementary_groups(), effective.registry.services
     for instance in topology.all:
         role = topology.role_of(instance)
         # A container has its own raw files and no other's.
@@ -92,7 +91,7 @@ def build_run_file(
         }
         if role in own:
             services[instance]["environment"] = _own_environment(effective, role)
-        if configuration := own_configuration.of(effective, topology, role):
+        if configuration := own_configuration.find_configuration(effective, topology, role):
             tmpfs = declared["x-role"]["tmpfs"]
             services[instance] |= configured.configuration_fields(configuration, services[instance]["volumes"], tmpfs)
     for name in topology.needed:
@@ -154,8 +153,8 @@ def _mount(source: Path) -> dict[str, Any]:
     return confined.bind_mount(source, "/raw", read_only=False)
 
 
-def _of_script(effective: Effective, topology: Topology, instance: str) -> list[dict[str, Any]]:
-    script = own_script.of(effective, topology)
+def _of_script(effective: ResolvedScenario, topology: Topology, instance: str) -> list[dict[str, Any]]:
+    script = own_script.find_script(effective, topology)
     if script is None or instance not in topology.clients:
         return []
     return [confined.bind_mount(script.folder, own_script.MOUNTED, read_only=True)]
@@ -170,15 +169,15 @@ def _of_clients(topology: Topology, instance: str, second: _Addresses) -> dict[s
     return {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
 
 
-def _health(pattern: Mapping[str, Any], effective: Effective) -> dict[str, Any]:
+def _health(pattern: Mapping[str, Any], effective: ResolvedScenario) -> dict[str, Any]:
     """Ask a service's collector as long as it lives: it starts before what the service needs."""
     return {**pattern["healthcheck"], "start_period": f"{bounds.compute_deadline_s(effective)}s"}
 
 
-def _own_environment(effective: Effective, role: RoleName) -> dict[str, str]:
+def _own_environment(effective: ResolvedScenario, role: RoleName) -> dict[str, str]:
     """Give the environment of a service: what the scenario writes, and the knobs over it."""
-    knobs = environment(effective.scenario.knobs, role, effective.world.catalogue)
-    return service_part.service_environment(effective.world.services[role]) | knobs
+    knobs = environment(effective.scenario.knobs, role, effective.registry.knobs)
+    return service_part.service_environment(effective.registry.services[role]) | knobs
 
 
 def write_run_file(content: Mapping[str, Any], file: Path) -> None:

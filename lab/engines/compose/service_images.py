@@ -8,9 +8,9 @@ from lab import paths
 from lab.engines.compose.docker import DockerFailed, docker
 from lab.engines.compose.service_part import image_of
 from lab.errors import BadInput, LabError, Problem
-from lab.scenario import services
-from lab.scenario.effective import Effective
-from lab.scenario.services import Build, Service, spoken
+from lab.scenarios import services
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.services import Build, Service, spoken
 
 _PULL_S = 1800
 _BUILD_S = 3600
@@ -18,18 +18,18 @@ _BUILD_S = 3600
 _LABEL = "connlab.source=own"
 
 
-def service_image_ids(effective: Effective) -> dict[str, str]:
+def service_image_ids(effective: ResolvedScenario) -> dict[str, str]:
     """Give the ids of the images of the services on the path and of those that they need, by the services' names.
 
     Raises:
         BadInput: an image cannot be pulled, or a folder not be built.
     """
-    own = effective.world.services
+    own = effective.registry.services
     wanted = services.needed_by(own, [role for role in effective.scenario.path if role in own])
     return {name: _id(effective, name, own[name]) for name in wanted}
 
 
-def _id(effective: Effective, name: str, service: Service) -> str:
+def _id(effective: ResolvedScenario, name: str, service: Service) -> str:
     image = image_of(service, name, effective.place)
     if service.build is not None:
         _build(effective, name, service.build, image)
@@ -49,7 +49,7 @@ def _present(image: str) -> str | None:
     return None
 
 
-def _build(effective: Effective, name: str, build: Build, image: str) -> None:
+def _build(effective: ResolvedScenario, name: str, build: Build, image: str) -> None:
     context = paths.real(effective.place.home / build.context)
     try:
         # As setup/lib.sh builds the lab's own: by the engine's own builder, with the host's network.
@@ -72,7 +72,7 @@ def _way_on_of_build(stderr: str) -> str | None:
     return None
 
 
-def _pull(effective: Effective, name: str, image: str) -> None:
+def _pull(effective: ResolvedScenario, name: str, image: str) -> None:
     try:
         docker("pull", "--quiet", "--", image, timeout_s=_PULL_S)
     except DockerFailed as error:

@@ -8,8 +8,8 @@ from typing import Any
 from lab import paths
 from lab.engines.compose import confined
 from lab.engines.owners import ROLE_UID
-from lab.scenario.places import Place
-from lab.scenario.services import Service, split_volume, spoken
+from lab.scenarios.places import Place
+from lab.scenarios.services import Service, split_volume, spoken
 
 _TMP = "/tmp:mode=1777"  # noqa: S108 # as compose.yaml has it for every role
 _HEALTH = {"interval": "1h", "timeout": "5s", "retries": 1, "start_interval": "250ms"}

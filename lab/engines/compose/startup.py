@@ -15,8 +15,8 @@ from lab.engines.compose.docker import DockerFailed, docker
 from lab.engines.compose.names import container_name
 from lab.engines.protocol import Parts, Watch
 from lab.errors import BadInput, LabError, Problem
-from lab.scenario.services import Service, needed_by
-from lab.scenario.topology import collector_of
+from lab.scenarios.services import Service, needed_by
+from lab.scenarios.topology import collector_of
 
 _WAIT_S = 300
 # Compose has been seen to wait on and on beyond the time that it was given for services to be ready, and to end without
@@ -49,7 +49,7 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
         parts.effective, parts.topology, parts.run_id, parts.places, subnet, metrics_port=metrics
     )
     run_file.write_run_file(content, file)
-    own, topology = parts.effective.world.services, parts.topology
+    own, topology = parts.effective.registry.services, parts.topology
     up = ("up", "--detach", "--no-build", "--pull", "never")
     everything = run_file.services_of(topology)
     services = [one for instance in topology.all for one in (instance, collector_of(instance))]
@@ -126,7 +126,7 @@ def _explained(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabErr
 def _own(parts: Parts, service: str) -> str | None:
     """Give the service of the scenario's own that a container belongs to; None for one of the lab's."""
     instances = parts.topology.instances
-    return next((one for one in parts.effective.world.services if service in instances.get(one, [one])), None)
+    return next((one for one in parts.effective.registry.services if service in instances.get(one, [one])), None)
 
 
 def _cannot_start(parts: Parts, service: str, error: str) -> BadInput | LabError:
@@ -142,7 +142,7 @@ def _cannot_start(parts: Parts, service: str, error: str) -> BadInput | LabError
 
 def _not_ready(parts: Parts, states: Mapping[str, State]) -> Iterator[BadInput]:
     """Say of each service of the scenario's own that does not serve what it lacks; what is needed first comes first."""
-    own, topology = parts.effective.world.services, parts.topology
+    own, topology = parts.effective.registry.services, parts.topology
     for name in needed_by(own, [role for role in topology.instances if role in own]):
         for instance in topology.instances.get(name, [name]):
             if instance in states and not states[instance].running:
@@ -168,7 +168,7 @@ def _lacks_listener(parts: Parts, instance: str) -> str | None:
 
 def _lacks_readiness(parts: Parts, name: str, instance: str) -> str | None:
     """Say what was asked of an instance and not answered; None where it is ready, or nobody asks."""
-    ready, topology = parts.effective.world.services[name].ready, parts.topology
+    ready, topology = parts.effective.registry.services[name].ready, parts.topology
     on_path = name in topology.instances
     if not isinstance(ready, list) and not on_path:
         return None

@@ -15,7 +15,7 @@ from lab.engines.kubernetes.watch import Watch
 from lab.engines.programs import Following
 from lab.engines.protocol import Parts
 from lab.errors import LabError
-from lab.scenario.topology import Topology, collector_of
+from lab.scenarios.topology import Topology, collector_of
 
 # The kubelet looks at its containers once a second, and tells the cluster then.
 _TOLD_S = 15

@@ -21,10 +21,10 @@ from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts
 from lab.engines.sidecars import Sidecars
 from lab.errors import LabError, Problem
-from lab.scenario.effective import Effective
-from lab.scenario.own_configuration import OwnConfiguration
-from lab.scenario.own_script import OwnScript
-from lab.scenario.topology import Topology
+from lab.scenarios.own_configuration import OwnConfiguration
+from lab.scenarios.own_script import OwnScript
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology
 
 _TRIAL_S = 300
 _LOOK_S = 0.3
@@ -67,9 +67,9 @@ class Kubernetes:
         """Not known: the nodes' container runtime has it."""
         return None
 
-    def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:
+    def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
         """Give what Kubernetes cannot, or what the lab cannot do on it yet."""
-        if effective.world.services:
+        if effective.registry.services:
             yield Problem("services of a scenario's own do not run on Kubernetes yet", way_on=_ELSEWHERE)
         if effective.scenario.configurations:
             yield Problem("a configuration of a scenario's own does not run on Kubernetes yet", way_on=_ELSEWHERE)
@@ -123,9 +123,9 @@ class Kubernetes:
         finally:
             self.kubectl("delete", "job", name, "--ignore-not-found", "--wait=false")
 
-    def service_images(self, effective: Effective) -> dict[str, str]:
+    def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
         """Give none: `cannot` refuses services of a scenario's own."""
-        return dict.fromkeys(effective.world.services, "")
+        return dict.fromkeys(effective.registry.services, "")
 
     def watch(self, run_id: str) -> Watch:
         """Watch the run's pods."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab import paths
-from lab.scenario.topology import collector_of
+from lab.scenarios.topology import collector_of
 
 RUN_LABEL = "connlab.run"
 INSTANCE_LABEL = "connlab.instance"

@@ -16,7 +16,7 @@ from lab.engines.kubernetes.objects import Images
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
-from lab.scenario.topology import collector_of
+from lab.scenarios.topology import collector_of
 
 _WAIT_S = 300
 _LOOK_S = 3

@@ -10,7 +10,7 @@ from typing import Any
 from lab.engines.kubernetes.kubectl import GUIDE, Kubectl
 from lab.engines.start_failures import start_failure_hint
 from lab.errors import BadInput, LabError, Problem
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 
 _NOT_HAD = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")
 # A container that the node's runtime could not start has ended, and its log is empty.
@@ -20,7 +20,7 @@ _SYSCTL = re.compile(r'"(?P<name>net\.[a-z0-9_.]+)"')
 _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+)(?P<why>[^\n]*)")
 
 
-def find_pod_problem(pod: Mapping[str, Any], effective: Effective | None = None) -> BadInput | LabError | None:
+def find_pod_problem(pod: Mapping[str, Any], effective: ResolvedScenario | None = None) -> BadInput | LabError | None:
     """Say why a pod can never be ready; None if it still may."""
     status = pod.get("status", {})
     message = str(status.get("message", ""))
@@ -61,7 +61,9 @@ def find_scheduling_problem(pod: Mapping[str, Any]) -> LabError | None:
     return None
 
 
-def read_warnings(kubectl: Kubectl, pod: str, effective: Effective | None = None) -> Iterator[BadInput | LabError]:
+def read_warnings(
+    kubectl: Kubectl, pod: str, effective: ResolvedScenario | None = None
+) -> Iterator[BadInput | LabError]:
     """Give what the cluster's warnings about a pod mean: a sysctl that a node's kernel lacks, or their last words."""
     selector = f"involvedObject.name={pod},type=Warning"
     events = json.loads(kubectl("get", "events", "--field-selector", selector, "--output", "json"))["items"]
@@ -75,7 +77,7 @@ def read_warnings(kubectl: Kubectl, pod: str, effective: Effective | None = None
         yield LabError(f"a node cannot make {pod}: {_last(messages[-1])}")
 
 
-def _where(effective: Effective | None, name: str) -> str | None:
+def _where(effective: ResolvedScenario | None, name: str) -> str | None:
     """Give where a scenario asks for a sysctl."""
     asked = effective.asked() if effective else ()
     knobs = [one for one in asked if one.startswith("kernel.") and one.endswith(f".{name}")]

@@ -15,13 +15,13 @@ from analysis.verdicts.ledger_file import Ledger
 from formats.safe_open import read_regular
 from lab import paths, suggested
 from lab.errors import BadInput, ExitCode, Problem
-from lab.reading.nearest import did_you_mean
+from lab.reading.messages import did_you_mean
 from lab.results import next_step
 from lab.run import verdicts
-from lab.scenario.catalogue import show_value
-from lab.scenario.effective import Effective
-from lab.scenario.overrides import parse_overrides
-from lab.scenario.resolve import resolve
+from lab.scenarios.knobs import format_knob
+from lab.scenarios.overrides import parse_overrides
+from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 from lab.teach.drill import evidence, faults
 from lab.teach.drill.evidence import MORE, SeenRun
 from lab.teach.drill.faults import CAUSES, PLACES, Drill
@@ -107,7 +107,7 @@ def drawn(seed: int, level: int) -> Drill:
     return faults.draw(seed, level)
 
 
-def resolved(drill: Drill, sets: Sequence[str] = ()) -> Effective:
+def resolved(drill: Drill, sets: Sequence[str] = ()) -> ResolvedScenario:
     """Write the drill's scenario, which names no fault, and resolve it.
 
     Args:
@@ -257,7 +257,7 @@ def check(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> None:
     resolved(drill, sets)
 
 
-def remedied(drill: Drill, state: DrillState, sets: Sequence[str]) -> Effective:
+def remedied(drill: Drill, state: DrillState, sets: Sequence[str]) -> ResolvedScenario:
     """Give the drill's scenario with the remedy, and write down that it was tried."""
     effective = resolved(drill, sets)
     state.remedies += sets
@@ -334,7 +334,7 @@ def result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iter
     yield f"what shows it: {fault.proof}"
     if drill.alarm:
         yield f"harmless: {drill.alarm.says}"
-    yield f"what heals it: {' or '.join(f'{knob}={show_value(knob, value)}' for knob, value in fault.heals.items())}"
+    yield f"what heals it: {' or '.join(f'{knob}={format_knob(knob, value)}' for knob, value in fault.heals.items())}"
     used = ", ".join(state.asked) or "none"
     yield f"minutes: {outcome.minutes}; evidence asked for: {used}; remedies tried: {len(state.remedies)}"
     yield f"score: {outcome.points} of {_CAUSE + _PLACE + _HEALED + _SPEED}"

@@ -10,9 +10,9 @@ import pytest
 
 from lab.errors import BadInput
 from lab.outcomes import outcome
-from lab.scenario import twins
-from lab.scenario.effective import Effective
-from lab.scenario.places import Place
+from lab.scenarios import predictions
+from lab.scenarios.places import Place
+from lab.scenarios.resolved import ResolvedScenario
 from tests.lab.support import MINIMAL, Make
 from tests.lab.test_series_arms import ARMS, COMPARED
 from tests.tools.test_recording import line
@@ -26,7 +26,7 @@ def with_twin(*content: str, arms: bool = False) -> str:
     return f"{MINIMAL}{COMPARED + ARMS if arms else ''}twin:\n{keys}"
 
 
-def cell(effective: Effective, *recorded: tuple[list[str], list[str]]) -> str:
+def cell(effective: ResolvedScenario, *recorded: tuple[list[str], list[str]]) -> str:
     """The twin's cell, by the false and the unknown predictions of recorded runs."""
     taken = [line(effective, n, false=false, unknown=unknown) for n, (false, unknown) in enumerate(recorded, start=1)]
     return documents.document([effective], taken).splitlines()[-1].split("|")[6].strip()
@@ -42,7 +42,7 @@ def test_every_scenario_of_the_lab_names_its_twin() -> None:
 def test_every_twin_is_in_a_scenario_that_says_what_is_clean() -> None:
     catalogue = {one.slug: one for one in outcome.all_planned()}
     for effective in catalogue.values():
-        found = twins.resolved(effective, catalogue)
+        found = predictions.resolve_control(effective, catalogue)
         assert found is not None
         assert found[-1]
 
@@ -81,16 +81,16 @@ def test_a_twin_that_nothing_can_tell_is_refused_at_its_line(effective: Make, te
 def test_a_twin_in_a_scenario_that_is_not_there_or_has_none_is_refused(effective: Make) -> None:
     one = effective(text=with_twin("scenario: another"))
     line_of_name = MINIMAL.count("\n") + 2
-    [missing] = twins.lacking({"one": one})
+    [missing] = predictions.missing_controls({"one": one})
     assert missing.what == "there is no scenario 'another'"
     assert str(missing.where).endswith(f":{line_of_name}")
     # A twin of a twin is none: it says nothing of its own.
     for other in (effective(), effective(text=with_twin("scenario: one"))):
-        [silent, *_] = twins.lacking({"one": one, "another": replace(other, place=ANOTHER)})
+        [silent, *_] = predictions.missing_controls({"one": one, "another": replace(other, place=ANOTHER)})
         assert silent.what == "another does not say what is clean in it"
         assert str(silent.where).endswith(f":{line_of_name}")
     healthy = replace(effective(text=with_twin("clean: [served]")), place=ANOTHER)
-    assert list(twins.lacking({"one": one, "another": healthy})) == []
+    assert list(predictions.missing_controls({"one": one, "another": healthy})) == []
 
 
 # --- what the record says of it ------------------------------------------------------------------------------

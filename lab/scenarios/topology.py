@@ -8,11 +8,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
+from analysis.evidence import captures
 from formats import role as role_file
 from formats.role import Role
-from lab.scenario import services
-from lab.scenario.effective import Effective
-from lab.scenario.knobs import RoleName
+from lab.scenarios import services
+from lab.scenarios.knobs import RoleName
+from lab.scenarios.resolved import ResolvedScenario
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Topology:
         return next(role for role, instances in self.instances.items() if instance in instances)
 
 
-def topology_of(effective: Effective) -> Topology:
+def topology_of(effective: ResolvedScenario) -> Topology:
     """Work out the instances that a configuration asks for."""
     instances: dict[RoleName, list[str]] = {}
     second_names: dict[str, str] = {}
@@ -85,14 +86,14 @@ def topology_of(effective: Effective) -> Topology:
         instances[role] = [role] if count is None else [f"{role}-{number}" for number in range(1, count + 1)]
         if (_count(effective, role, "addresses") or 1) > 1:
             second_names |= {instance: f"{instance}-second" for instance in instances[role]}
-    own = effective.world.services
+    own = effective.registry.services
     needed = services.needed_by(
         own, [name for role in effective.scenario.path if role in own for name in own[role].needs]
     )
     return Topology(instances, effective.roles, second_names, tuple(name for name in needed if name not in instances))
 
 
-def _count(effective: Effective, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:
+def _count(effective: ResolvedScenario, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:
     """Give how many instances or addresses a role has; None if no knob counts them."""
     declared = effective.roles[role]
     knob = declared.counting(what)
@@ -108,3 +109,50 @@ def segments(count: int) -> list[tuple[str, str]]:
     """Share one test among `count` instances of k6: for each its segment and the sequence of all bounds."""
     bounds = [str(Fraction(index, count)) for index in range(count + 1)]
     return [(f"{low}:{high}", ",".join(bounds)) for low, high in pairwise(bounds)]
+
+
+def capture_mode(effective: ResolvedScenario, role: RoleName, *, apart: bool = False) -> str:
+    """Give what the collectors beside a role capture.
+
+    Args:
+        effective: the scenario's settings.
+        role: whose.
+        apart: whether instances may be on several machines.
+    """
+    capture = effective.scenario.knobs.capture
+    if role not in captures.expected(list(effective.scenario.path), capture.mode, capture.client, apart=apart):
+        return "off"
+    return capture.client if effective.roles[role].kind == "client" else capture.mode
+
+
+COLLECTOR_MB = 39
+
+# The connections that the load may hold at once, and the knob that says so.
+Users = tuple[int, str]
+
+
+def connections_of_load(effective: ResolvedScenario) -> Users:
+    """Give the connections that the load may hold at once, and the knob that says so."""
+    load = effective.scenario.knobs.load
+    if load.workload == "spike":
+        return load.max_users, "load.max_users"
+    if load.workload == "slow_clients":
+        return load.users + load.slow_users, "load.users"
+    if load.workload == "half_open":
+        return load.users + load.half_open, "load.users"
+    return (1, "load.workload") if load.workload in ("sequential", "script") else (load.users, "load.users")
+
+
+def memory_mb(effective: ResolvedScenario, topology: Topology, name: RoleName, connections: int) -> int:
+    """Give what all instances of a role need; MiB.
+
+    Args:
+        effective: what is run.
+        topology: its instances.
+        name: the role's.
+        connections: those of the load, which the instances share.
+    """
+    memory, instances = topology.roles[name].memory, len(topology.instances[name])
+    if memory.heap:
+        return instances * (memory.base_mb + effective.number(topology.roles[name].knob(memory.heap)))
+    return instances * memory.base_mb + (connections * memory.connection_kb >> 10)

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from formats.durations import parse_duration
-from formats.role import Boolean, Default, DurationKnob, Knob, Role, Told
+from formats.role import Boolean, Default, DurationKnob, Knob, ReadbackSpec, Role
 
 Settings = dict[str, Default]
 
 _SPOKEN_OFF = ("", "off", "false")
 
 
-class NotTold(Exception):
+class MissingSettings(Exception):
     """The program does not tell these settings."""
 
     def __init__(self, knobs: list[str]) -> None:
@@ -24,11 +24,11 @@ class NotTold(Exception):
         self.knobs = knobs
 
 
-def on_page(role: Role, answer: Any) -> Settings:  # noqa: ANN401 # JSON
+def parse_page(role: Role, answer: Any) -> Settings:  # noqa: ANN401 # JSON
     """Give the settings of a page.
 
     Raises:
-        NotTold: some are missing.
+        MissingSettings: some are missing.
     """
     told = answer.get("settings") if isinstance(answer, Mapping) else None
     settings = told if isinstance(told, Mapping) else {}
@@ -42,11 +42,11 @@ def own_pages(role: Role) -> list[str]:
     return list(dict.fromkeys(told.page for _, told in _told(role) if told.page is not None))
 
 
-def on_own_pages(role: Role, answers: Mapping[str, Any]) -> Settings:
+def parse_own_pages(role: Role, answers: Mapping[str, Any]) -> Settings:
     """Give the settings of these pages; a program may spell a number as a text.
 
     Raises:
-        NotTold: some are missing.
+        MissingSettings: some are missing.
     """
     wanted = {name: told for name, told in _told(role) if told.page is not None}
     found: Settings = {}
@@ -60,15 +60,15 @@ def on_own_pages(role: Role, answers: Mapping[str, Any]) -> Settings:
         if isinstance(value, int | str):
             found[name] = value
     if lost := wanted.keys() - found.keys():
-        raise NotTold(sorted(lost))
+        raise MissingSettings(sorted(lost))
     return found
 
 
-def in_file(role: Role, text: str) -> Settings:
+def parse_file(role: Role, text: str) -> Settings:
     """Give the settings of a file, such as a configuration that the program itself printed.
 
     Raises:
-        NotTold: some are missing.
+        MissingSettings: some are missing.
     """
     lines = list(_parts(role, text))
     found: Settings = {}
@@ -80,7 +80,7 @@ def in_file(role: Role, text: str) -> Settings:
     return _complete(role, found)
 
 
-def _told(role: Role) -> Iterator[tuple[str, Told]]:
+def _told(role: Role) -> Iterator[tuple[str, ReadbackSpec]]:
     return ((name, knob.read_back) for name, knob in role.knobs.items() if knob.read_back is not None)
 
 
@@ -96,7 +96,7 @@ def _parts(role: Role, text: str) -> Iterator[tuple[str | None, str]]:
             yield part, line
 
 
-def _value(knob: Knob, told: Told, line: str) -> Default | None:
+def _value(knob: Knob, told: ReadbackSpec, line: str) -> Default | None:
     """Give what a line tells of a knob; None if it is another line, or tells no such value."""
     match = re.fullmatch(told.line or "", line.split(" #", maxsplit=1)[0].rstrip())
     if not match:
@@ -118,5 +118,5 @@ def _complete(role: Role, found: Settings) -> Settings:
     without = {name for name, told in _told(role) if told.unless is not None and found.get(told.unless) is True}
     lost = [name for name, told in _told(role) if name not in found and name not in without and not told.optional]
     if lost:
-        raise NotTold(lost)
+        raise MissingSettings(lost)
     return {name: value for name, value in found.items() if name not in without}

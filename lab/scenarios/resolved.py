@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
@@ -16,14 +16,21 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
-from lab.reading.findings import siblings
-from lab.scenario import messages, own_services, places, presets
-from lab.scenario.catalogue import flat
-from lab.scenario.fields import Scenario
-from lab.scenario.knobs import KnobValue
-from lab.scenario.overrides import Override, knob_location, parse_overrides
-from lab.scenario.places import Place
-from lab.scenario.world import World
+from lab.reading.messages import did_you_mean, expected, sentence, siblings
+from lab.scenarios import places
+from lab.scenarios.knobs import CATALOGUE, Knob, KnobValue, flat_values, format_knob
+from lab.scenarios.model import Scenario
+from lab.scenarios.overrides import Override, knob_location, nearest_knob, parse_overrides, preset_overrides
+from lab.scenarios.places import Place
+from lab.scenarios.registry import Registry, read_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic_core import ErrorDetails
+
+    from lab.reading.document import Location
+
 
 Source = Literal["scenario", "set", "preset", "cell", "file", "default"]
 
@@ -57,19 +64,19 @@ AS_WRITTEN = Variant()
 
 
 @dataclass(frozen=True)
-class Effective:
+class ResolvedScenario:
     """What will be run.
 
     Attributes:
         place: where the scenario lies.
-        world: what it may name.
+        registry: what it may name.
         values: every knob's value under its full name; durations in milliseconds.
         overrides: the preset's, the user's and the variant's; each knob stands once.
         preset: its name, if one was asked for.
     """
 
     place: Place
-    world: World
+    registry: Registry
     scenario: Scenario
     values: Mapping[str, KnobValue]
     document: Document
@@ -108,7 +115,7 @@ class Effective:
     @property
     def roles(self) -> dict[str, Role]:
         """The roles on the path with their declarations."""
-        return {name: self.world.roles[name] for name in self.scenario.path}
+        return {name: self.registry.roles[name] for name in self.scenario.path}
 
     def number(self, knob: str) -> int:
         """Give the value of a knob that is a number."""
@@ -120,7 +127,7 @@ class Effective:
 
     def on_path(self) -> dict[str, KnobValue]:
         """Give the knobs that have a say: all but those of roles that take no part."""
-        absent = set(self.world.roles) - set(self.scenario.path)
+        absent = set(self.registry.roles) - set(self.scenario.path)
         return {
             knob: value
             for knob, value in self.values.items()
@@ -139,15 +146,15 @@ class Effective:
     def _said_in_files(self) -> dict[str, str]:
         """Give the scenario's own configuration of each knob that one says."""
         return {
-            f"{self.world.roles[role].group}.{name}": written.config
+            f"{self.registry.roles[role].group}.{name}": written.config
             for role, written in self.scenario.configurations.items()
-            for name, knob in self.world.roles[role].knobs.items()
+            for name, knob in self.registry.roles[role].knobs.items()
             if knob.counts is None
         }
 
     def _left_to_script(self, knob: str) -> bool:
         """Whether the scenario's own script says itself what a knob of the lab's workloads does."""
-        known = self.world.catalogue.get(knob)
+        known = self.registry.knobs.get(knob)
         readers = known.workloads if known else None
         return self.scenario.load is not None and readers is not None and "script" not in readers
 
@@ -162,17 +169,17 @@ class Effective:
         return self.document.where(location)
 
 
-def unchecked(
+def load_unchecked(
     name: str,
     overrides: Iterable[str] = (),
     folder: Path | None = None,
     variant: Variant = AS_WRITTEN,
     preset: str | None = None,
-) -> Effective:
+) -> ResolvedScenario:
     """Read a scenario and apply a preset, a variant and overrides (`knob=value`); each value is valid by itself.
 
     What the user sets goes over what the preset sets, and so does what the variant sets. Whether the whole makes sense
-    is for `lab.scenario.resolve`, which commands call.
+    is for `lab.scenarios.resolve`, which commands call.
 
     Raises:
         BadInput: a value is not valid; all that were found are listed, with file, line and the nearest valid name.
@@ -185,26 +192,26 @@ def unchecked(
     return effective
 
 
-def _with_preset(effective: Effective, preset: str) -> Effective:
+def _with_preset(effective: ResolvedScenario, preset: str) -> ResolvedScenario:
     over = {override.knob for override in effective.overrides}
-    below = presets.chosen(effective.scenario, effective.document, preset)
+    below = preset_overrides(effective.scenario, effective.document, preset)
     overrides = (*(one for one in below if one.knob not in over), *effective.overrides)
     return replace(_validate(effective.place, effective.document, overrides, effective.variant), preset=preset)
 
 
-def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Effective:
+def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> ResolvedScenario:
     if not isinstance(parsed.content, Mapping):
         raise BadInput(Problem("a scenario must be a mapping of keys to values", parsed.where(())))
     content = _with_overrides(_with_workload(parsed.content), overrides)
     if variant.path:
         content["path"] = variant.path[0]
-    world = own_services.read(content, parsed, place.home)
+    registry = read_registry(content, parsed, place.home)
     try:
-        scenario = world.scenario.model_validate(content)
+        scenario = registry.scenario.model_validate(content)
     except ValidationError as error:
         found = error.errors()
-        raise BadInput([_problem(finding, world, parsed, overrides, variant) for finding in found]) from None
-    return Effective(place, world, scenario, flat(scenario.knobs), parsed, overrides, variant)
+        raise BadInput([_problem(finding, registry, parsed, overrides, variant) for finding in found]) from None
+    return ResolvedScenario(place, registry, scenario, flat_values(scenario.knobs), parsed, overrides, variant)
 
 
 def _with_workload(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -232,13 +239,13 @@ def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...])
 
 def _problem(
     finding: Any,  # noqa: ANN401 # a TypedDict of pydantic's
-    world: World,
+    registry: Registry,
     parsed: Document,
     overrides: tuple[Override, ...],
     variant: Variant,
 ) -> Problem:
     location = tuple(part for part in finding["loc"] if part != "[key]")
-    what, way_on = messages.sentence(finding, siblings(world.scenario, location), world.catalogue)
+    what, way_on = knob_sentence(finding, siblings(registry.scenario, location), registry.knobs)
     if variant.path and location[:1] == ("path",):
         return Problem(what, variant.path[1], way_on)
     return Problem(what, _where(location, parsed, overrides), way_on)
@@ -251,3 +258,31 @@ def _where(location: Location, parsed: Document, overrides: tuple[Override, ...]
         if override.location == location:
             return override.where
     return parsed.where(location)
+
+
+def name_of(location: Location) -> str:
+    """Name what stands at `location`: a knob by its full name, another key by its way down, items from 1."""
+    parts = [part for part in location if part != "[key]"]
+    if parts[:1] == ["knobs"] and len(parts) > 1:
+        parts = parts[1:]
+    return ".".join(str(part + 1) if isinstance(part, int) else part for part in parts) or "the scenario"
+
+
+def knob_sentence(
+    error: ErrorDetails, siblings: list[str], catalogue: Mapping[str, Knob] = CATALOGUE
+) -> tuple[str, str | None]:
+    """Say what is wrong and the way on.
+
+    Args:
+        error: one finding of pydantic's.
+        siblings: the names that are valid where this one stands.
+        catalogue: the knobs that there are.
+    """
+    location, name = error["loc"], name_of(error["loc"])
+    if error["type"] == "extra_forbidden" and location[0] == "knobs":
+        if len(location) == len(("knobs", "group")):
+            return f"unknown group of knobs '{name}'", did_you_mean(name, siblings)
+        return f"unknown knob '{name}'", nearest_knob(name, catalogue)
+    if error["type"] == "literal_error" and (location[-1] == "[key]" or location[0] == "path"):
+        return f"unknown role '{error['input']}'", did_you_mean(str(error["input"]), expected(error))
+    return sentence(error, siblings, name, format_knob)

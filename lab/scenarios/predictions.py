@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,15 +14,15 @@ from analysis.expressions.tree import Chain, Literal, Name
 from analysis.expressions.values import Kind
 from formats.predictions import Part, Published
 from lab.errors import Problem
-from lab.reading.nearest import did_you_mean
-from lab.scenario import messages, twins
-from lab.scenario.effective import Effective
+from lab.reading.messages import did_you_mean
+from lab.scenarios import resolved
+from lab.scenarios.resolved import ResolvedScenario
 
 if TYPE_CHECKING:
     from analysis.expressions import Expression
 
 
-def prediction_problems(effective: Effective) -> Iterator[Problem]:
+def prediction_problems(effective: ResolvedScenario) -> Iterator[Problem]:
     """Give every prediction that could not be judged, whatever the run brought."""
     # It brings numpy and duckdb, which only commands need that read predictions.
     from analysis.verdicts import predictions  # noqa: PLC0415
@@ -45,7 +45,7 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
             what = f"prediction '{prediction.id}' compares arms, whose settings differ, so that 'when' has no one value"
             yield Problem(what, effective.where("predictions", index, "when"), "leave 'when' out")
     yield from _claim_problems(effective, seen)
-    yield from twins.problems(effective)
+    yield from control_problems(effective)
     for stated in effective.predictions:
         try:
             predictions.check_prediction(stated.prediction.expression, effective.roles, knobs)
@@ -61,7 +61,7 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
     yield from published_problems(effective, effective.published, check)
 
 
-def _never(effective: Effective, expression: Expression) -> Iterator[tuple[str, str | None]]:
+def _never(effective: ResolvedScenario, expression: Expression) -> Iterator[tuple[str, str | None]]:
     """Give the fault and the way on for each text that an expression compares a knob with, and that it never has."""
     pairs = (pair for node in expression.tree.walk() if isinstance(node, Chain) for pair in pairwise(node.operands))
     for one, other in pairs:
@@ -76,11 +76,11 @@ def _never(effective: Effective, expression: Expression) -> Iterator[tuple[str, 
                 except ValidationError as error:
                     found = error.errors()[0]
                     found["loc"] = ("knobs", group, field)
-                    what, way_on = messages.sentence(found, [], effective.world.catalogue)
+                    what, way_on = resolved.knob_sentence(found, [], effective.registry.knobs)
                     yield f"column {text.column}: {what}", way_on
 
 
-def _claim_problems(effective: Effective, predictions: Collection[str]) -> Iterator[Problem]:
+def _claim_problems(effective: ResolvedScenario, predictions: Collection[str]) -> Iterator[Problem]:
     claim = effective.scenario.claim
     if claim is None:
         return
@@ -98,7 +98,7 @@ def _claim_problems(effective: Effective, predictions: Collection[str]) -> Itera
 
 
 def published_problems(
-    effective: Effective, published: Published | None, check: Callable[[str], Expression]
+    effective: ResolvedScenario, published: Published | None, check: Callable[[str], Expression]
 ) -> Iterator[Problem]:
     """Give every figure beside a published experiment that could not be measured.
 
@@ -122,7 +122,7 @@ def published_problems(
 
 
 def compared_problems(
-    names: Iterable[str], cells: Iterable[Effective], where: Callable[[int], str]
+    names: Iterable[str], cells: Iterable[ResolvedScenario], where: Callable[[int], str]
 ) -> Iterator[Problem]:
     """Give a problem for each figure that a series is said to be about, and that no cell has as a number.
 
@@ -145,3 +145,61 @@ def compared_problems(
                 faults += [f"{name} is {kind}, and cells are compared by numbers"] if kind is not Kind.NUMBER else []
         if len(faults) == len(scopes):
             yield Problem(faults[0], where(index))
+
+
+def control_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+    """Give what is wrong with a scenario's own twin; what is said of another one is for `lacking`."""
+    twin, arms = effective.scenario.twin, effective.scenario.arms
+    if twin is None:
+        return
+    if bool(twin.scenario) == bool(twin.clean) or (twin.scenario and twin.arm):
+        what = "a twin names either another scenario, or predictions that are true without the fault"
+        way_on = "write 'scenario' alone, or 'clean', with 'arm' if the scenario has arms"
+        yield Problem(what, effective.where("twin"), way_on)
+        return
+    if twin.scenario:
+        return
+    names = list(arms.variants) if arms else []
+    if twin.arm not in names if names else twin.arm:
+        what = (
+            f"the scenario has arms, so its twin is one of {', '.join(names)}" if names else "the scenario has no arms"
+        )
+        yield Problem(what, effective.where("twin", *(["arm"] if twin.arm else [])))
+        return
+    predictions = {one.id: one for one in effective.scenario.predictions}
+    for index, name in enumerate(twin.clean):
+        where = effective.where("twin", "clean", index)
+        if name not in predictions:
+            yield Problem(f"no prediction is named '{name}'", where, did_you_mean(name, predictions))
+        elif not predictions[name].judges(twin.arm):
+            about = f"the runs of {twin.arm}" if twin.arm else "a run"
+            yield Problem(f"prediction '{name}' is not about {about}", where)
+
+
+def missing_controls(catalogue: Mapping[str, ResolvedScenario]) -> Iterator[Problem]:
+    """Give each scenario of a catalogue whose twin is in a scenario that has none."""
+    for effective in catalogue.values():
+        twin = effective.scenario.twin
+        if twin is None or twin.scenario is None:
+            continue
+        where = effective.where("twin", "scenario")
+        if twin.scenario not in catalogue:
+            what = f"there is no scenario '{twin.scenario}'"
+            yield Problem(what, where, did_you_mean(twin.scenario, catalogue))
+        elif (own := catalogue[twin.scenario].scenario.twin) is None or own.scenario:
+            yield Problem(f"{twin.scenario} does not say what is clean in it", where, "name a scenario that does")
+
+
+def resolve_control(
+    effective: ResolvedScenario, catalogue: Mapping[str, ResolvedScenario]
+) -> tuple[ResolvedScenario, str | None, list[str]] | None:
+    """Give the scenario in which a scenario's twin is, its arm, and its predictions as verdicts name them.
+
+    None where there is no twin.
+    """
+    twin = effective.scenario.twin
+    if twin is None:
+        return None
+    where = catalogue[twin.scenario] if twin.scenario else effective
+    own = where.scenario.twin or twin
+    return where, own.arm, [f"{own.arm}/{name}" if own.arm else name for name in own.clean]

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from lab import paths
 from lab.reading import document
-from lab.scenario.effective import Effective
+from lab.scenarios.resolved import ResolvedScenario
 
 
 class Source(BaseModel):
@@ -39,11 +39,11 @@ _SOURCES = TypeAdapter(dict[str, Source])
 
 
 @cache
-def all_of_them() -> dict[str, Source]:
+def load_sources() -> dict[str, Source]:
     """Give the sources by their letters."""
     return _SOURCES.validate_python(document.read(paths.SOURCES).content)
 
 
-def of(effective: Effective) -> Source | None:
+def source_of(effective: ResolvedScenario) -> Source | None:
     """Give the source of one of the lab's own scenarios; None if it repeats no published experiment."""
-    return all_of_them().get(effective.scenario.experiment[:1]) if effective.place.own else None
+    return load_sources().get(effective.scenario.experiment[:1]) if effective.place.own else None

@@ -1,29 +1,76 @@
-"""Reads a scenario's services before all else: its path and its knobs may name them."""
+"""What a scenario may name: the lab's roles and their knobs, and those of the services that it brings itself."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, create_model
 
+from formats.role import Role
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document
-from lab.reading.findings import sentence, siblings
-from lab.scenario import compose_file, services, world
-from lab.scenario.services import Build, Service, Services, split_volume
-from lab.scenario.world import World
+from lab.reading.messages import sentence, siblings
+from lab.roles.declared_roles import ROLES
+from lab.scenarios import compose_file, services
+from lab.scenarios.knobs import CATALOGUE, Knob, build_catalogue, knobs_with
+from lab.scenarios.model import Scenario
+from lab.scenarios.services import Build, Service, Services, split_volume
+
+_SERVICES: TypeAdapter[dict[str, Service]] = TypeAdapter(Services)
+_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Registry:
+    """What a scenario may name.
+
+    Attributes:
+        roles: by name, in the order of a path.
+        scenario: the model of its file.
+        knobs: every knob by its full name.
+        services: its own, by name.
+    """
+
+    roles: Mapping[str, Role]
+    scenario: type[Scenario]
+    knobs: Mapping[str, Knob]
+    services: Mapping[str, Service]
+
+
+LAB_REGISTRY = Registry(ROLES, Scenario, CATALOGUE, {})
+
+
+def registry_for(own: Mapping[str, Service]) -> Registry:
+    """Give what a scenario with these services may name."""
+    # Cells of a series have the same ones, and models are slow to make.
+    return _of(_SERVICES.dump_json(dict(own), exclude_defaults=True)) if own else LAB_REGISTRY
+
+
+@lru_cache(maxsize=_KEPT)
+def _of(text: bytes) -> Registry:
+    own = _SERVICES.validate_json(text)
+    roles = services.roles({name: one for name, one in own.items() if services.may_stand_on_path(name)})
+    names: Any = Literal[(*ROLES, *roles)]
+    knobs = knobs_with(roles, names)
+    scenario = create_model(
+        "Scenario", __base__=Scenario, path=(list[names], Field(min_length=2)), knobs=(knobs, knobs())
+    )
+    known = build_catalogue(knobs, {**ROLES, **roles})
+    return Registry({**ROLES, **roles}, scenario, known, own)
+
 
 KEY = "services"
 _WAY_ON = "copy what it needs into the folder, or name a Compose file that builds it (compose: …)"
 _STAGE = re.compile(r"(?im)^\s*FROM\s[^\n]*\sAS\s+(\S+)")
-_SERVICES: TypeAdapter[dict[str, Service]] = TypeAdapter(Services)
 
 
-def read(content: dict[str, Any], document: Document, home: Path) -> World:
+def read_registry(content: dict[str, Any], document: Document, home: Path) -> Registry:
     """Give what a scenario may name; in its content, what it takes from Compose files is put in their place.
 
     Args:
@@ -35,7 +82,7 @@ def read(content: dict[str, Any], document: Document, home: Path) -> World:
         BadInput: a service is wrong; all that was found is listed.
     """
     if KEY not in content:
-        return world.OWN
+        return LAB_REGISTRY
     read_ = _validated(content[KEY], document)
     expanded, problems = compose_file.expand(read_, document, home)
     if not problems:
@@ -43,7 +90,7 @@ def read(content: dict[str, Any], document: Document, home: Path) -> World:
     if problems:
         raise BadInput(problems)
     content[KEY] = {name: one.model_dump(exclude_defaults=True) for name, one in expanded.items()}
-    return world.of(expanded)
+    return registry_for(expanded)
 
 
 def _validated(content: Any, document: Document) -> dict[str, Service]:  # noqa: ANN401 # what the file has
@@ -63,7 +110,7 @@ def _problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a T
 
 
 def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Problem]:
-    for below, what, way_on in services.problems(own):
+    for below, what, way_on in services.service_problems(own):
         yield Problem(what, document.where((KEY, *below)), way_on)
     for name, service in own.items():
         try:

@@ -16,9 +16,8 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
-from lab.reading.findings import sentence
-from lab.reading.nearest import did_you_mean
-from lab.scenario.services import Capability, Service, is_service_name, is_variable, split_volume, spoken
+from lab.reading.messages import did_you_mean, sentence
+from lab.scenarios.services import Capability, Service, is_service_name, is_variable, split_volume, spoken
 
 _KEY = "services"
 # What says nothing about a run of the lab, or what the lab does anyway.

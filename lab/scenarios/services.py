@@ -288,7 +288,7 @@ Services = Annotated[
 ]
 
 
-def problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[str, ...], str, str | None]]:
+def service_problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[str, ...], str, str | None]]:
     """Give what is wrong between services: for each the place below `services`, the fault and the way on."""
     for name, service in services.items():
         if name in _TAKEN or name.startswith(_PREFIXES) or _is_instance(name, services):

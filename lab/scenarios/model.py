@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, WithJsonSchema, create_model
 from formats.knob_types import Duration
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
 from lab.roles.declared_roles import ROLES
-from lab.scenario.knobs import Knobs, RoleName
-from lab.scenario.services import Services
+from lab.scenarios.knobs import Knobs, RoleName
+from lab.scenarios.services import Services
 
 _OF_ARMS = re.compile(r"\barms\.")
 

@@ -16,10 +16,10 @@ from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures import Run
 from formats.manifest import Manifest
 from formats.predictions import Claim
-from lab.scenario import sysctls
-from lab.scenario.effective import Effective
-from lab.scenario.load import own_ms, takes_ms
-from lab.scenario.topology import topology_of
+from lab.scenarios import sysctls
+from lab.scenarios.knobs import Declared
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import topology_of
 
 _RESPONSES = "model.response_ms.list"
 _WAITING = (_RESPONSES, "model.users_failed")
@@ -39,7 +39,7 @@ class _Plan(Run):
         return window if isinstance(window, Unknown) else compute(window)
 
 
-def known_before_run(effective: Effective, names: Iterable[str]) -> dict[str, Any]:
+def known_before_run(effective: ResolvedScenario, names: Iterable[str]) -> dict[str, Any]:
     """Give the value of each of these names that does not depend on measurements; lists as lists.
 
     A sysctl that the scenario does not set is taken to be what a new network namespace begins with.
@@ -48,7 +48,7 @@ def known_before_run(effective: Effective, names: Iterable[str]) -> dict[str, An
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-def values_before_run(effective: Effective, names: Iterable[str]) -> dict[str, Value]:
+def values_before_run(effective: ResolvedScenario, names: Iterable[str]) -> dict[str, Value]:
     """Give the same as expressions take it."""
     plan = _Plan(RawRun(Path(), _manifest(effective)))
     settled = [name for name in names if name in effective.values or name.startswith("model.")]
@@ -62,7 +62,7 @@ def names_of(prediction: Claim) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names_in(prediction.expression), *conditions)))
 
 
-def applies(prediction: Claim, effective: Effective) -> bool | None:
+def applies(prediction: Claim, effective: ResolvedScenario) -> bool | None:
     """Say whether a prediction is about these settings; None if that is not known before the run."""
     if prediction.when is None:
         return True
@@ -77,7 +77,7 @@ def names_in(expression: str) -> tuple[str, ...]:
     return parse(expression).names
 
 
-def expected_s(effective: Effective) -> float | None:
+def expected_s(effective: ResolvedScenario) -> float | None:
     """Estimate how long the load takes, in seconds; None where the model does not know who waits and for how long."""
     told_by_settings = effective.scenario.knobs.load.workload in ("sequential", "long_polling")
     if not told_by_settings and set(_WAITING) - set(known_before_run(effective, _WAITING)):
@@ -85,23 +85,23 @@ def expected_s(effective: Effective) -> float | None:
     return least_s(effective)
 
 
-def least_s(effective: Effective) -> float:
+def least_s(effective: ResolvedScenario) -> float:
     """Estimate how long the load takes at least, in seconds: as expected, or as if nobody waited."""
     load = effective.scenario.knobs.load
     if load.workload == "sequential":
         requests_ms: int = load.requests
-        return max(takes_ms(load, 0), requests_ms) / 1000
+        return max(load_ms(load, 0), requests_ms) / 1000
     if load.workload == "long_polling":
         backend = effective.scenario.knobs.backend
         # Who waits in the accept queue is served when the first ones' idle connections end, and k6 waits for that.
         queued = load.users > backend.max_connections * backend.instances
         idle_ms: int = backend.keep_alive_timeout if queued else 0
-        return (takes_ms(load, 0) + idle_ms) / 1000
+        return (load_ms(load, 0) + idle_ms) / 1000
     known = known_before_run(effective, _WAITING)
     longest_ms = max(known.get(_RESPONSES) or [0])
     failing_ms = load.connect_timeout if known.get("model.users_failed") else 0
-    last_ms: int = max(own_ms(load), longest_ms, failing_ms)
-    return takes_ms(load, last_ms) / 1000
+    last_ms: int = max(user_ms(load), longest_ms, failing_ms)
+    return load_ms(load, last_ms) / 1000
 
 
 @cache
@@ -109,7 +109,7 @@ def _defaults_of_the_kernel() -> dict[str, str]:
     return {name: value for name, value in sysctls.IN_A_NEW_NAMESPACE.items() if sysctls.settable(name)}
 
 
-def _manifest(effective: Effective) -> Manifest:
+def _manifest(effective: ResolvedScenario) -> Manifest:
     topology, scenario = topology_of(effective), effective.scenario
     defaults = _defaults_of_the_kernel()
     kernel = scenario.knobs.kernel
@@ -128,3 +128,30 @@ def _manifest(effective: Effective) -> Manifest:
             "phases": [{"name": "measure", "start_us": 0, "end_us": 1}, {"name": "drain", "start_us": 1, "end_us": 2}],
         }
     )
+
+
+# In slow_clients and half_open, the users come so long after the others (k6/lib/users.js).
+_OTHERS_FIRST_MS = 1_000
+
+
+def user_ms(load: Declared) -> int:
+    """Give what a user's calls take, with the pauses between them, if it waits for nothing else."""
+    taken: int = load.calls * load.handler_delay + (load.calls - 1) * load.think_time
+    return taken
+
+
+def load_ms(load: Declared, user_ms: int) -> int:
+    """Give how long the load takes, if its last user takes so long."""
+    users_ms = (load.users - 1) * load.arrival_gap + user_ms
+    taken: dict[str, int] = {
+        "users": users_ms,
+        "tcp": users_ms,
+        "slow_clients": _OTHERS_FIRST_MS + max(users_ms, load.header_duration),
+        "half_open": max(_OTHERS_FIRST_MS + users_ms, load.half_open_duration),
+        "spike": load.duration + load.handler_delay,
+        "long_polling": load.ramp_half + load.ramp_full + load.ramp_hold + load.ramp_down,
+        "sequential": load.requests * load.handler_delay,
+        # k6 knows how long a script takes (own_script).
+        "script": 0,
+    }
+    return taken[load.workload]

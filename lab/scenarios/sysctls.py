@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from lab.reading.nearest import nearest
+from lab.reading.messages import nearest
 
 PROC_SYS = Path("/proc/sys")
 
@@ -90,7 +90,7 @@ _NAME = re.compile(r"net(\.[a-z0-9_-]+){2,}")
 _VALUE = re.compile(r"[A-Za-z0-9_.:,+-]+([ \t][A-Za-z0-9_.:,+-]+)*")
 
 
-def fault(name: str, value: str) -> tuple[str, str | None] | None:
+def find_fault(name: str, value: str) -> tuple[str, str | None] | None:
     """Say what is wrong with setting the sysctl `name` to `value`, on any kernel, and the way on."""
     if not _NAME.fullmatch(name):
         return (
@@ -120,7 +120,7 @@ def _port_range_fault(value: str) -> tuple[str, str | None] | None:
     return f"net.ipv4.ip_local_port_range takes two ports, the lower one first, not '{value}'", 'such as "32768 60999"'
 
 
-def lacking(name: str, value: str) -> tuple[str, str | None] | None:
+def missing_sysctl(name: str, value: str) -> tuple[str, str | None] | None:
     """Say that this machine's kernel has no such sysctl, unless it behaves as `value` asks anyway.
 
     Where there is no /proc/sys/net, as on a machine that only steers an engine elsewhere, nothing is known to lack.

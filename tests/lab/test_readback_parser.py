@@ -3,7 +3,7 @@
 import pytest
 
 from lab.roles.declared_roles import ROLES
-from lab.roles.told_settings import NotTold, in_file, on_page
+from lab.roles.readback_parser import MissingSettings, parse_file, parse_page
 
 # As `nginx -T` prints it, cut to what the knobs set.
 PRINTED = """\
@@ -55,7 +55,7 @@ NGINX = ROLES["nginx"]
 
 
 def test_each_knob_is_read_from_its_own_part_of_the_file() -> None:
-    assert in_file(NGINX, POOL + PRINTED) == {
+    assert parse_file(NGINX, POOL + PRINTED) == {
         "worker_processes": "auto",
         "worker_connections": 512,
         "multi_accept": True,
@@ -82,25 +82,25 @@ def test_each_knob_is_read_from_its_own_part_of_the_file() -> None:
 
 
 def test_a_line_that_may_be_absent_tells_its_value() -> None:
-    assert in_file(NGINX, PRINTED)["upstream_keepalive"] == 0
-    assert in_file(NGINX, PRINTED.replace(" reuseport", ""))["reuseport"] is False
+    assert parse_file(NGINX, PRINTED)["upstream_keepalive"] == 0
+    assert parse_file(NGINX, PRINTED.replace(" reuseport", ""))["reuseport"] is False
 
 
 @pytest.mark.parametrize("line", ["worker_connections 512;", "keepalive_timeout 75000ms;", "multi_accept on;"])
 @pytest.mark.parametrize("instead", ["", "worker_connections many;", "#"])
 def test_a_setting_that_the_file_does_not_tell_is_named(line: str, instead: str) -> None:
-    with pytest.raises(NotTold) as lost:
-        in_file(NGINX, PRINTED.replace(line, instead))
+    with pytest.raises(MissingSettings) as lost:
+        parse_file(NGINX, PRINTED.replace(line, instead))
     assert lost.value.knobs == [line.split(maxsplit=1)[0]]
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "}\n}\n", "# configuration file x:\n", "x 'y;\n", ";\n"])
 def test_what_is_no_configuration_tells_nothing(text: str) -> None:
-    with pytest.raises(NotTold, match="worker_connections"):
-        in_file(NGINX, text)
+    with pytest.raises(MissingSettings, match="worker_connections"):
+        parse_file(NGINX, text)
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"settings": None}, {"settings": {"maxIdleConns": 1}}])
 def test_a_page_that_lacks_a_setting_is_refused(answer: object) -> None:
-    with pytest.raises(NotTold, match="max_idle_conns_per_host"):
-        on_page(ROLES["gateway"], answer)
+    with pytest.raises(MissingSettings, match="max_idle_conns_per_host"):
+        parse_page(ROLES["gateway"], answer)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from lab.errors import BadInput, Problem
-from lab.reading.document import Location
-from lab.reading.nearest import nearest
-from lab.scenario.catalogue import CATALOGUE, Knob
+from lab.reading.document import Document, Location
+from lab.reading.messages import did_you_mean, nearest
+from lab.scenarios.knobs import CATALOGUE, Knob
+from lab.scenarios.model import Scenario, Value
 
 _EXAMPLE = "write it as backend.accept_count=10"
 _SYSCTL_EXAMPLE = "write it as kernel.backend.net.ipv4.tcp_syn_retries=6"
@@ -85,7 +86,7 @@ def _parse(text: str) -> Override:
     return Override(name, _scalar(value.strip()), where)
 
 
-def settings(
+def parse_settings(
     values: Mapping[str, float | bool | str], where: Mapping[str, str], source: Source = "cell"
 ) -> list[Override]:
     """Read the settings of an arm, a matrix's cell or a preset: knobs by their full names, as YAML has them.
@@ -146,3 +147,56 @@ def nearest_knob(name: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> str:
         by_field.get(field) or beside.get(nearest(field, beside) or "") or by_field.get(nearest(field, by_field) or "")
     )
     return f"did you mean '{meant}'?" if meant else "'connlab show' lists a scenario's knobs"
+
+
+def preset_overrides(scenario: Scenario, document: Document, name: str) -> list[Override]:
+    """Give what a preset sets in the scenario as a whole.
+
+    Raises:
+        BadInput: the scenario has no such preset, or it names an unknown knob.
+    """
+    if name not in scenario.presets:
+        known = ", ".join(scenario.presets)
+        hint = did_you_mean(name, scenario.presets) or (known and f"its presets: {known}") or "leave it out"
+        raise BadInput(Problem(f"the scenario has no preset '{name}'", f"--preset {name}", hint))
+    return _read(scenario.presets[name].knobs, document, ("presets", name))
+
+
+def preset_overrides_of_arm(scenario: Scenario, document: Document, name: str, arm: str) -> list[Override]:
+    """Give what a preset of the scenario sets in one arm, over what the arm sets itself.
+
+    Raises:
+        BadInput: it names an unknown knob.
+    """
+    return _read(scenario.presets[name].arms.get(arm, {}), document, ("presets", name, "arms", arm))
+
+
+def preset_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Give what is wrong with the presets by their names alone, whichever is asked for; their values are its own."""
+    arms = scenario.arms.variants if scenario.arms else {}
+    for name, preset in scenario.presets.items():
+        at: Location = ("presets", name)
+        yield from _problems(preset.knobs, document, at)
+        for arm, values in preset.arms.items():
+            if arm not in arms:
+                hint = did_you_mean(arm, arms) or "the scenario has no arms"
+                yield Problem(f"there is no arm '{arm}'", document.where((*at, "arms", arm)), hint)
+            yield from _problems(values, document, (*at, "arms", arm))
+        for knob in preset.knobs:
+            if arms and all(knob in (*variant, *preset.arms.get(arm, {})) for arm, variant in arms.items()):
+                what = f"every arm sets {knob} itself, so the preset's value has no effect"
+                yield Problem(what, document.where((*at, knob)), f"set it below presets.{name}.arms")
+        if not preset.knobs and not preset.arms:
+            yield Problem(f"the preset '{name}' sets nothing", document.where(at), "leave it out, or give it a knob")
+
+
+def _problems(values: Mapping[str, Value], document: Document, at: Location) -> list[Problem]:
+    try:
+        _read(values, document, at)
+    except BadInput as error:
+        return error.problems
+    return []
+
+
+def _read(values: Mapping[str, Value], document: Document, at: Location) -> list[Override]:
+    return parse_settings(values, {knob: document.where((*at, knob)) for knob in values}, "preset")

@@ -15,9 +15,9 @@ from formats.durations import parse_duration
 from formats.predictions import Claim
 from lab import paths
 from lab.errors import Problem
-from lab.reading.nearest import did_you_mean
-from lab.scenario.effective import Effective
-from lab.scenario.topology import Topology
+from lab.reading.messages import did_you_mean
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology
 
 WORKLOAD = "script"
 # Where k6 finds the folder that the script lies in.
@@ -81,7 +81,7 @@ class Options:
         ]
 
 
-def of(effective: Effective, topology: Topology) -> OwnScript | None:
+def find_script(effective: ResolvedScenario, topology: Topology) -> OwnScript | None:
     """Give a scenario's own script; None if it has none."""
     load = effective.scenario.load
     if load is None:
@@ -91,7 +91,7 @@ def of(effective: Effective, topology: Topology) -> OwnScript | None:
     return OwnScript(folder, paths.real(folder / load.script), environment)
 
 
-def problems(effective: Effective) -> Iterator[Problem]:
+def script_problems(effective: ResolvedScenario) -> Iterator[Problem]:
     """Give what is wrong with a scenario's own script as far as its files tell."""
     load, chosen = effective.scenario.load, effective.scenario.knobs.load.workload
     if load is None:
@@ -117,7 +117,7 @@ def problems(effective: Effective) -> Iterator[Problem]:
             yield Problem(what, effective.where("load", "environment", name), "use another name in the script")
 
 
-def refused(effective: Effective, script: OwnScript, said: str) -> Problem:
+def refusal(effective: ResolvedScenario, script: OwnScript, said: str) -> Problem:
     """Give k6's refusal of a script as one problem.
 
     Args:
@@ -190,7 +190,7 @@ def _milliseconds(text: str) -> int:
     return sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", text)))
 
 
-def contradictions(effective: Effective, options: Options) -> Iterator[Problem]:
+def contradictions(effective: ResolvedScenario, options: Options) -> Iterator[Problem]:
     """Give where a script's options and the scenario contradict each other."""
     load = effective.scenario.knobs.load
     where = effective.where("load", "script")

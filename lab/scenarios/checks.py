@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
-from analysis.formatting import spoken
+from analysis.formatting import number, spoken
 from formats import role as role_file
+from formats.durations import format_duration
 from formats.role import KINDS
 from lab.errors import Problem
-from lab.scenario import own_configuration, own_script, presets, sysctls, templates
-from lab.scenario.action_checks import action_problems
-from lab.scenario.catalogue import CATALOGUE, show_value
-from lab.scenario.effective import Effective
-from lab.scenario.load import own_ms, takes_ms
-from lab.scenario.prediction_checks import prediction_problems
-from lab.scenario.services import needed_by
+from lab.reading.messages import did_you_mean
+from lab.scenarios import overrides, own_configuration, own_script, sysctls
+from lab.scenarios.knobs import CATALOGUE, format_knob
+from lab.scenarios.model import Action
+from lab.scenarios.predictions import prediction_problems
+from lab.scenarios.preflight import load_ms, user_ms
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.services import needed_by
+from lab.scenarios.topology import topology_of
 
 _DELAY = "/api/delay"
 # The lines that k6's requests have, less one (k6/lib/slow.js).
@@ -25,14 +29,14 @@ _HEADERS_MAX = 100
 _SHARED = "give each instance a user, or lower load.instances"
 
 
-def problems_of(effective: Effective) -> Iterator[Problem]:
+def problems_of(effective: ResolvedScenario) -> Iterator[Problem]:
     """Give everything about the scenario that cannot be run or would silently do nothing."""
-    yield from presets.problems(effective.scenario, effective.document)
-    path_problems = list(_path(effective))
-    yield from path_problems
+    yield from overrides.preset_problems(effective.scenario, effective.document)
+    of_path = list(path_problems(effective))
+    yield from of_path
     yield from _roles(effective)
-    yield from own_script.problems(effective)
-    yield from own_configuration.problems(effective)
+    yield from own_script.script_problems(effective)
+    yield from own_configuration.configuration_problems(effective)
     yield from _workload(effective)
     if effective.scenario.load is None:
         yield from _target(effective)
@@ -40,14 +44,14 @@ def problems_of(effective: Effective) -> Iterator[Problem]:
     yield from _bounds(effective)
     yield from _between_knobs(effective)
     yield from _sysctls(effective)
-    if not path_problems:
+    if not of_path:
         yield from action_problems(effective)
         yield from prediction_problems(effective)
-        yield from templates.problems(effective)
 
 
-def _path(effective: Effective) -> Iterator[Problem]:
-    path, roles = effective.scenario.path, effective.world.roles
+def path_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+    """Yield what is wrong with the path."""
+    path, roles = effective.scenario.path, effective.registry.roles
     where = effective.where("path")
     shown = f"[{', '.join(path)}]"
     in_order = sorted(path, key=lambda role: KINDS.index(roles[role].kind))
@@ -68,17 +72,17 @@ def _path(effective: Effective) -> Iterator[Problem]:
         yield Problem(what, where, "leave one of the two out")
 
 
-def _roles(effective: Effective) -> Iterator[Problem]:
+def _roles(effective: ResolvedScenario) -> Iterator[Problem]:
     path = effective.scenario.path
     for knob in effective.asked():
         parts = knob.split(".")
         role = parts[1] if parts[0] == "kernel" else parts[0]
-        if role in effective.world.roles and role not in path:
+        if role in effective.registry.roles and role not in path:
             what = f"{knob} is set, but {role} is not on the path [{', '.join(path)}]"
             yield Problem(what, effective.where_knob(knob), f"leave it out, or put {role} on the path")
 
 
-def _workload(effective: Effective) -> Iterator[Problem]:
+def _workload(effective: ResolvedScenario) -> Iterator[Problem]:
     workload = effective.scenario.knobs.load.workload
     for knob in effective.asked():
         readers = CATALOGUE[knob].workloads if knob in CATALOGUE else None
@@ -91,7 +95,7 @@ def _workload(effective: Effective) -> Iterator[Problem]:
             yield Problem(what, effective.where_knob(knob), way_on)
 
 
-def _target(effective: Effective) -> Iterator[Problem]:
+def _target(effective: ResolvedScenario) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
     last = role_file.request_path(effective.scenario.path, lambda role: effective.roles[role].kind)[-1]
     if effective.roles[last].kind == "proxy":
@@ -124,7 +128,7 @@ def _target(effective: Effective) -> Iterator[Problem]:
                 )
 
 
-def _target_of_service(effective: Effective, last: str) -> Iterator[Problem]:
+def _target_of_service(effective: ResolvedScenario, last: str) -> Iterator[Problem]:
     """Check what a service of the scenario's own is asked for: the workloads are written for the backend."""
     if effective.scenario.knobs.load.workload == "long_polling":
         yield Problem(
@@ -140,8 +144,8 @@ def _target_of_service(effective: Effective, last: str) -> Iterator[Problem]:
         yield Problem(what, effective.where("warmup"), "leave warmup out")
 
 
-def _services(effective: Effective) -> Iterator[Problem]:
-    own, path = effective.world.services, effective.scenario.path
+def _services(effective: ResolvedScenario) -> Iterator[Problem]:
+    own, path = effective.registry.services, effective.scenario.path
     servers = [role for role in path if effective.roles[role].kind == "server"]
     for server, behind in pairwise(servers):
         if server not in own:
@@ -157,8 +161,8 @@ def _services(effective: Effective) -> Iterator[Problem]:
             yield Problem(what, effective.where("services", name, "ready"), way_on)
 
 
-def _bounds(effective: Effective) -> Iterator[Problem]:
-    for role in effective.world.roles.values():
+def _bounds(effective: ResolvedScenario) -> Iterator[Problem]:
+    for role in effective.registry.roles.values():
         for name, limit in role.ordered_knobs():
             value, most = effective.number(name), effective.number(limit)
             if value > most:
@@ -166,7 +170,7 @@ def _bounds(effective: Effective) -> Iterator[Problem]:
                 yield Problem(what, _first_asked(effective, limit, name), f"lower {name}, or raise {limit}")
 
 
-def _between_knobs(effective: Effective) -> Iterator[Problem]:
+def _between_knobs(effective: ResolvedScenario) -> Iterator[Problem]:
     knobs, at = effective.scenario.knobs, effective.where_knob
     load, backend = knobs.load, knobs.backend
     if load.workload == "long_polling" and backend.token_timeout <= backend.polling_period:
@@ -199,7 +203,7 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
     yield from _durations(effective)
 
 
-def _headers(effective: Effective) -> Iterator[Problem]:
+def _headers(effective: ResolvedScenario) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
     shown = _shown(effective, "load.header_duration")
     intervals = _HEADER_INTERVALS[load.method]
@@ -228,9 +232,9 @@ def _headers(effective: Effective) -> Iterator[Problem]:
         )
 
 
-def _durations(effective: Effective) -> Iterator[Problem]:
+def _durations(effective: ResolvedScenario) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
-    needed_ms = takes_ms(load, own_ms(load))
+    needed_ms = load_ms(load, user_ms(load))
     if needed_ms >= load.max_duration:
         what = f"the load itself takes {spoken(needed_ms)}, and load.max_duration ends it"
         yield Problem(
@@ -243,18 +247,83 @@ def _durations(effective: Effective) -> Iterator[Problem]:
         yield Problem(what, effective.where_knob("load.ramp_full"), "set load.ramp_full, such as 5s")
 
 
-def _sysctls(effective: Effective) -> Iterator[Problem]:
+def _sysctls(effective: ResolvedScenario) -> Iterator[Problem]:
     for role, names in effective.scenario.knobs.kernel.items():
         for name, value in names.items():
-            fault = sysctls.fault(name, value)
+            fault = sysctls.find_fault(name, value)
             if fault:
                 yield Problem(fault[0], effective.where_knob(f"kernel.{role}.{name}"), fault[1])
 
 
-def _first_asked(effective: Effective, *knobs: str) -> str:
+def _first_asked(effective: ResolvedScenario, *knobs: str) -> str:
     """Cite the knob that someone set: of two that disagree, the default is not to blame."""
     return effective.where_knob(next((knob for knob in knobs if effective.source(knob) != "default"), knobs[0]))
 
 
-def _shown(effective: Effective, knob: str) -> str:
-    return show_value(knob, effective.values[knob])
+def _shown(effective: ResolvedScenario, knob: str) -> str:
+    return format_knob(knob, effective.values[knob])
+
+
+def action_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+    """Give everything about the actions that cannot be done; the path is known to be sound."""
+    actions = effective.scenario.actions
+    if not actions:
+        return
+    topology = topology_of(effective)
+    end_ms, knob = _load_ends(effective)
+    for index, action in enumerate(actions):
+        where = effective.where("actions", index, "instance")
+        if action.instance in topology.clients:
+            yield Problem(
+                f"{action.instance} makes the load, and is not a server",
+                where,
+                f"act on {' or '.join(topology.servers)}",
+            )
+        elif action.instance not in topology.servers:
+            hint = did_you_mean(action.instance, topology.servers) or f"the servers are {', '.join(topology.servers)}"
+            yield Problem(f"there is no server '{action.instance}' on the path", where, hint)
+        elif action.do == "restart" and (why := topology.roles[topology.role_of(action.instance)].once):
+            yield Problem(f"{action.instance} cannot be started again within a run: {why}", where, "pause or stop it")
+        if action.at >= end_ms:
+            what = f"the action comes at {format_duration(action.at)}, but then the load is over: {knob}"
+            yield Problem(what, effective.where("actions", index, "at"), "act sooner, or let the load last longer")
+        yield from _duration(effective, index, action)
+    for instance in dict.fromkeys(one.instance for one in actions):
+        yield from _one_after_the_other(effective, instance)
+
+
+def _duration(effective: ResolvedScenario, index: int, action: Action) -> Iterator[Problem]:
+    where = effective.where("actions", index, "do")
+    if action.do == "pause" and not action.lasts:
+        yield Problem("a pause needs a duration", where, "write for: 2s")
+    if action.do == "stop" and action.lasts is not None:
+        what = "a stop lasts until the end of the run, so it takes no 'for'"
+        yield Problem(what, where, "leave 'for' out, or write do: restart")
+
+
+def _one_after_the_other(effective: ResolvedScenario, instance: str) -> Iterator[Problem]:
+    indices = [index for index, one in enumerate(effective.scenario.actions) if one.instance == instance]
+    indices.sort(key=lambda index: effective.scenario.actions[index].at)
+    for before, after in pairwise(indices):
+        first, second = effective.scenario.actions[before], effective.scenario.actions[after]
+        where = effective.where("actions", after, "at")
+        if first.do == "stop":
+            what = f"an earlier action stops {instance} until the end of the run"
+            yield Problem(what, where, "leave one of the two out")
+        elif second.at <= first.at + (first.lasts or 0):
+            yield Problem(f"another action on {instance} still lasts at that time", where, "let it end first")
+
+
+def _load_ends(effective: ResolvedScenario) -> tuple[float, str]:
+    """Give when the load is over at the latest, in ms as far as that is known, and what says so."""
+    # The model is loaded only for scenarios that need it here.
+    from lab.scenarios import preflight  # noqa: PLC0415
+
+    load = effective.scenario.knobs.load
+    if load.workload == "spike":
+        return load.duration, f"load.duration is {format_duration(load.duration)}"
+    undisturbed = effective.scenario.model_copy(update={"actions": []})
+    expected_s = preflight.expected_s(replace(effective, scenario=undisturbed))
+    if expected_s is None:
+        return load.max_duration, f"load.max_duration is {format_duration(load.max_duration)}"
+    return 1000 * expected_s, f"it takes about {number(expected_s)} s"

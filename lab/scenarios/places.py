@@ -10,7 +10,7 @@ from pathlib import Path
 from analysis.suggested import quoted
 from lab import paths, suggested
 from lab.errors import BadInput, Problem
-from lab.reading.nearest import did_you_mean
+from lab.reading.messages import did_you_mean
 
 FILE = "scenario.yaml"
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

@@ -10,11 +10,11 @@ from pathlib import Path
 from formats.role import OwnConfiguration as Declared
 from lab import paths
 from lab.errors import Problem
-from lab.reading.nearest import did_you_mean
+from lab.reading.messages import did_you_mean
 from lab.roles.configurations import Fault, Found, Stands, read
-from lab.scenario.effective import Effective
-from lab.scenario.knobs import RoleName
-from lab.scenario.topology import Topology
+from lab.scenarios.knobs import RoleName
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import Topology
 
 # Where the program finds the folder that the configuration lies in.
 MOUNTED = Path("/config")
@@ -45,9 +45,9 @@ class OwnConfiguration:
         return f"{paths.shown(self.file.parent)}/{place}"
 
 
-def of(effective: Effective, topology: Topology, role: RoleName) -> OwnConfiguration | None:
+def find_configuration(effective: ResolvedScenario, topology: Topology, role: RoleName) -> OwnConfiguration | None:
     """Give a role's own configuration; None if it has none."""
-    written, declared = effective.scenario.configurations.get(role), effective.world.roles[role].own
+    written, declared = effective.scenario.configurations.get(role), effective.registry.roles[role].own
     if written is None or declared is None:
         return None
     file = paths.real(paths.real(effective.place.home) / written.config)
@@ -62,13 +62,13 @@ def _behind(topology: Topology, role: RoleName) -> list[str]:
     return [*(f"{name}:{topology.roles[name].port}" for name in following), *topology.behind(role)]
 
 
-def found(effective: Effective, topology: Topology, role: RoleName, text: str) -> Found:
+def read_configuration(effective: ResolvedScenario, topology: Topology, role: RoleName, text: str) -> Found:
     """Give what a role's configuration says, out of what the program read."""
-    declared = effective.world.roles[role]
+    declared = effective.registry.roles[role]
     return read(declared, text, Stands(declared.port, dict.fromkeys(_behind(topology, role))))
 
 
-def problems(effective: Effective) -> Iterator[Problem]:
+def configuration_problems(effective: ResolvedScenario) -> Iterator[Problem]:
     """Give what is wrong as far as the scenario and its files tell."""
     for role, written in effective.scenario.configurations.items():
         where = effective.where(role, "config")
@@ -90,7 +90,7 @@ def problems(effective: Effective) -> Iterator[Problem]:
             yield Problem(what, effective.where_knob(knob), "leave it out, and set it there")
 
 
-def refused(effective: Effective, own: OwnConfiguration, said: str) -> Problem:
+def refusal(effective: ResolvedScenario, own: OwnConfiguration, said: str) -> Problem:
     """Give a program's refusal of a configuration as one problem.
 
     Args:
@@ -98,7 +98,7 @@ def refused(effective: Effective, own: OwnConfiguration, said: str) -> Problem:
         own: the configuration.
         said: the program's message.
     """
-    called = effective.world.roles[own.role].called
+    called = effective.registry.roles[own.role].called
     # The entry point's own words come first.
     lines = [line.partition(" refuses the configuration: ")[2] or line for line in said.splitlines() if line.strip()]
     message = lines[-1] if lines else "it said nothing"
@@ -119,7 +119,7 @@ def refused(effective: Effective, own: OwnConfiguration, said: str) -> Problem:
     return Problem(f"{called} refuses it: {what}", where, way_on)
 
 
-def faults(own: OwnConfiguration, faults: list[Fault]) -> Iterator[Problem]:
+def fault_problems(own: OwnConfiguration, faults: list[Fault]) -> Iterator[Problem]:
     """Give why a configuration that the program takes cannot stand on the path."""
     for one in faults:
         yield Problem(one.what, own.shown(one.where) if one.where else paths.shown(own.file), one.way_on)

@@ -3,8 +3,8 @@
 import pytest
 
 from lab.errors import BadInput
-from lab.scenario.places import slugs
-from lab.scenario.resolve import resolve
+from lab.scenarios.places import slugs
+from lab.scenarios.resolve import resolve
 from tests.lab.support import MINIMAL, Make, Write, yaml_with
 
 

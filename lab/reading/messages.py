@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
-
-from lab.reading.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from lab.reading.document import Location
+
 
 # How a value is written, given the name of what it is the value of.
 Show = Callable[[str, Any], str]
@@ -93,3 +93,21 @@ def _model_of(model: type[BaseModel], part: str | int) -> type[BaseModel] | None
         return None
     candidates = [field.annotation, *getattr(field.annotation, "__args__", ())]
     return next((kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+
+
+# A list up to here is shorter to read than to guess at.
+_LIST_MAX = 8
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """Give the one of the `valid` names that is most like `name`, if any is like it at all."""
+    return next(iter(difflib.get_close_matches(name, list(valid), n=1, cutoff=0.6)), None)
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str | None:
+    """Say which of the `valid` names was meant; where none is near and they are few, list them."""
+    names = list(dict.fromkeys(valid))
+    near = nearest(name, names)
+    if near:
+        return f"did you mean '{near}'?"
+    return f"valid: {', '.join(names)}" if names and len(names) <= _LIST_MAX else None

@@ -1,22 +1,51 @@
-"""A scenario's words over its settings: `{load.users} users` is `103 users`, and `9 users` after `SET=load.users=9`."""
+"""From a scenario's name to what will be run, checked as a whole."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from analysis.expressions import ExpressionError
 from analysis.expressions.values import Kind
 from analysis.formatting import number, spoken
 from formats.predictions import Claim
-from lab.errors import Problem
-from lab.scenario.catalogue import show_value
-from lab.scenario.effective import Effective, Stated
+from lab.errors import BadInput, Problem
+from lab.scenarios import checks
+from lab.scenarios.knobs import format_knob
+from lab.scenarios.resolved import AS_WRITTEN, ResolvedScenario, Stated, Variant, load_unchecked
 
 if TYPE_CHECKING:
     from analysis.expressions import Expression
+
+
+def resolve(
+    name: str,
+    overrides: Iterable[str] = (),
+    folder: Path | None = None,
+    variant: Variant = AS_WRITTEN,
+    preset: str | None = None,
+) -> ResolvedScenario:
+    """Read a scenario, apply a preset, a variant and overrides (`knob=value`), and check that the whole makes sense.
+
+    Its words are filled in from what is then set.
+
+    The scenario is given by its name, or by the path of its folder. What the user sets goes over what the preset sets,
+    and so does what the variant sets.
+
+    Raises:
+        BadInput: anything is wrong; all that was found is listed, with file, line and the nearest valid name.
+    """
+    effective = load_unchecked(name, overrides, folder, variant, preset)
+    problems = list(checks.problems_of(effective))
+    if not any(checks.path_problems(effective)):
+        problems += template_problems(effective)
+    if problems:
+        raise BadInput(problems)
+    return fill_templates(effective)
+
 
 _Says = TypeVar("_Says", bound=Claim)
 
@@ -25,7 +54,7 @@ _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _WAY_ON = "write a knob, or an expression over knobs and model, in braces; {{ for a brace"
 
 
-def problems(effective: Effective) -> Iterator[Problem]:
+def template_problems(effective: ResolvedScenario) -> Iterator[Problem]:
     """Give each place in title, question and predictions of one run that its settings cannot fill."""
     texts = [("title", effective.scenario.title, effective.where("title"))]
     texts.append(("question", effective.scenario.question, effective.where("question")))
@@ -41,7 +70,7 @@ def problems(effective: Effective) -> Iterator[Problem]:
                 yield Problem(f"{what}: {place[0]}: {wrong}", where, _WAY_ON)
 
 
-def filled(effective: Effective) -> Effective:
+def fill_templates(effective: ResolvedScenario) -> ResolvedScenario:
     """Give the scenario with its words as its settings make them; what only an arm can fill stays as it is written."""
     scenario, variant = effective.scenario, effective.variant
     if variant.predictions is not None:
@@ -55,11 +84,11 @@ def filled(effective: Effective) -> Effective:
     return replace(effective, scenario=scenario.model_copy(update=words), variant=variant)
 
 
-def _said(effective: Effective, claim: _Says) -> _Says:
+def _said(effective: ResolvedScenario, claim: _Says) -> _Says:
     return claim.model_copy(update={"says": _fill(effective, claim.says)})
 
 
-def _wrong(effective: Effective, place: re.Match[str]) -> str | None:
+def _wrong(effective: ResolvedScenario, place: re.Match[str]) -> str | None:
     if place[1] is None:
         return "this brace has no partner" if len(place[0]) == 1 else None
     try:
@@ -69,7 +98,7 @@ def _wrong(effective: Effective, place: re.Match[str]) -> str | None:
     return None
 
 
-def _read(effective: Effective, text: str) -> Expression | None:
+def _read(effective: ResolvedScenario, text: str) -> Expression | None:
     """Read what stands between braces; None for the name of a knob alone, which may be text."""
     # It brings numpy and duckdb, which only commands need that read predictions.
     from analysis.verdicts import predictions  # noqa: PLC0415
@@ -80,12 +109,12 @@ def _read(effective: Effective, text: str) -> Expression | None:
     return predictions.check_known(text, effective.roles, knobs, Kind.NUMBER)
 
 
-def _fill(effective: Effective, text: str) -> str:
+def _fill(effective: ResolvedScenario, text: str) -> str:
     return _PLACE.sub(lambda place: _shown(effective, place), text) if "{" in text or "}" in text else text
 
 
-def _shown(effective: Effective, place: re.Match[str]) -> str:
-    from lab.scenario import foreseen  # noqa: PLC0415 # as above
+def _shown(effective: ResolvedScenario, place: re.Match[str]) -> str:
+    from lab.scenarios import preflight  # noqa: PLC0415 # as above
 
     if place[1] is None:
         return place[0][0]
@@ -93,11 +122,11 @@ def _shown(effective: Effective, place: re.Match[str]) -> str:
         return place[0]
     expression = _read(effective, place[1])
     if expression is None:
-        knob, value = effective.world.catalogue.get(place[1]), effective.values[place[1]]
+        knob, value = effective.registry.knobs.get(place[1]), effective.values[place[1]]
         if isinstance(value, bool) or not isinstance(value, int):
-            return show_value(place[1], value)
+            return format_knob(place[1], value)
         return spoken(value) if knob is not None and knob.is_duration else number(value)
-    known = foreseen.values_before_run(effective, expression.names)
+    known = preflight.values_before_run(effective, expression.names)
     if set(expression.names) - set(known):
         return "?"
     result = expression.evaluate(known.__getitem__)

@@ -1,0 +1,211 @@
+"""Every knob of the lab, by group: those that each role declares in its role.yaml, and those of the lab's own parts.
+
+A knob's name is `<group>.<field>`; inside the lab a duration is a whole number of milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
+
+from formats.durations import format_duration
+from formats.field_types import Scalar
+from formats.knob_types import DURATION_SCHEMA
+from formats.predictions import Part
+from formats.role import Role, Workload
+from lab.roles.declared_roles import ROLES
+
+if TYPE_CHECKING:
+    RoleName = str
+else:
+    RoleName = Literal[tuple(ROLES)]
+
+KnobValue = int | bool | str
+
+
+class Declared(Part):
+    """A group whose knobs a role.yaml declares."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, knob: str) -> Any: ...  # noqa: ANN401 # the knob's type is the declaration's to say
+
+
+class Capture(Part):
+    """Packet captures: each hop once, at its server's end (a proxy sees both of its hops)."""
+
+    mode: Annotated[
+        Literal["headers", "handshakes", "off"],
+        Field(description="headers = 128 bytes of each packet; handshakes = SYN, FIN and RST only"),
+    ] = "headers"
+    client: Annotated[
+        Literal["off", "headers", "handshakes"], Field(description="The same at the client's end, in addition")
+    ] = "off"
+    max_mb: Annotated[int, Field(ge=1, le=100_000, description="A capture ends at this size; MiB")] = 256
+
+
+class Sampler(Part):
+    """The collectors' samplers."""
+
+    rate_hz: Annotated[int, Field(ge=1, le=100, description="Samples of the kernel's counters in each second")] = 10
+
+
+def _read_sysctl(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+SysctlValue = Annotated[str, BeforeValidator(_read_sysctl), WithJsonSchema({"type": ["integer", "string"]})]
+
+
+def _declared(role: Role) -> type[Declared]:
+    fields: dict[str, Any] = {
+        field: (
+            Annotated[
+                knob.annotation(),
+                Field(description=f"{knob.doc}; {knob.unit}" if knob.unit else knob.doc),
+            ],
+            knob.initial,
+        )
+        for field, knob in role.knobs.items()
+    }
+    title = role.group.capitalize()
+    return create_model(title, __base__=Declared, __doc__=role.says, **fields)
+
+
+GROUPS: Mapping[str, type[Declared]] = {role.group: _declared(role) for role in reversed(list(ROLES.values()))}
+
+if TYPE_CHECKING:
+
+    class _OfRoles(Part):
+        def __getattr__(self, group: str) -> Declared: ...
+
+else:
+    _OfRoles = create_model("_OfRoles", __base__=Part, **{group: (model, model()) for group, model in GROUPS.items()})
+
+
+_OF_KERNEL = "Sysctls of a role's network namespace: role, then the sysctl's name (net.…)"
+
+
+def _of_any_service(schema: dict[str, Any]) -> None:
+    """Let editors take the groups of a scenario's own services, which they cannot know."""
+    schema["additionalProperties"] = {"type": "object"}
+
+
+class Knobs(_OfRoles):
+    """All knobs, by group."""
+
+    model_config = ConfigDict(json_schema_extra=_of_any_service)
+
+    capture: Capture = Capture()
+    sampler: Sampler = Sampler()
+    kernel: Annotated[
+        dict[RoleName, dict[str, SysctlValue]],
+        Field(description=_OF_KERNEL),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": "object"}}),
+    ] = Field(default_factory=dict)
+
+
+def knobs_with(services: Mapping[str, Role], names: Any) -> type[Knobs]:  # noqa: ANN401 # a Literal
+    """Give the knobs of a scenario that brings services.
+
+    Args:
+        services: the roles that they play.
+        names: the type of a role's name there.
+    """
+    groups: dict[str, Any] = {role.group: (model := _declared(role), model()) for role in services.values()}
+    kernel: Any = (Annotated[dict[names, dict[str, SysctlValue]], Field(description=_OF_KERNEL)], Field(default={}))
+    return create_model("Knobs", __base__=Knobs, kernel=kernel, **groups)
+
+
+@dataclass(frozen=True)
+class Knob:
+    """What is known about one knob.
+
+    Attributes:
+        default: in milliseconds for a duration.
+        workloads: those that read it; None = all.
+        env: the environment variable that carries it; None = no program that runs in the topology reads it.
+    """
+
+    group: str
+    field: str
+    default: KnobValue
+    is_duration: bool
+    description: str
+    workloads: tuple[Workload, ...] | None = None
+    env: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The full name, as scenarios and overrides write it."""
+        return f"{self.group}.{self.field}"
+
+    @property
+    def unit(self) -> Literal["ms"] | None:
+        """The unit of its values in files; None for what is no duration."""
+        return "ms" if self.is_duration else None
+
+
+def _of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> Iterator[Knob]:
+    declared = {role.knob(name): knob for role in roles.values() for name, knob in role.knobs.items()}
+    for group, outer in knobs.model_fields.items():
+        if not (isinstance(outer.annotation, type) and issubclass(outer.annotation, Part)):
+            continue  # kernel: its names are the kernel's, not ours
+        for field, info in outer.annotation.model_fields.items():
+            default: KnobValue = info.default
+            knob = Knob(group, field, default, DURATION_SCHEMA in info.metadata, info.description or "")
+            if knob.name in declared:
+                of_role = declared[knob.name]
+                env = None if of_role.counts or of_role.fixed else of_role.env or f"CONNLAB_{field.upper()}"
+                knob = replace(knob, workloads=of_role.workloads, env=env)
+            yield knob
+
+
+def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, Knob]:
+    """Give the knobs of a model, which these roles declare, by their full names."""
+    return {knob.name: knob for knob in _of_knobs(knobs, roles)}
+
+
+CATALOGUE: dict[str, Knob] = build_catalogue(Knobs, ROLES)
+
+
+def flat_values(knobs: Knobs) -> dict[str, KnobValue]:
+    """Give every knob's value under its full name; sysctls as `kernel.<role>.<name>`."""
+    groups = {name: group for name, group in knobs if isinstance(group, Part)}
+    values: dict[str, KnobValue] = {
+        f"{name}.{field}": value for name, group in groups.items() for field, value in group
+    }
+    return values | {
+        f"kernel.{role}.{name}": value for role, names in knobs.kernel.items() for name, value in names.items()
+    }
+
+
+def format_knob(name: str, value: Scalar) -> str:
+    """Write the value of the knob `name` as a scenario would: `20s`, `true`, `auto`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and name in CATALOGUE and CATALOGUE[name].is_duration:
+        return format_duration(value)
+    return str(value) if value != "" else '""'
+
+
+def environment(knobs: Knobs, group: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> dict[str, str]:
+    """Give a group's knobs as a container's environment, durations as `<n>ms`.
+
+    Those of the lab stay out: how many instances there are, say, is not an instance's business.
+    """
+    values = flat_values(knobs)
+    return {
+        knob.env: _environment_value(values[knob.name], knob)
+        for knob in catalogue.values()
+        if knob.group == group and knob.env is not None
+    }
+
+
+def _environment_value(value: KnobValue, knob: Knob) -> str:
+    if knob.is_duration:
+        return f"{value}ms"
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
