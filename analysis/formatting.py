@@ -15,19 +15,19 @@ _MS_PER_S = 1000
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural unless it is one: `1 run`, `1,200 runs`."""
+    """Return a number with its noun, in the plural unless it is one: `1 run`, `1,200 runs`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def number(value: Number, digits: int = 3) -> str:
-    """A number with so many digits, or as many as it has before the point; a whole one has all. Never an exponent."""
+    """Return a number with so many digits, or as many as stand before its point; never with an exponent."""
     if float(value).is_integer() or abs(value) >= 10**digits:
         return f"{round(value):,}"
     return f"{Decimal(f'{value:.{digits}g}'):,f}"
 
 
 def spoken(ms: Number) -> str:
-    """A duration in a sentence."""
+    """Return a duration in a sentence."""
     return f"{number(ms)} ms" if abs(ms) < _MS_PER_S else f"{number(ms / _MS_PER_S)} s"
 
 
@@ -53,7 +53,7 @@ def format_knob(name: str, knob: Mapping[str, Any], which: str = "value") -> str
 
 
 def format_value(value: object) -> str:
-    """A number as a reader gets it; other values as they are."""
+    """Return a number as a reader gets it; other values as they are."""
     if value is None:
         return "unknown"
     if isinstance(value, bool):
@@ -65,7 +65,7 @@ _LIST_SHOWN = 6
 
 
 def format_measured(value: object) -> str:
-    """A measured value: lists by what they have in common, or by their first values."""
+    """Return a measured value: lists by what they have in common, or by their first values."""
     if isinstance(value, list):
         if len(value) > _LIST_SHOWN and len(set(value)) == 1:
             return f"{len(value):,} times {format_value(value[0])}"
@@ -83,19 +83,19 @@ _SHOWN_MAX = 300
 
 
 def format_us(microseconds: int) -> str:
-    """A duration, to the tenth of a millisecond; three digits where that would show nothing."""
+    """Return a duration, to the tenth of a millisecond; three digits where that would show nothing."""
     milliseconds = microseconds / 1000
     return f"{milliseconds:,.3f} ms" if abs(milliseconds) < 1 else f"{milliseconds:,.1f} ms"
 
 
 def format_us_range(least_us: int, most_us: int) -> str:
-    """A duration that is known within bounds."""
+    """Return a duration that is known within bounds."""
     least, most = format_us(least_us), format_us(most_us)
     return most if least == most else f"{least.removesuffix(' ms')} to {most}"
 
 
 def excerpt(text: str | None) -> str:
-    """A text from outside, cut if it is long, and such that it cannot steer a terminal."""
+    """Return a text from outside, cut if it is long, and such that it cannot steer a terminal."""
     text = text or ""
     rest = f"… ({len(text):,} characters)" if len(text) > _SHOWN_MAX else ""
     return visible(text[:_SHOWN_MAX]) + rest

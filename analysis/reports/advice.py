@@ -39,7 +39,7 @@ class Advice:
 
 
 def advise_on_run(record: Record) -> Advice:
-    """Give the advice on the main cause of a run, whose ledger has requests."""
+    """Return the advice on the main cause of a run, whose ledger has requests."""
     main = next(iter(reasons.find_reasons(record)), None)
     if main is None:
         return Advice(None, 0, "no request failed or was slow: there is nothing to change")
@@ -47,7 +47,7 @@ def advise_on_run(record: Record) -> Advice:
 
 
 def advise_on_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str, count: int) -> Advice:
-    """Give the advice on one cause of a run, which so many requests have.
+    """Return the advice on one cause of a run, which so many requests have.
 
     Args:
         manifest: the content of manifest.json.
@@ -135,7 +135,7 @@ def rerun_command(manifest: Mapping[str, Any], changes: Mapping[str, str] | None
 
 
 def _series(manifest: Mapping[str, Any]) -> tuple[str | None, str]:
-    """Give kind and name of the series that a run belongs to; None if it belongs to none."""
+    """Return kind and name of the series that a run belongs to; None if it belongs to none."""
     if not manifest.get("series"):
         return None, ""
     _, kind, name = str(manifest["series"]).split("-", 2)

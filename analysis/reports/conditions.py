@@ -16,7 +16,7 @@ STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 def load_rows(record: Record) -> list[tuple[str, str]]:
-    """What was asked of the servers, and what came of it, as names and values."""
+    """Return what was asked of the servers, and what came of it, as names and values."""
     knobs = record.manifest.get("knobs", {})
     rows = [
         ("workload", str(record.knob("load.workload"))),
@@ -58,7 +58,7 @@ def _lasted(record: Record) -> list[tuple[dict[str, Any], float]]:
 
 
 def latency_rows(record: Record) -> list[dict[str, Any]]:
-    """The distributions of what users felt, in ms; a value is `unknown` with its reason."""
+    """Return the distributions of what users felt, in ms; a value is `unknown` with its reason."""
     found = []
     for title, figure in (
         ("answer, connecting included (requests that were answered well)", "client.latency_ms"),
@@ -76,7 +76,7 @@ def _ms(value: object) -> str:
 
 
 def knob_rows(record: Record) -> list[dict[str, Any]]:
-    """Every knob: what was asked, what the running program says, and whether it differs from the default."""
+    """Return every knob: what was asked, what the running program says, and whether it differs from the default."""
     return [
         {
             "name": name,
@@ -91,7 +91,7 @@ def knob_rows(record: Record) -> list[dict[str, Any]]:
 
 
 def sysctl_table(record: Record) -> dict[str, Any]:
-    """The kernel's settings as read in each instance's namespace: instances, and a row for each name."""
+    """Return the kernel's settings as read in each instance's namespace: instances, and a row for each name."""
     found = record.manifest.get("sysctls", {})
     names = sorted({name for of_instance in found.values() for name in of_instance})
     return {
@@ -101,7 +101,7 @@ def sysctl_table(record: Record) -> dict[str, Any]:
 
 
 def version_rows(record: Record) -> list[tuple[str, str]]:
-    """The program, the images and the machine."""
+    """Return the program, the images and the machine."""
     manifest = record.manifest
     git, lab, host = manifest.get("git", {}), manifest.get("lab", {}), manifest.get("host", {})
     commit = git.get("commit")
@@ -120,7 +120,7 @@ def version_rows(record: Record) -> list[tuple[str, str]]:
 
 
 def commands(record: Record) -> dict[str, str]:
-    """The commands that make the run again, and those that ask it for more, by what they do."""
+    """Return the commands that make the run again, and those that ask it for more, by what they do."""
     run = {"RUN": f"{record.manifest['scenario']}/{record.manifest['run']}"}
     command = rerun_command(record.manifest).command
     return {
@@ -136,7 +136,7 @@ _OTHER = "other: the kernel, the engine, the lab itself, services beside the pat
 
 @dataclass(frozen=True)
 class Shares:
-    """Who had the processors under the load.
+    """The CPU usage under the load.
 
     Attributes:
         rows: who, and the share of all processors of the machine in percent, None if unknown; together they are 100.
@@ -175,14 +175,14 @@ def cpu_shares(record: Record) -> Shares:
 
 
 def _program(record: Record, role: str) -> str:
-    """A role, with the names of its processes where these are others."""
+    """Return a role, with the names of its processes where these are others."""
     declared = declared_roles(record.manifest).get(role)
     names = [name for name in declared.processes if name != role] if declared else []
     return f"{role} ({', '.join(names)})" if names else role
 
 
 def step_rows(record: Record) -> list[dict[str, Any]]:
-    """Each step of the run, how deep it lies within others, and its milliseconds; none if nobody asked for them."""
+    """Return each step of the run, how deep it lies within others, and its milliseconds; none where none were timed."""
     return [
         {"depth": name.count("/"), "name": name.rpartition("/")[2], "ms": ms}
         for name, ms in (record.manifest.get("profile") or {}).items()

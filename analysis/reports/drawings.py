@@ -100,7 +100,7 @@ def _limits(record: Record, role: str) -> list[str]:
 
 
 def _seen(record: Record, role: str) -> list[tuple[str, str]]:
-    """What was seen at a role: a class and a text each."""
+    """Return what was seen at a role: a class and a text each."""
     figures = record.figures
     found: list[tuple[str, str]] = []
     if role == record.path[0] and (requests := record.ledger["requests"]):
@@ -155,7 +155,7 @@ def _band(record: Record, hop: Row, index: int, x: int, width: int) -> Band:
         unanswered = dropped["fatal"] + (dropped["healed"] or 0)
         counts.append(("bad" if unanswered else "", f"{unanswered:,} SYNs unanswered"))
         if unanswered:
-            counts.append(("", f"{dropped['healed'] or 0:,} of them healed"))
+            counts.append(("", f"{dropped['healed'] or 0:,} recovered on a retry"))
     return Band(x, width, _BAND_TOP, passed_px, lost_px, f"{total:,} {source}", [*counts, _agreement(hop)])
 
 
@@ -168,7 +168,7 @@ def _agreement(hop: Row) -> tuple[str, str]:
 
 
 def path_geometry() -> dict[str, int]:
-    """What the template draws with."""
+    """Return what the template draws with."""
     return {"box": _BOX, "line": _LINE_HEIGHT, "band": _BAND}
 
 
@@ -266,9 +266,7 @@ def _like(ladder: Row) -> str:
     count = ladder["count"]
     if ladder["kind"] == "slowest":
         return "It took longest of all that were answered."
-    return (
-        f"One of {count:,} alike, the one in the middle: half of them took no longer." if count > 1 else "The only one."
-    )
+    return f"Median of {count:,}." if count > 1 else "The only one."
 
 
 def _pause(y: int, lasts_us: int, at_s: float) -> Rung:
@@ -322,5 +320,5 @@ def _notes(step: Row) -> list[tuple[str, str]]:
 
 
 def ladder_geometry() -> dict[str, Any]:
-    """What the template draws with."""
+    """Return what the template draws with."""
     return {"width": WIDTH, "time_x": TIME_X, "note_x": NOTE_X, "row": _ROW, "slope": _SLOPE, "top": _TOP}

@@ -123,25 +123,25 @@ def write(results: Path) -> Path:
 
 
 def newest_runs(results: Path, count: int) -> list[Entry]:
-    """Give the runs that began last, the newest first; one whose manifest cannot be read is passed over."""
+    """Return the runs that began last, the newest first; one whose manifest cannot be read is passed over."""
     folders = sorted(_folders(results), key=lambda folder: folder.name, reverse=True)[:count]
     return _entries(results, {folder: _manifest(folder) for folder in folders})
 
 
 def runs_of_scenario(results: Path, slug: str) -> list[Entry]:
-    """Give a scenario's runs, the newest first; one whose manifest cannot be read is passed over."""
+    """Return a scenario's runs, the newest first; one whose manifest cannot be read is passed over."""
     folder = results / slug
     found = [] if folder.is_symlink() else _folders(results, slug)
     return _entries(results, {one: _manifest(one) for one in found})
 
 
 def list_series(results: Path) -> list[SeriesEntry]:
-    """Give the series that can be read."""
+    """Return the series that can be read."""
     return _series(results, [])[0]
 
 
 def list_comparisons(results: Path) -> list[ComparisonEntry]:
-    """Give the pages that compare runs, the newest first."""
+    """Return the pages that compare runs, the newest first."""
     return [
         ComparisonEntry(
             found.parent.parent.name if found.parent.name == "derived" else found.parent.name, _link(results, found)
@@ -168,12 +168,12 @@ _Line = TypeVar("_Line", Entry, SeriesEntry, Entry | SeriesEntry)
 
 
 def _wrong_first(lines: Iterable[_Line]) -> list[_Line]:
-    """What went wrong, and then the rest; the newest first in both."""
+    """Return what went wrong, and then the rest; the newest first in both."""
     return sorted(lines, key=lambda line: (line.state not in _FINE, line.started, line.folder), reverse=True)
 
 
 def _series(results: Path, runs: list[Entry]) -> tuple[list[SeriesEntry], list[Path]]:
-    """The series below a folder of results, and the folders of those that cannot be read."""
+    """Return the series below a folder of results, and the folders of those that cannot be read."""
     folders = [found.parent for found in results.glob("series/*/series.json") if not found.parent.is_symlink()]
     if not folders:
         return [], []
@@ -222,7 +222,7 @@ def _link(results: Path, path: Path) -> str:
 
 
 def _manifest(folder: Path) -> Row | None:
-    """The content of a run's manifest.json; None if it is broken, or of another version."""
+    """Return the content of a run's manifest.json; None if it is broken, or of another version."""
     try:
         return load_manifest_json(folder)
     except ManifestError:
@@ -230,7 +230,7 @@ def _manifest(folder: Path) -> Row | None:
 
 
 def _read(folder: Path, file: Path, model: type[_Model]) -> _Model | None:
-    """A file of a run; None if it is none that this version writes, which a list of runs has to live with."""
+    """Return a file of a run; None if it is none that this version writes, which a list of runs has to live with."""
     try:
         return derived.read(folder, file, model)
     except DerivedError:

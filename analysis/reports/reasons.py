@@ -39,7 +39,7 @@ class Reason:
 
 
 def find_reasons(record: Record) -> list[Reason]:
-    """The causes of a run, the main one first."""
+    """Return the causes of a run, the main one first."""
     failed = record.ledger["failed_causes"]
     return [
         _reason(record, causes.cause_named(name), count, failed.get(name, 0))
@@ -50,7 +50,7 @@ def find_reasons(record: Record) -> list[Reason]:
 def rank_causes(
     explained: Mapping[str, int], unexplained: int | None, failed: Mapping[str, int]
 ) -> list[tuple[str, int]]:
-    """Each cause with its failed and slow requests: that of most failures first, then the most frequent one.
+    """Return each cause with its failed and slow requests: that of most failures first, then the most frequent one.
 
     Args:
         explained: the ledger's `causes`.
@@ -70,13 +70,13 @@ def _reason(record: Record, cause: Cause, count: int, failed: int) -> Reason:
 
 
 def name_role(record: Record, role: str) -> str:
-    """A role within a sentence."""
+    """Return a role within a sentence."""
     declared = declared_roles(record.manifest).get(role)
     return (declared.called if declared else None) or f"the {role}"
 
 
 def _hop(record: Record, cause: Cause) -> tuple[str, str]:
-    """The roles of the hop on which most of a cause's requests were hurt."""
+    """Return the roles of the hop on which most of a cause's requests were hurt."""
     path = record.request_path if len(record.path) > 1 else ["client", "server"]
     at_the_end = cause.hop == LAST_HOP
     proxied = len(path) > 2  # noqa: PLR2004  client, proxy, server
@@ -122,18 +122,18 @@ def too_late_sentence(record: Record, main: Reason) -> str | None:
     return (
         f"From {since} s on the queue had a free place, and {counted(found['count'], 'client')} failed all the same,"
         f" at {ends}: {each} {syns}, and the next was due {spoken(next_ms)} after it, too late for the connect"
-        f" time-out of {spoken(record.knob('load.connect_timeout'))}."
+        f" timeout of {spoken(record.knob('load.connect_timeout'))}."
     )
 
 
 def _second(record: Record, time_us: int) -> str:
-    """A moment since the measurement began: to a tenth while that tells moments apart."""
-    seconds = time_series.offset_s(record, time_us)
+    """Return a moment since the measurement began: to a tenth while that tells moments apart."""
+    seconds = record.offset_s(time_us)
     return f"{seconds:.0f}" if seconds >= _WHOLE_SECONDS_FROM else f"{seconds:.1f}"
 
 
 def _next_syn_ms(record: Record) -> int | None:
-    """When the first SYN would be due that the connect time-out forestalls; None if there is none, or nobody knows."""
+    """Return when the first SYN would be due that the connect timeout forestalls; None if there is none."""
     timeout_ms = record.knob("load.connect_timeout")
     if not isinstance(timeout_ms, int):
         return None

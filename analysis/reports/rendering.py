@@ -103,7 +103,7 @@ _STEERING = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 
 def visible(text: str) -> str:
-    r"""A text of a run with what is not seen as `\x1b` or `\u202e`; the page's own parts as they are."""
+    r"""Return a text of a run with what is not seen as `\x1b` or `\u202e`; the page's own parts as they are."""
     if isinstance(text, Markup):
         return text
     return "".join(
@@ -113,7 +113,7 @@ def visible(text: str) -> str:
 
 
 def _policy(styles: str, scripts: list[str]) -> str:
-    """A Content-Security-Policy that knows the page's own scripts and styles by their hashes, and nothing else."""
+    """Return a Content-Security-Policy that knows the page's own scripts and styles by their hashes alone."""
     hashes = " ".join(_hash(script) for script in scripts)
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(styles)}; base-uri 'none'; form-action 'none'"
 

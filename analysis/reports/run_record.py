@@ -56,43 +56,47 @@ class Record:
 
     @property
     def path(self) -> list[str]:
-        """The roles, from the client to the backend."""
+        """Return the roles, from the client to the backend."""
         return list(self.manifest.get("path", []))
 
     @cached_property
     def request_path(self) -> list[str]:
-        """The roles that carry requests, from the client to the server that answers."""
+        """Return the roles that carry requests, from the client to the server that answers."""
         declared = declared_roles(self.manifest)
         return role_file.request_path(self.path, lambda role: declared[role].kind if role in declared else None)
 
     @cached_property
     def role_of(self) -> dict[str, str]:
-        """The role of each instance."""
+        """Return the role of each instance."""
         return {each: role for role, instances in self.manifest.get("instances", {}).items() for each in instances}
 
     @cached_property
     def start_us(self) -> int | None:
-        """When the measurement began, Unix epoch; None if it never did."""
+        """Return when the measurement began, Unix epoch; None if it never did."""
         return next((each["start_us"] for each in self.phases if each["name"] == "measure"), None)
 
     @property
     def phases(self) -> list[Row]:
-        """The phases that the run came to, on the steady clock of what is derived."""
+        """Return the phases that the run came to, on the steady clock of what is derived."""
         phases = list(self.manifest.get("phases", []))
         began = next((each for each in phases if each["name"] == "measure" and each.get("start_mono_us")), None)
         return phases if began is None else [_on_steady(each, began) for each in phases]
 
+    def offset_s(self, time_us: int) -> float:
+        """Return a moment, Unix epoch, in seconds since the measurement began."""
+        return round((time_us - (self.start_us or 0)) / 1e6, 3)
+
     def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
-        """A knob's value, durations in ms; None if the path has no such knob."""
+        """Return a knob's value, durations in ms; None if the path has no such knob."""
         found = self.manifest.get("knobs", {}).get(name)
         return found["value"] if found else None
 
     def idle(self, knob: str) -> bool:
-        """Whether the run's workload does not read this knob, which every run has."""
+        """Return whether the run's workload does not read this knob, which every run has."""
         return knob == "load.keep_alive" and self.knob("load.workload") == "tcp"
 
     def has(self, table: str) -> bool:
-        """Whether there is a derived/<table>.parquet."""
+        """Return whether there is a derived/<table>.parquet."""
         try:
             open_within(self.folder, _file_of(table)).close()
         except OSError:
@@ -100,7 +104,7 @@ class Record:
         return True
 
     def rows(self, query: str, **parameters: object) -> list[Row]:
-        """The rows that a query over the derived tables gives; raise ReportError if a table is damaged within."""
+        """Return the rows that a query over the derived tables gives; raise ReportError if a table is damaged."""
         try:
             found = self._database.execute(query, parameters)
             names = [column[0] for column in found.description]
@@ -109,8 +113,12 @@ class Record:
             where = self.folder / "derived"
             raise ReportError(f"a table in {where} is damaged", self.folder) from None
 
+    def count_requests(self) -> int:
+        """Return how many requests there are."""
+        return int(self.rows("SELECT count(*) AS count FROM requests")[0]["count"])
+
     def columns(self, table: str) -> list[str]:
-        """The columns of a derived table, none if there is no such table."""
+        """Return the columns of a derived table, none if there is no such table."""
         return [row["column_name"] for row in self.rows(f"DESCRIBE {table}")] if self.has(table) else []
 
     @cached_property
@@ -134,7 +142,7 @@ def _file_of(table: str) -> Path:
 
 
 def load_manifest_json(folder: Path) -> Row:
-    """The whole of a run's manifest; raise ReportError if it is missing, broken, or of another version."""
+    """Return the whole of a run's manifest; raise ReportError if it is missing, broken, or of another version."""
     try:
         return manifest.load_manifest_json(folder)
     except manifest.ManifestError as error:
@@ -161,7 +169,7 @@ def load_record(folder: Path) -> Record:
 
 
 def _read(folder: Path, file: Path, model: type[BaseModel]) -> Row:
-    """What a file holds, as templates and scripts take it."""
+    """Return what a file holds, as templates and scripts take it."""
     try:
         return derived.read(folder, file, model).model_dump(mode="json", by_alias=True)
     except DerivedError as error:
@@ -169,7 +177,7 @@ def _read(folder: Path, file: Path, model: type[BaseModel]) -> Row:
 
 
 def _on_steady(phase: Row, began: Row) -> Row:
-    """Give a phase with the wall clock's times that there would be had nobody set it since the measurement began."""
+    """Return a phase with the wall clock's times that there would be had nobody set it since the measurement began."""
     mono_us = {edge: phase.get(f"{edge}_mono_us") for edge in ("start", "end")}
     ahead_us = began["start_us"] - began["start_mono_us"]
     return phase | {f"{edge}_us": each + ahead_us for edge, each in mono_us.items() if each is not None}

@@ -137,7 +137,7 @@ class QueueChart:
 
 
 def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
-    """The content of report.html; raises DerivedError if the run was not analysed by this version."""
+    """Return the content of report.html; raises DerivedError if the run was not analysed by this version."""
     account = derived.read(folder, connections_file.FILE, Connections)
     found = [
         Caused(server.server, causes.cause_named(name), count)
@@ -162,7 +162,7 @@ def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
 
 
 def _charts(folder: Path) -> list[QueueChart]:
-    """A chart for each queue that ever held a connection."""
+    """Return a chart for each queue that ever held a connection."""
     try:
         file = open_within(folder, QUEUES)
     except OSError:
@@ -188,7 +188,7 @@ def _charts(folder: Path) -> list[QueueChart]:
 
 
 def _svg(steps: list[tuple[int, int]]) -> str:
-    """Bars for the depth and a line for the limit; numbers alone go into it."""
+    """Return bars for the depth and a line for the limit; numbers alone go into it."""
     limit = max(limit for _, limit in steps)
     top = max(limit + 1, *(depth for depth, _ in steps))
     width = _WIDTH / len(steps)

@@ -108,7 +108,7 @@ def _all_well(total: int) -> str:
 
 
 def _part(count: int, of: int) -> str:
-    """How many of them; nothing where it is all."""
+    """Return how many of them; nothing where it is all."""
     if count == of:
         return ""
     return "most of them" if 2 * count > of else f"{count:,} of them"
@@ -118,62 +118,60 @@ def _what(record: Record, found_reasons: list[Reason]) -> list[str]:
     requests = record.ledger["requests"]
     if requests is None:
         return ["Nothing is known of the requests."]
-    total, failed, slow, bound = (
-        counted(requests["total"], "request"),
-        requests["failed"],
-        requests["slow"],
-        record.manifest.get("slow_ms"),
-    )
-    late = f" {slow:,} had their answer late (after more than {spoken(bound)})," if bound else ""
-    in_time = "had it in time" if bound else "were answered"
-    found = [f"Of {total}, {failed:,} failed,{late} and {requests['total'] - failed - slow:,} {in_time}."]
+    failed, slow, bound = requests["failed"], requests["slow"], record.manifest.get("slow_ms")
+    answered = requests["total"] - failed - slow
+    late, in_time = (f" {_were(slow)} slow (more than {spoken(bound)}),", " in time") if bound else ("", "")
+    found = [
+        f"Of {counted(requests['total'], 'request')}, {failed:,} failed,{late} and {_were(answered)} answered{in_time}."
+    ]
     for reason in found_reasons:
         found += [f"{reason.failed:,} failed: {reason.cause.label}."] if reason.failed else []
         answered = reason.count - reason.failed
-        found += [f"{answered:,} had a late answer: {reason.cause.label}."] if answered else []
+        found += [f"{_were(answered)} slow: {reason.cause.label}."] if answered else []
     longest = record.figures.get("client.dial_ms.failed.max")
     if requests["failed"] and isinstance(longest, int | float):
-        found.append(f"Who got no connection waited for it, for up to {spoken(longest)}.")
+        found.append(f"Failed clients waited up to {spoken(longest)}.")
     return found
+
+
+def _were(count: int) -> str:
+    return f"{count:,} {'was' if count == 1 else 'were'}"
 
 
 def _where(record: Record, found_reasons: list[Reason]) -> list[str]:
     places: dict[str, list[str]] = {}
     for reason in found_reasons:
-        who = "What failed" if reason.failed else "What was late"
+        who = "What failed" if reason.failed else "What was slow"
         places.setdefault(reason.where, []).append(who)
     found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
     for hop in record.ledger["hops"]:
         fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
         kernel = f"The kernel of {reasons.name_role(record, hop['to'])}"
         if fatal:
-            found.append(f"{kernel} left {_syns(fatal)} unanswered{_each(record, hop, fatal)}.")
+            found.append(f"{kernel} dropped {_syns(fatal)}{_each(record, hop, fatal)}.")
         if healed:
-            left = f"It left {counted(healed, 'SYN')}" if fatal else f"{kernel} left {_syns(healed)}"
-            brought = "of connections that a later SYN brought about: seconds of waiting, and no error"
-            found.append(f"{left} unanswered {brought}.")
+            dropped = f"It dropped {counted(healed, 'SYN')}" if fatal else f"{kernel} dropped {_syns(healed)}"
+            found.append(f"{dropped} of connections that a later SYN made: seconds of waiting, and no error.")
     return found
 
 
 def _syns(count: int) -> str:
-    """SYNs, for someone who meets them for the first time."""
-    are = "a packet that asks" if count == 1 else "packets that ask"
-    return f"{counted(count, 'SYN')}, {are} for a connection,"
+    return f"{counted(count, 'SYN')} (connection request{'' if count == 1 else 's'})"
 
 
 def _continued(sentence: str) -> str:
-    """A sentence after a colon; names keep their capital."""
+    """Return a sentence after a colon; names keep their capital."""
     first = sentence.partition(" ")[0]
     return sentence[0].lower() + sentence[1:] if first in ("Between", "At", "On", "Not", "See") else sentence
 
 
 def _each(record: Record, hop: Row, fatal: int) -> str:
-    """How many SYNs each failure cost, where that is the same for all."""
+    """Return how many SYNs each failure cost, where that is the same for all."""
     failed, patience_ms = record.figures.get(f"flows.{hop['to']}.unanswered"), record.knob("load.connect_timeout")
     if not isinstance(failed, int) or not failed or fatal % failed or not isinstance(patience_ms, int):
         return ""
     each = f", {fatal // failed} for each of {failed:,} connections" if failed > 1 else ", all of one connection"
-    return each if hop["from"] != record.path[0] else f"{each} in its connect time-out of {spoken(patience_ms)}"
+    return each if hop["from"] != record.path[0] else f"{each} in its connect timeout of {spoken(patience_ms)}"
 
 
 def _why(record: Record, main: Reason | None) -> list[str]:
@@ -191,7 +189,7 @@ def _why(record: Record, main: Reason | None) -> list[str]:
 
 
 def _hints(record: Record) -> list[str]:
-    """What the kernels counted may point to a cause that nothing proves for any one request."""
+    """Return what the kernels counted may point to a cause that nothing proves for any one request."""
     found = []
     for role in record.path[1:]:
         overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
@@ -205,7 +203,7 @@ def _hints(record: Record) -> list[str]:
 
 
 def _places(record: Record, main: Reason) -> str | None:
-    """How the number of those who fail comes about."""
+    """Return how the number of those who fail comes about."""
     capacity, backlog = record.figures.get("model.accept_capacity"), record.figures.get("model.listen_backlog")
     server = record.request_path[-1]
     role = declared_roles(record.manifest).get(server)
@@ -259,7 +257,7 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
 
 
 def _knob(name: str, declared: Mapping[str, role_file.Role]) -> str | None:
-    """A cause's knob by its full name; None where the role has nothing that bounds this."""
+    """Return a cause's knob by its full name; None where the role has nothing that bounds this."""
     role, _, limit = name.partition(".")
     return declared[role].limiting_knobs().get(limit) if role in declared else name
 
@@ -270,7 +268,7 @@ def _role_of(knob: str) -> str:
 
 
 def instrument_rows(record: Record) -> list[dict[str, Any]]:
-    """Each instrument: its name, whether all of its evidence can be used, its problems, and its own figures."""
+    """Return each instrument: its name, whether all of its evidence can be used, its problems, and its own figures."""
     problems: dict[str, list[str]] = {}
     for problem in record.verdict["problems"]:
         spoils = f" (spoils: {', '.join(problem['spoils'])})" if problem["spoils"] else ""

@@ -41,7 +41,7 @@ class ChartSeries:
 
     @property
     def most(self) -> float:
-        """The greatest value."""
+        """Return the greatest value."""
         return max((value for _, value in self.points if value is not None), default=0)
 
 
@@ -61,15 +61,20 @@ class Chart:
     says: str
     unit: str
     kind: str
-    series: list[ChartSeries]
+    series: list[ChartSeries] = field(default_factory=list)
     missing: str | None = None
     log: bool = False
     width_s: float = 0
     notes: list[str] = field(default_factory=list)
     table: tuple[list[str], list[list[str]]] = field(default_factory=lambda: ([], []))
 
+    def add(self, name: str, tone: str, points: Sequence[Point], ends: Sequence[float] = ()) -> None:
+        """Add a series, if it has any point."""
+        if points:
+            self.series.append(ChartSeries(name, tone, points, ends))
+
     def drawn(self) -> Row:
-        """What the script draws."""
+        """Return what the script draws."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -82,20 +87,18 @@ class Chart:
             ],
         }
 
-
-def keep_limits_in_view(chart: Chart) -> None:
-    """Take limits out that are far above all else, and say where they are."""
-    most = max((each.most for each in chart.series if each.tone != "limit"), default=0)
-    for each in [each for each in chart.series if each.tone == "limit"]:
-        if each.most > max(_LIMIT_IN_VIEW * most, 1):
-            chart.series.remove(each)
-            chart.notes.append(
-                f"{each.name}: {each.most:,.0f}, far above the chart. The most that there was: {most:,.0f}."
-            )
+    def keep_limits_in_view(self) -> None:
+        """Take limits out that are far above all else, and say where they are."""
+        most = max((each.most for each in self.series if each.tone != "limit"), default=0)
+        for each in [each for each in self.series if each.tone == "limit"]:
+            if each.most > max(_LIMIT_IN_VIEW * most, 1):
+                self.series.remove(each)
+                far = f"{each.name}: {each.most:,.0f}, far above the chart. The most that there was: {most:,.0f}."
+                self.notes.append(far)
 
 
 def chart_table(chart: Chart, lasts_s: float) -> tuple[list[str], list[list[str]]]:
-    """The same as a table, in equal intervals: sums of bars, counts of spans and dots, else the greatest value."""
+    """Return a chart as a table, in equal intervals: sums of bars, counts of spans and dots, else the most."""
     # In whole milliseconds, as fine as points are: seconds as floats would lay some into the row before.
     lasts_ms = math.ceil(round(1000 * lasts_s, 3))
     widths_ms = (round(1000 * width_s) for width_s in WIDTHS_S)
@@ -141,13 +144,8 @@ Together = Callable[[Iterable[float]], float]
 _STEPS_MAX = 1200
 
 
-def offset_s(record: Record, time_us: int) -> float:
-    """A moment, Unix epoch, since the measurement began."""
-    return round((time_us - (record.start_us or 0)) / 1e6, 3)
-
-
 def log_ms(microseconds: float) -> float:
-    """A duration for a logarithmic scale."""
+    """Return a duration for a logarithmic scale."""
     # A logarithmic scale has no zero.
     return max(round(microseconds / 1000, 2), 0.01)
 
@@ -155,7 +153,7 @@ def log_ms(microseconds: float) -> float:
 def levels(
     record: Record, role: str, level: str, lasts_s: float, together: Together = sum, *, queues: int = 1
 ) -> list[Point]:
-    """A level of a role; the greatest in each step, and only where it changes.
+    """Return a level of a role; the greatest in each step, and only where it changes.
 
     Args:
         record: the run's.
@@ -183,7 +181,7 @@ def levels(
 def _joined(
     of_instances: Mapping[str, Mapping[int, float | None]], together: Together
 ) -> Iterator[tuple[int, float | None]]:
-    """What instances make together, from when all of them were read; who was not in a step is as it was before."""
+    """Return what instances make together, once all of them were read; one not read in a step is as before."""
     last: dict[str, float | None] = {}
     for step in sorted({step for each in of_instances.values() for step in each}):
         last |= {name: each[step] for name, each in of_instances.items() if step in each}
@@ -193,7 +191,7 @@ def _joined(
 
 
 def _changes(points: Sequence[Point]) -> list[Point]:
-    """The first point, the last, and all at which the value is another than before; what ends is drawn to its end."""
+    """Return the first point, the last, and all where the value changes; what ends is drawn to its end."""
     found: list[Point] = []
     for index, (at_s, value) in enumerate(points):
         before = points[index - 1][1] if index else None
@@ -205,13 +203,13 @@ def _changes(points: Sequence[Point]) -> list[Point]:
 
 
 def rates(record: Record, role: str, counter: str, width_s: float) -> list[Point]:
-    """By how much a kernel's counter grew in each second, over the instances of a role."""
+    """Return by how much a kernel's counter grew in each second, over the instances of a role."""
     found = counter_growth(record, role, counter, round(width_s * 1e6))
     return _changes([(round(step * width_s, 3), round(growth / width_s, 2)) for step, growth in found])
 
 
 def counter_growth(record: Record, role: str, counter: str, width_us: int) -> list[tuple[int, int]]:
-    """By how much a kernel's counter, a column of timeline.parquet, grew in each step, over the instances of a role."""
+    """Return by how much a counter, a column of timeline.parquet, grew in each step over a role's instances."""
     rows = record.rows(
         sql(__name__, "grown"),
         start=record.start_us,
@@ -223,7 +221,7 @@ def counter_growth(record: Record, role: str, counter: str, width_us: int) -> li
 
 
 def readings(record: Record, pattern: str) -> dict[tuple[str, str], list[Point]]:
-    """What was read once a second: by role and name, summed over instances, by whole seconds."""
+    """Return what was read once a second: by role and name, summed over instances, by whole seconds."""
     if not record.has("readings"):
         return {}
     rows = record.rows(sql(__name__, "read_by_second"), start=record.start_us, pattern=pattern)
@@ -241,7 +239,7 @@ def readings(record: Record, pattern: str) -> dict[tuple[str, str], list[Point]]
 
 
 def _seconds(of_instances: Mapping[str, Mapping[int, float | None]]) -> list[Point]:
-    """The sums of instances; of those at or before the beginning the last, as what is known of it."""
+    """Return the sums of instances; of those at or before the beginning the last, as what is known of it."""
     sums = {max(second, 0): value for second, value in _joined(of_instances, sum)}
     return [(second, None if value is None else round(value, 1)) for second, value in sums.items()]
 
@@ -250,7 +248,7 @@ _OVERFLOWS = "TcpExt.ListenOverflows"
 
 
 def queue_levels(record: Record, lasts_s: float) -> list[Row]:
-    """Each server's accept queues, over its instances.
+    """Return each server's accept queues, over its instances.
 
     `role`, `queues` (how many), and as pairs of seconds and a value `depth`, `places` (each queue holds one more than
     its limit), `full` (1 while one of them is) and `overflows` so far.
@@ -275,12 +273,12 @@ def queue_levels(record: Record, lasts_s: float) -> list[Row]:
 
 
 def count_queues(record: Record, role: str) -> int:
-    """How many accept queues a role has: one of each instance, and with nginx's reuseport one of each worker."""
+    """Return how many accept queues a role has: one of each instance, and with nginx's reuseport one of each worker."""
     return queues_per_instance(record, role) * len(record.manifest["instances"].get(role, []))
 
 
 def queues_per_instance(record: Record, role: str) -> int:
-    """How many accept queues each instance of a role has."""
+    """Return how many accept queues each instance of a role has."""
     listeners = record.manifest.get("listeners", {})
     port = declared_roles(record.manifest)[role].port
     of_instances = [listeners.get(each, []) for each in record.manifest["instances"].get(role, [])]

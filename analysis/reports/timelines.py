@@ -14,7 +14,7 @@ from analysis.diagnosis.causes import UNEXPLAINED, cause_named
 from analysis.formatting import spoken
 from analysis.reports import time_series
 from analysis.reports.run_record import Record, Row
-from analysis.reports.time_series import WIDTHS_S, Chart, ChartSeries, Point, chart_table, keep_limits_in_view
+from analysis.reports.time_series import WIDTHS_S, Chart, ChartSeries, Point, chart_table
 from formats.manifest import declared_roles
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
@@ -28,12 +28,12 @@ _CPU_PERCENT_MIN = 1.0
 
 
 def build_charts(record: Record) -> list[Chart]:
-    """All time lines of a run."""
+    """Return all time lines of a run."""
     return _made(_CHARTS, record, duration_s(record))
 
 
 def build_comparable_charts(record: Record, until_s: float) -> list[Chart]:
-    """Those of a run that stand under another run's: of the same kind and in the same steps, whatever the load.
+    """Return those of a run that stand under another run's: of the same kind and in the same steps, whatever the load.
 
     Args:
         record: the run's.
@@ -53,7 +53,7 @@ def _made(makers: Sequence[Callable[[Record, float], Chart]], record: Record, un
 
 
 def phase_spans(record: Record) -> list[Row]:
-    """The phases that the time lines cover, and the lab's actions: name, and from when to when in seconds."""
+    """Return the phases that the time lines cover, and the lab's actions: name, and from when to when in seconds."""
     start_us = record.start_us
     if start_us is None:
         return []
@@ -72,7 +72,7 @@ def phase_spans(record: Record) -> list[Row]:
 
 
 def duration_s(record: Record) -> float:
-    """How many seconds the time lines cover."""
+    """Return how many seconds the time lines cover."""
     ends = [phase["to"] for phase in phase_spans(record)]
     if not ends and record.start_us is not None and record.has("timeline"):
         last = record.rows("SELECT max(time_us) AS time_us FROM timeline")[0]["time_us"]
@@ -93,26 +93,18 @@ def _requests(record: Record, lasts_s: float) -> Chart:
         " cause that the ledger proved.",
         f"requests in {spoken(1000 * width_s)}",
         "bars",
-        [],
         width_s=width_s,
     )
     if not record.has("requests"):
         chart.missing = "No request is on record."
         return chart
-    rows = record.rows(
-        sql(__name__, "ended"),
-        start=record.start_us,
-        width=round(width_s * 1e6),
-    )
+    rows = record.rows(sql(__name__, "ended"), start=record.start_us, width=round(width_s * 1e6))
     kinds = sorted({(row["outcome"], row["cause"]) for row in rows}, key=lambda kind: (_ORDER[kind[0]], str(kind[1])))
     for outcome, cause in kinds:
-        points = [
-            (round(row["step"] * width_s, 3), row["count"])
-            for row in rows
-            if (row["outcome"], row["cause"]) == (outcome, cause)
-        ]
+        counts = [row for row in rows if (row["outcome"], row["cause"]) == (outcome, cause)]
+        points = [(round(row["step"] * width_s, 3), row["count"]) for row in counts]
         label = "answered well" if outcome == "ok" else f"{outcome}: {cause_named(cause or UNEXPLAINED.name).label}"
-        chart.series.append(ChartSeries(label, {"ok": "ok", "slow": "slow"}.get(outcome, "fail"), points))
+        chart.add(label, {"ok": "ok", "slow": "slow"}.get(outcome, "fail"), points)
     return chart
 
 
@@ -120,20 +112,13 @@ _ORDER = {"ok": 0, "slow": 1, "failed": 2}
 
 
 def _by_outcome(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
-    """The name and the tone of each outcome that requests have, with these requests."""
-    found = [
-        (name, tone, [row for row in rows if row["outcome"] == outcome])
-        for outcome, name, tone in (
-            ("ok", "answered well", "ok"),
-            ("slow", "slow", "slow"),
-            ("failed", "failed", "fail"),
-        )
-    ]
-    return [each for each in found if each[2]]
+    """Return the name and the tone of each outcome that requests have, with these requests."""
+    outcomes = (("ok", "answered well", "ok"), ("slow", "slow", "slow"), ("failed", "failed", "fail"))
+    return [(name, tone, [row for row in rows if row["outcome"] == outcome]) for outcome, name, tone in outcomes]
 
 
 def _times(record: Record, lasts_s: float) -> Chart:
-    if not record.has("requests") or _count(record) > _DOTS_MAX:
+    if not record.has("requests") or record.count_requests() > _DOTS_MAX:
         return _times_together(record, lasts_s)
     chart = _chart_of_times("points")
     chart.says = (
@@ -141,12 +126,11 @@ def _times(record: Record, lasts_s: float) -> Chart:
         " are the part that went by connecting, where that took a millisecond and more. The scale is logarithmic."
     )
     for name, tone, found in _by_outcome(record.rows(sql(__name__, "in_order"))):
-        points = [(time_series.offset_s(record, row["time_us"]), time_series.log_ms(row["total_us"])) for row in found]
-        chart.series.append(ChartSeries(name, tone, points))
+        points = [(record.offset_s(row["time_us"]), time_series.log_ms(row["total_us"])) for row in found]
+        chart.add(name, tone, points)
     rows = record.rows(sql(__name__, "dialled"), least_us=_WORTH_DRAWING_US)
-    if rows:
-        points = [(time_series.offset_s(record, row["time_us"]), time_series.log_ms(row["took_us"])) for row in rows]
-        chart.series.append(ChartSeries("connecting", "connect", points))
+    points = [(record.offset_s(row["time_us"]), time_series.log_ms(row["took_us"])) for row in rows]
+    chart.add("connecting", "connect", points)
     return chart
 
 
@@ -166,11 +150,7 @@ def _times_together(record: Record, lasts_s: float) -> Chart:
 
 
 def _chart_of_times(kind: str) -> Chart:
-    return Chart("times", "How long each request took", "", "ms", kind, [], log=True)
-
-
-def _count(record: Record) -> int:
-    return int(record.rows("SELECT count(*) AS count FROM requests")[0]["count"])
+    return Chart("times", "How long each request took", "", "ms", kind, log=True)
 
 
 def _spans(record: Record, _: float) -> Chart:
@@ -181,46 +161,43 @@ def _spans(record: Record, _: float) -> Chart:
         " where there is room for it, is the time that went by connecting.",
         "requests under way",
         "spans",
-        [],
     )
     if not record.has("requests"):
         chart.missing = "No request is on record."
         return chart
-    if (count := _count(record)) > _SPANS_MAX:
+    if (count := record.count_requests()) > _SPANS_MAX:
         chart.missing = f"There are {count:,} requests, too many to draw one by one."
         return chart
     rows = record.rows(sql(__name__, "in_order"))
     for name, tone, found in _by_outcome(rows):
-        points = [(time_series.offset_s(record, row["time_us"]), row["place"]) for row in found]
-        ends = [time_series.offset_s(record, row["end_us"]) for row in found]
-        chart.series.append(ChartSeries(name, tone, points, ends))
+        points = [(record.offset_s(row["time_us"]), row["place"]) for row in found]
+        ends = [record.offset_s(row["end_us"]) for row in found]
+        chart.add(name, tone, points, ends)
     found = [row for row in rows if (row["dial_took_us"] or 0) >= _WORTH_DRAWING_US]
-    if found:
-        points = [(time_series.offset_s(record, row["dial_us"]), row["place"]) for row in found]
-        ends = [time_series.offset_s(record, row["dial_us"] + row["dial_took_us"]) for row in found]
-        chart.series.append(ChartSeries("connecting", "connect", points, ends))
+    points = [(record.offset_s(row["dial_us"]), row["place"]) for row in found]
+    ends = [record.offset_s(row["dial_us"] + row["dial_took_us"]) for row in found]
+    chart.add("connecting", "connect", points, ends)
     return chart
 
 
 def _percentiles(record: Record, width_s: float) -> list[ChartSeries]:
-    rows = record.rows(
-        sql(__name__, "took"),
-        start=record.start_us,
-        width=round(width_s * 1e6),
-    )
+    rows = record.rows(sql(__name__, "took"), start=record.start_us, width=round(width_s * 1e6))
     return [
         ChartSeries(name, tone, _steps([(row["step"], row[key]) for row in rows if row[key] is not None], width_s))
-        for key, name, tone in (
-            ("median", "median", "ok"),
-            ("high", "95th percentile", "slow"),
-            ("longest", "longest", "fail"),
-            ("connecting", "longest for connecting", "connect"),
-        )
+        for key, name, tone in _PERCENTILES
     ]
 
 
+_PERCENTILES = (
+    ("median", "median", "ok"),
+    ("high", "95th percentile", "slow"),
+    ("longest", "longest", "fail"),
+    ("connecting", "longest for connecting", "connect"),
+)
+
+
 def _steps(bars: list[tuple[int, float]], width_s: float) -> list[Point]:
-    """A level for each bar that has one, with gaps between bars that are not neighbours."""
+    """Return a level for each bar that has one, with gaps between bars that are not neighbours."""
     points: list[Point] = []
     for index, (bar, took_us) in enumerate(bars):
         points.append((round(bar * width_s, 3), time_series.log_ms(took_us)))
@@ -237,23 +214,17 @@ def _queue(record: Record, lasts_s: float) -> Chart:
         "The queue is full when it holds one more than its limit: above the dashed line each new SYN is thrown away.",
         "connections",
         "lines",
-        [],
     )
     if not record.has("timeline"):
         chart.missing = "No sample of the listening sockets is on record."
         return chart
     for role in record.path[1:]:
-        for column, name, tone in (
-            ("depth", f"{role}: waiting", "role"),
-            ("limit", f"{role}: limit", "limit"),
-        ):
-            points = time_series.levels(record, role, column, lasts_s)
-            if points:
-                chart.series.append(ChartSeries(name, tone, points))
+        chart.add(f"{role}: waiting", "role", time_series.levels(record, role, "depth", lasts_s))
+        chart.add(f"{role}: limit", "limit", time_series.levels(record, role, "limit", lasts_s))
         count = time_series.count_queues(record, role)
         if count > 1:
             chart.notes.append(f"{role}: its {count} queues together; one of them may be full while others have room.")
-    keep_limits_in_view(chart)
+    chart.keep_limits_in_view()
     return chart
 
 
@@ -265,7 +236,6 @@ def _sockets(record: Record, _: float) -> Chart:
         " has a chart of its own.",
         "sockets",
         "lines",
-        [],
     )
     found = {
         (role, *name.split(".", 2)[1:]): points
@@ -276,7 +246,7 @@ def _sockets(record: Record, _: float) -> Chart:
         # Who is only one of the two need not be told.
         both = {of_role for of_role, of_side, _ in found if of_side != side}
         ends = f" as {side}" if role in both else ""
-        chart.series.append(ChartSeries(f"{role}{ends}: {state.upper()}", "role", points))
+        chart.add(f"{role}{ends}: {state.upper()}", "role", points)
     return chart
 
 
@@ -288,25 +258,24 @@ def _time_wait(record: Record, lasts_s: float) -> Chart:
         " all that there is for one server: when it is used up, connecting fails.",
         "sockets",
         "lines",
-        [],
     )
     for role in record.path if record.has("timeline") else ():
         # Each instance has the range of ports to itself.
         points = time_series.levels(record, role, "time_wait", lasts_s, max)
         if points:
-            chart.series.append(ChartSeries(f"{role}: TIME_WAIT", "role", points))
+            chart.add(f"{role}: TIME_WAIT", "role", points)
             if len(record.manifest["instances"][role]) > 1:
                 chart.notes.append(f"{role}: of its instances the one that has the most at each moment.")
     for role in record.path[:-1]:
         ports = _ports(record, role)
         if ports and chart.series:
-            chart.series.append(ChartSeries(f"{role}: ports", "limit", [(0, ports), (round(lasts_s, 1), ports)]))
-    keep_limits_in_view(chart)
+            chart.add(f"{role}: ports", "limit", [(0, ports), (round(lasts_s, 1), ports)])
+    chart.keep_limits_in_view()
     return chart
 
 
 def _ports(record: Record, role: str) -> int | None:
-    """How many ports an instance of a role may connect from."""
+    """Return how many ports an instance of a role may connect from."""
     for instance in record.manifest.get("instances", {}).get(role, []):
         bounds = str(record.manifest.get("sysctls", {}).get(instance, {}).get("net.ipv4.ip_local_port_range")).split()
         if len(bounds) == 2 and all(bound.isdigit() for bound in bounds):  # noqa: PLR2004  first and last
@@ -323,7 +292,6 @@ def _kernel(record: Record, lasts_s: float) -> Chart:
         " were sent again. Lines that never leave zero are left out.",
         "in each second",
         "lines",
-        [],
         width_s=width_s,
     )
     columns = record.columns("timeline")
@@ -332,7 +300,7 @@ def _kernel(record: Record, lasts_s: float) -> Chart:
             if counter in columns and (role != record.path[0] or not counter.startswith("TcpExt.Listen")):
                 points = time_series.rates(record, role, counter, width_s)
                 if any(value for _, value in points):
-                    chart.series.append(ChartSeries(f"{role}: {label}", tone, points))
+                    chart.add(f"{role}: {label}", tone, points)
     if not columns:
         chart.missing = "No sample of the kernels' counters is on record."
     elif not chart.series:
@@ -359,17 +327,13 @@ def _processors(record: Record, _: float) -> Chart:
         " figures tell of the machine.",
         "% of a processor",
         "lines",
-        [],
     )
     for (role, name), points in time_series.readings(record, "cpu_percent.%").items():
-        program = name.partition(".")[2]
-        chart.series.append(ChartSeries(f"{role}: {program}", "role", points))
+        chart.add(f"{role}: {name.partition('.')[2]}", "role", points)
     chart.series = [each for each in chart.series if each.most >= _CPU_PERCENT_MIN]
     first = next(iter(record.role_of), "")
     machine = record.rows(sql(__name__, "machine_busy"), instance=first) if record.has("readings") else []
-    if machine:
-        points = [(time_series.offset_s(record, row["time_us"]), row["value"]) for row in machine]
-        chart.series.append(ChartSeries("machine", "limit", points))
+    chart.add("machine", "limit", [(record.offset_s(row["time_us"]), row["value"]) for row in machine])
     return chart
 
 
@@ -381,7 +345,6 @@ def _servers(record: Record, lasts_s: float) -> Chart:
         " wait for a thread, and a pool keeps no more idle connections.",
         "",
         "lines",
-        [],
     )
     declared = declared_roles(record.manifest)
     pages = [(role, name, page) for role, each in declared.items() for name, page in each.scrape.items()]
@@ -392,7 +355,7 @@ def _servers(record: Record, lasts_s: float) -> Chart:
     }
     for source in dict.fromkeys(page.called or name for _, name, page in pages):
         for (role, name), points in time_series.readings(record, f"{source}.%").items():
-            chart.series.append(ChartSeries(f"{role}: {words.get(name, name.partition('.')[2])}", "role", points))
+            chart.add(f"{role}: {words.get(name, name.partition('.')[2])}", "role", points)
     chart.series = [each for each in chart.series if each.most > 0]
     if chart.series:
         for role, _, page in pages:
@@ -401,8 +364,8 @@ def _servers(record: Record, lasts_s: float) -> Chart:
                 if isinstance(limit, int) and not isinstance(limit, bool):
                     limit *= len(record.manifest.get("instances", {}).get(role, [])) or 1
                     points = [(0, limit), (round(lasts_s, 1), limit)]
-                    chart.series.append(ChartSeries(f"{role}: {value.limit_shown or value.limit}", "limit", points))
-        keep_limits_in_view(chart)
+                    chart.add(f"{role}: {value.limit_shown or value.limit}", "limit", points)
+        chart.keep_limits_in_view()
     return chart
 
 

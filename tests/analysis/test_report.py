@@ -153,15 +153,15 @@ def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(analysed: P
     assert found.where == [
         "What failed: between the client and the backend, before there was a connection.",
         (
-            "The kernel of the backend left 500 SYNs, packets that ask for a connection, unanswered, 5 for each of 100"
-            " connections in its connect time-out of 30 s."
+            "The kernel of the backend dropped 500 SYNs (connection requests), 5 for each of 100 connections in its"
+            " connect timeout of 30 s."
         ),
     ]
     assert "3 places for 103 users, so 100 found none." in found.why[-2]
     assert found.why[-1] == (
         "From 21 s on the queue had a free place, and 100 clients failed all the same, at 30 to 31 s: each one's last"
         " SYN had left at most 15 s after its first, and the next was due 31 s after it, too late for the connect"
-        " time-out of 30 s."
+        " timeout of 30 s."
     )
     assert found.turns[0].knob == "backend.max_connections"
     assert found.advice is not None
@@ -447,7 +447,7 @@ def test_a_limit_far_above_is_written_and_not_drawn() -> None:
         time_series.ChartSeries("limit", "limit", [(0, 4096)]),
     ]
 
-    time_series.keep_limits_in_view(chart)
+    chart.keep_limits_in_view()
 
     assert [each.name for each in chart.series] == ["depth"]
     assert chart.notes == ["limit: 4,096, far above the chart. The most that there was: 3."]

@@ -86,17 +86,17 @@ def test_the_sentence_says_how_many_the_main_cause_has(
     ("fatal", "healed", "says"),
     [
         (0, 28, [
-            ("The kernel of the backend left 28 SYNs, packets that ask for a connection, unanswered of connections that"
-            " a later SYN brought about: seconds of waiting, and no error."),
+            ("The kernel of the backend dropped 28 SYNs (connection requests) of connections that a later SYN made:"
+             " seconds of waiting, and no error."),
         ]),
         (5, 1, [
-            ("The kernel of the backend left 5 SYNs, packets that ask for a connection, unanswered, all of one"
-            " connection in its connect time-out of 30 s."),
-            "It left 1 SYN unanswered of connections that a later SYN brought about: seconds of waiting, and no error.",
+            ("The kernel of the backend dropped 5 SYNs (connection requests), all of one connection in its connect"
+             " timeout of 30 s."),
+            "It dropped 1 SYN of connections that a later SYN made: seconds of waiting, and no error.",
         ]),
         (1, 0, [
-            ("The kernel of the backend left 1 SYN, a packet that asks for a connection, unanswered, all of one"
-            " connection in its connect time-out of 30 s."),
+            ("The kernel of the backend dropped 1 SYN (connection request), all of one connection in its connect"
+             " timeout of 30 s."),
         ]),
     ],
 )  # fmt: skip
@@ -113,11 +113,11 @@ def test_each_kernel_has_its_own_name(tell: Tell) -> None:
         (9, 1, 0), {DROP: 1}, {DROP: 1}, hops, {"flows.backend.unanswered": 2}, path=["k6", "nginx", "backend"]
     )
 
-    assert [text.partition(" left ")[0] for text in found.where[1:]] == [
+    assert [text.partition(" dropped ")[0] for text in found.where[1:]] == [
         "The kernel of nginx",
         "The kernel of the backend",
     ]
-    assert found.where[2].endswith("unanswered, 2 for each of 2 connections.")
+    assert found.where[2].endswith("(connection requests), 2 for each of 2 connections.")
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_the_places_of_several_backends_are_those_of_each(tell: Tell, cause: str
     ("at_the_gateway_us", "limit", "advised", "because", "where"),
     [
         (900, 4, "103", "the request waited at the gateway until one of its connections to the backend was free",
-         "What was late: at the gateway, before the request went on to the backend."),
-        (900, 200, "0", "the request waited at the gateway until", "What was late: at the gateway, before"),
+         "What was slow: at the gateway, before the request went on to the backend."),
+        (900, 200, "0", "the request waited at the gateway until", "What was slow: at the gateway, before"),
         (0, 0, None, "the request waited at the client until one of its connections to the gateway was free",
-         "What was late: at the client, before the request went on to the gateway."),
+         "What was slow: at the client, before the request went on to the gateway."),
     ],
 )  # fmt: skip
 def test_who_waited_for_a_connection_waited_where_the_pool_is(  # noqa: PLR0917  a scene
