@@ -1,4 +1,4 @@
-"""Whether users came one after another where it counts: as the last place of an accept queue was taken."""
+"""Whether users came one after another where it counts, and whether k6 kept their connections: by the packets."""
 
 from __future__ import annotations
 
@@ -29,66 +29,41 @@ def connected(capture: Capture, second: float, port: int) -> Connection:
     return Connection(capture, f"{CLIENT}:{port}", SERVER).handshake(MEASURE_S + second)
 
 
-def turned_away(capture: Capture, second: float) -> None:
-    Connection(capture, f"{CLIENT}:49000", SERVER).syns(*(MEASURE_S + second + syn for syn in SYNS_S))
+def users(*seconds: float, away: float | None = None, later: float | None = None) -> Callable[[Capture], None]:
+    """Users who connect at these times of the load, from port 41001 on.
+
+    One more, of port 49000, is turned `away`; another, of port 49001, gets no answer to its first SYN and one `later`.
+    """
+
+    def packets(capture: Capture) -> None:
+        for port, second in enumerate(seconds, start=41_001):
+            connected(capture, second, port)
+        if away is not None:
+            Connection(capture, f"{CLIENT}:49000", SERVER).syns(*(MEASURE_S + away + syn for syn in SYNS_S))
+        if later is not None:
+            Connection(capture, f"{CLIENT}:49001", SERVER).syns(MEASURE_S + later).handshake(MEASURE_S + later + 1)
+
+    return packets
 
 
-def let_in_later(capture: Capture, second: float) -> None:
-    """A user whose first SYN gets no answer and whose second does."""
-    Connection(capture, f"{CLIENT}:49001", SERVER).syns(MEASURE_S + second).handshake(MEASURE_S + second + 1)
-
-
-def together_at_the_last_place(capture: Capture) -> None:
-    connected(capture, 0.01, 41_001)
-    connected(capture, 0.02, 41_002)
-    connected(capture, 0.02005, 41_003)
-    turned_away(capture, 0.03)
-
-
-def one_after_another(capture: Capture) -> None:
-    connected(capture, 0.01, 41_001)
-    connected(capture, 0.02, 41_002)
-    connected(capture, 0.0202, 41_003)
-    turned_away(capture, 0.03)
-
-
-def together_with_places_left(capture: Capture) -> None:
-    connected(capture, 0.01, 41_001)
-    connected(capture, 0.01005, 41_002)
-    connected(capture, 0.02, 41_003)
-    turned_away(capture, 0.03)
-
-
-def together_with_nobody_turned_away(capture: Capture) -> None:
-    connected(capture, 0.02, 41_002)
-    connected(capture, 0.02005, 41_003)
-
-
-def together_after_it(capture: Capture) -> None:
-    for port in range(3):
-        connected(capture, 0.01 + port / 1000, 41_001 + port)
-    turned_away(capture, 0.02)
-    connected(capture, 20, 41_004)
-    connected(capture, 20.00005, 41_005)
-
-
-def together_before_the_load(capture: Capture) -> None:
-    connected(capture, -0.5, 41_001)
-    connected(capture, -0.49995, 41_002)
-    connected(capture, -0.4, 41_003)
-    turned_away(capture, 0.02)
-
-
-def together_and_one_waits(capture: Capture) -> None:
-    connected(capture, 0.02, 41_002)
-    connected(capture, 0.02005, 41_003)
-    let_in_later(capture, 0.03)
+together_at_the_last_place = users(0.01, 0.02, 0.02005, away=0.03)
+one_after_another = users(0.01, 0.02, 0.0202, away=0.03)
+together_with_places_left = users(0.01, 0.01005, 0.02, away=0.03)
+together_with_nobody_turned_away = users(0.01, 0.02, 0.02005)
+together_after_it = users(0.01, 0.011, 0.012, 20, 20.00005, away=0.02)
+together_before_the_load = users(-0.5, -0.49995, -0.4, away=0.02)
+together_and_one_waits = users(0.01, 0.02, 0.02005, later=0.03)
+before_the_program_accepted = users(0.01, 0.02, away=0.03)
+before_the_program_accepted_and_one_waits = users(0.01, 0.02, later=0.03)
+before_the_program_accepted_and_the_next_comes_in = users(0.01, 0.02, 0.04, away=0.03)
+before_the_program_accepted_and_somebody_comes_in_much_later = users(0.01, 0.02, 0.09, away=0.03)
+before_the_program_accepted_and_both_come_in = users(0.01, 0.02, 0.04, later=0.03)
+one_more_than_it_holds = users(0.01, 0.011, 0.012, 0.013, away=0.03)
 
 
 def an_ack_that_met_a_full_queue(capture: Capture) -> None:
-    connected(capture, 0.01, 41_001)
+    users(0.01, away=0.03)(capture)
     connected(capture, 0.02, 41_002).answered_again(MEASURE_S + 1.02, MEASURE_S + 3.02)
-    turned_away(capture, 0.03)
 
 
 def a_syn_that_was_answered_twice(capture: Capture) -> None:
@@ -97,38 +72,9 @@ def a_syn_that_was_answered_twice(capture: Capture) -> None:
     waiting.answered_again(MEASURE_S + 0.0201).handshake(MEASURE_S + 1.02)
 
 
-def before_the_program_accepted(capture: Capture) -> None:
-    connected(capture, 0.01, 41_001)
-    connected(capture, 0.02, 41_002)
-    turned_away(capture, 0.03)
-
-
-def before_the_program_accepted_and_one_waits(capture: Capture) -> None:
-    connected(capture, 0.01, 41_001)
-    connected(capture, 0.02, 41_002)
-    let_in_later(capture, 0.03)
-
-
-def before_the_program_accepted_and_the_next_comes_in(capture: Capture) -> None:
-    before_the_program_accepted(capture)
-    connected(capture, 0.04, 41_003)
-
-
-def before_the_program_accepted_and_somebody_comes_in_much_later(capture: Capture) -> None:
-    before_the_program_accepted(capture)
-    connected(capture, 0.09, 41_003)
-
-
-def before_the_program_accepted_and_both_come_in(capture: Capture) -> None:
-    before_the_program_accepted_and_one_waits(capture)
-    connected(capture, 0.04, 41_003)
-
-
 def after_one_left(capture: Capture) -> None:
-    connected(capture, 0.01, 41_001).close_by_server(MEASURE_S + 0.025)
-    connected(capture, 0.02, 41_002)
-    connected(capture, 0.021, 41_003)
-    turned_away(capture, 0.03)
+    connected(capture, 0.005, 41_000).close_by_server(MEASURE_S + 0.025)
+    users(0.02, 0.021, away=0.03)(capture)
 
 
 def at_a_port_where_nobody_listens(capture: Capture) -> None:
@@ -146,27 +92,17 @@ def a_client_that_gives_up_late(capture: Capture) -> None:
 
 def turned_away_after(capture: Capture, second: float) -> None:
     """A user whose next SYN comes so long after the first; the places are taken."""
-    for port in range(3):
-        connected(capture, 0.01 + port / 1000, 41_001 + port)
+    users(0.01, 0.011, 0.012)(capture)
     Connection(capture, f"{CLIENT}:49000", SERVER).syns(MEASURE_S + 0.03, MEASURE_S + 0.03 + second)
 
 
-def one_more_than_it_holds(capture: Capture) -> None:
-    for port in range(4):
-        connected(capture, 0.01 + port / 1000, 41_001 + port)
-    turned_away(capture, 0.03)
-
-
 def as_many_as_it_holds_at_a_time(capture: Capture) -> None:
-    connected(capture, 0.01, 41_001).close_by_server(MEASURE_S + 0.013)
-    for port in range(2, 5):
-        connected(capture, 0.01 + port / 1000, 41_000 + port)
-    turned_away(capture, 0.03)
+    connected(capture, 0.005, 41_000).close_by_server(MEASURE_S + 0.013)
+    users(0.012, 0.0135, 0.014, away=0.03)(capture)
 
 
 def one_more_whose_ack_was_refused(capture: Capture) -> None:
-    for port in range(3):
-        connected(capture, 0.01 + port / 1000, 41_001 + port)
+    users(0.01, 0.011, 0.012)(capture)
     connected(capture, 0.013, 41_004).answered_again(MEASURE_S + 1.02)
 
 
@@ -307,3 +243,70 @@ def test_then_a_prediction_is_neither_borne_out_nor_refuted(run: RunFolder) -> N
     found = [judge(doubtful, expression) for expression in expressions]
     assert [each.status for each in found] == ["unknown"] * 2
     assert all("came together" in str(each.why) for each in found)
+
+
+def kept(
+    closed_s: float | None = None, *, began_s: float = 1, waits: bool = True, then: str = "", client: str = CLIENT
+) -> Callable[[Capture], None]:
+    """A user's connection that had its answer, and that k6 closed at a time of the load; somebody waits for 15 s.
+
+    `then`: what came in place of this, or before it.
+    """
+
+    def packets(capture: Capture) -> None:
+        began = MEASURE_S + began_s
+        user = Connection(capture, f"{client}:41001", SERVER).handshake(began).ask(began + 0.1).answer(began + 0.2)
+        if waits:
+            users(away=0)(capture)
+        if then == "asks again":
+            user.ask(MEASURE_S + 2)
+        if closed_s is None:
+            user.close_by_server(MEASURE_S + 3)
+        else:
+            user.close_by_client(MEASURE_S + closed_s)
+
+    return packets
+
+
+def examine_kept(run: RunFolder) -> Report | None:
+    raw = raw_of(run)
+    assert isinstance(raw.window, Window)
+    return arrivals.examine_kept_connections(raw, raw.window)
+
+
+@pytest.mark.parametrize(
+    ("packets", "given_up"),
+    [
+        pytest.param(kept(3), 1, id="closed by k6"),
+        pytest.param(kept(3, waits=False), 0, id="with nobody waiting"),
+        pytest.param(kept(16), 0, id="after the last try"),
+        pytest.param(kept(), 0, id="by the server"),
+        pytest.param(kept(3, then="asks again"), 0, id="without an answer"),
+        pytest.param(kept(1, began_s=-2), 0, id="before the load"),
+        pytest.param(kept(3, client="172.18.0.9"), 0, id="by another"),
+    ],
+)
+def test_a_connection_that_k6_gave_up_leaves_the_load_in_doubt(
+    run: RunFolder, packets: Callable[[Capture], None], given_up: int
+) -> None:
+    run.set_knobs(load__workload="long_polling")
+    run.captures["backend-1"] = Capture()
+    packets(run.captures["backend-1"])
+    report = examine_kept(run)
+    assert report is not None
+    assert report.figures == {"given_up": given_up}
+    assert [problem.spoils for problem in report.problems] == [{Evidence.LOAD}] * given_up
+
+
+def test_other_workloads_may_close_theirs(run: RunFolder) -> None:
+    kept(3)(run.captures["backend-1"])
+    assert examine_kept(run) is None
+
+
+def test_without_a_path_or_a_capture_nobody_is_known_to_have_kept_them(run: RunFolder) -> None:
+    run.set_knobs(load__workload="long_polling", capture__mode="off")
+    run.captures.clear()
+    assert examine_kept(run) is None
+    # What was observed where it ran has no path.
+    run.manifest |= {"path": [], "observed": {"targets": [], "capture": "headers"}}
+    assert examine_kept(run) is None
