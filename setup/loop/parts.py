@@ -52,10 +52,12 @@ PARTS = (
         "what a run's files mean: sqlfluff, pytest",
         test=_ANALYSIS,
         check=_ANALYSIS,
-        # Which packages, and which `flows`: git ignores both.
+        # Which packages, and which `flows`: git ignores both. The roles' declarations are in the runs of its tests.
         reads=(
             "analysis",
             "formats",
+            "lab",
+            *(f"{role}/role.yaml" for role in ("k6", "nginx", "haproxy", "gateway", "backend")),
             "tests/analysis",
             "tests/conftest.py",
             "tests/remembered.py",
