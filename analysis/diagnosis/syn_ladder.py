@@ -1,13 +1,13 @@
 """When the kernel sends the SYNs of a connection attempt that nothing answers.
 
 From Linux's net/ipv4/tcp_timer.c. The first retransmission comes after TCP_TIMEOUT_INIT, 1 s. `tcp_retransmit_timer()`
-doubles the time-out after each retransmission, up to TCP_RTO_MAX, 120 s (from 6.15 on `tcp_rto_max_ms`), but in
+doubles the timeout after each retransmission, up to TCP_RTO_MAX, 120 s (from 6.15 on `tcp_rto_max_ms`), but in
 SYN_SENT not until more than `tcp_syn_linear_timeouts` have been sent (6.5 and later). `tcp_write_timeout()` gives up
 after `tcp_syn_retries` + `tcp_syn_linear_timeouts` retransmissions. With 6 and 4, the defaults, SYNs leave at
 0, 1, 2, 3, 4, 5, 7, 11, 19, 35 and 67 s; with 6 and 0 at 0, 1, 3, 7, 15, 31 and 63 s.
 
 These are the earliest times. kernel/time/timer.c keeps timers in a wheel of levels, the further away the coarser, and
-rounds up: a time-out of 8 s may be half a second late.
+rounds up: a timeout of 8 s may be half a second late.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def syn_ladder(syn_retries: int, linear_timeouts: int, timeout_max_ms: int = TIM
 
 
 def before(ladder: tuple[Syn, ...], connect_timeout_ms: int) -> tuple[Syn, ...]:
-    """Return the SYNs that leave before the client closes the socket at its connect time-out, which ends the ladder.
+    """Return the SYNs that leave before the client closes the socket at its connect timeout, which ends the ladder.
 
     One that is due at that very moment does not: the client's timer began before the kernel's and is finer.
     """
@@ -71,7 +71,7 @@ def before(ladder: tuple[Syn, ...], connect_timeout_ms: int) -> tuple[Syn, ...]:
 
 
 def is_certain(ladder: tuple[Syn, ...], connect_timeout_ms: int) -> bool:
-    """Return whether no SYN may leave on either side of the connect time-out, however late the kernel's timer is."""
+    """Return whether no SYN may leave on either side of the connect timeout, however late the kernel's timer is."""
     return all(syn.latest_ms < connect_timeout_ms for syn in before(ladder, connect_timeout_ms))
 
 

@@ -1,7 +1,7 @@
 """The window: the time whose events a run is about.
 
 It begins with the phase `measure` and ends with the phase `drain`, or with `measure` where there is no drain. The
-drain belongs to it because the last time-outs, retransmissions and closes of the load happen there.
+drain belongs to it because the last timeouts, retransmissions and closes of the load happen there.
 
 A counter's difference over the window is its value at the first tick at or after the window's end, less its value at
 the last tick at or before its start. Both ticks lie outside the window, so nothing in it is missed; what they add is

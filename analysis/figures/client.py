@@ -283,7 +283,7 @@ FIGURES: tuple[Figure, ...] = (
         "client.requests.error.<code>",
         Kind.NUMBER,
         "",
-        "Requests that ended with this error code of k6, such as 1211, the time-out of a dial.",
+        "Requests that ended with this error code of k6, such as 1211, the timeout of a dial.",
         _REQUESTS_FILE,
         _of_requests(lambda row, found: row["codes"].get(int(found["code"]), 0)),
     ),

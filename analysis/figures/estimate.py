@@ -2,7 +2,7 @@
 
 A server's kernel adds one to `TcpExt.ListenOverflows` for each SYN that meets a full accept queue
 (tcp_conn_request(), net/ipv4/tcp_input.c). A client that gets no answer sends the next SYN of its ladder until its
-connect time-out, so a connection that failed in front of a queue that stayed full cost as many overflows as its
+connect timeout, so a connection that failed in front of a queue that stayed full cost as many overflows as its
 ladder has SYNs by then. docs/estimate.md derives the bounds, and says what they leave out.
 """
 
@@ -56,7 +56,7 @@ class SynTimers:
 
     @property
     def syns_ms(self) -> tuple[int, ...]:
-        """When the SYNs of an attempt leave that nothing answers, at the earliest, until the connect time-out."""
+        """When the SYNs of an attempt leave that nothing answers, at the earliest, until the connect timeout."""
         return tuple(syn.earliest_ms for syn in before(self.ladder, self.connect_timeout_ms))
 
     @property
@@ -121,7 +121,7 @@ def plausible_clients(connect_timeout_ms: int, sysctls: Mapping[str, int]) -> tu
     Args:
         connect_timeout_ms: how long they wait for a connection, above 0.
         sysctls: what is known of theirs, of SYSCTLS; the others are at their defaults. Whether there are linear
-            time-outs depends on the kernel, so without them there are two kinds of clients.
+            timeouts depends on the kernel, so without them there are two kinds of clients.
     """
     known = _DEFAULTS | dict(sysctls)
     if LINEAR_TIMEOUTS in known:
@@ -136,8 +136,8 @@ class CheckedEstimate:
     """An estimate from a run's own counter, beside the true number.
 
     Attributes:
-        estimate: what the counter, the ladder and the connect time-out give.
-        failed: dials that ended at the connect time-out.
+        estimate: what the counter, the ladder and the connect timeout give.
+        failed: dials that ended at the connect timeout.
         servers: the instances whose kernels' counter it is.
         syn_queue_drops: SYNs that met a full SYN queue there, 0 if that is not known; no overflow counts them.
         elsewhere: what other servers of the path counted, by instance, where they counted any.
@@ -202,7 +202,7 @@ def _client(settings: Settings, instance: str) -> SynTimers:
 
 
 def _failed(run: Run) -> int | Unknown:
-    """Return how many dials ended at the connect time-out; this asks only that all were recorded.
+    """Return how many dials ended at the connect timeout; this asks only that all were recorded.
 
     Whether the load was what the scenario asked for does not matter here.
     """

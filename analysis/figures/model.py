@@ -213,7 +213,7 @@ FIGURES: tuple[Figure, ...] = (
         Kind.LIST,
         "ms",
         "For each call of each served user: the shortest time from its start, dialling included, to its answer. Each"
-        " keep-alive time-out that it waits for may end 2 s later. For the workload users.",
+        " keep-alive timeout that it waits for may end 2 s later. For the workload users.",
         "analysis.figures.queue_simulation",
         _of_load(outcomes.response_ms),
     ),

@@ -28,12 +28,12 @@ _RESPONSES_MAX = 1_000_000
 
 
 def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
-    """Return the SYNs of a user's dial that nothing answers, until its connect time-out."""
+    """Return the SYNs of a user's dial that nothing answers, until its connect timeout."""
     return _certain_before(syn_ladder.ladder_of_users(settings), settings, "load.connect_timeout")
 
 
 def syns_of_failed_try(settings: Settings) -> tuple[Syn, ...]:
-    """Return the SYNs of a proxy's try that nothing answers, until its connect time-out."""
+    """Return the SYNs of a proxy's try that nothing answers, until its connect timeout."""
     name, role = next(
         ((name, role) for name, role in settings.manifest.roles.items() if role.kind == "proxy"), (None, None)
     )
@@ -45,7 +45,7 @@ def syns_of_failed_try(settings: Settings) -> tuple[Syn, ...]:
 
 
 def _certain_before(syns: tuple[Syn, ...], settings: Settings, knob: str) -> tuple[Syn, ...]:
-    """Return the SYNs of a ladder that leave before a connect time-out; all where it is 0: the kernel ends them."""
+    """Return the SYNs of a ladder that leave before a connect timeout; all where it is 0: the kernel ends them."""
     connect_timeout_ms = settings.integer(knob)
     if not connect_timeout_ms:
         return syns
@@ -98,7 +98,7 @@ def _all_fit(settings: Settings) -> int:
     _undisturbed(settings)
     server, users = answering_role(settings), settings.integer("load.users")
     require(settings.get("load.workload") == "users", "the model is of the workload users")
-    require(settings.manifest.path[:2] == ["k6", server], f"the model is of users straight at {server}")
+    require(settings.manifest.path[:2] == ["k6", server], f"the model is of users directly at {server}")
     require(
         users <= accept_capacity(settings),
         f"more users come than {server} and its queue hold, and nothing declares how long it keeps each of them",
@@ -149,13 +149,13 @@ def _outcome(settings: Settings) -> UsersOutcome:
 
 
 def _require_direct(settings: Settings) -> None:
-    require(settings.manifest.path == ["k6", "backend"], "the model is of users straight at the backend")
+    require(settings.manifest.path == ["k6", "backend"], "the model is of users directly at the backend")
     require(len(settings.instances("backend")) == 1, "the model is of one backend")
     require(settings.get("load.keep_alive") is True, "the model is of users who keep their connections")
 
 
 def _require_lasting_connections(settings: Settings) -> None:
-    """Neither Tomcat's bound of requests nor its idle time-out may close a connection between two calls."""
+    """Neither Tomcat's bound of requests nor its idle timeout may close a connection between two calls."""
     calls, requests_max = settings.integer("load.calls"), settings.integer("backend.max_keep_alive_requests")
     require(
         requests_max == -1 or calls < requests_max,
@@ -168,7 +168,7 @@ def _require_lasting_connections(settings: Settings) -> None:
 
 
 def _require_patience(settings: Settings, load: Load, outcome: UsersOutcome) -> None:
-    """No time-out but that of the connect may end a request, and the workload must come to its own end."""
+    """No timeout but that of the connect may end a request, and the workload must come to its own end."""
     timeout_ms = settings.integer("load.request_timeout")
     require(
         load.connect_timeout_ms < timeout_ms,

@@ -1,9 +1,9 @@
-"""Who is served, when, and which SYNs are dropped: users straight at one Tomcat, simulated from the settings.
+"""Who is served, when, and which SYNs are dropped: users directly at one Tomcat, simulated from the settings.
 
 A user arrives, dials, does its calls one after the other on that connection, and keeps it open. The server has
 `slots` connections (Tomcat's maxConnections); behind them the kernel's accept queue holds backlog + 1. A SYN that
-meets a full queue is dropped; the client sends the next of its ladder, and fails at its connect time-out. Tomcat
-closes a connection that has been idle for its keep-alive time-out, and so frees the slot for the first in the queue.
+meets a full queue is dropped; the client sends the next of its ladder, and fails at its connect timeout. Tomcat
+closes a connection that has been idle for its keep-alive timeout, and so frees the slot for the first in the queue.
 
 What the model leaves out: the time of transport and of the processor; requests that wait for a thread; connections
 that either side closes before the calls are done. The caller refuses loads for which these matter.
@@ -77,7 +77,7 @@ class UsersOutcome:
 
     Attributes:
         served: users that got a connection.
-        failed: users whose connect time-out came first.
+        failed: users whose connect timeout came first.
         dropped_syns: SYNs that met a full accept queue.
         first_ms: of the first call of each user served, from the beginning of its dial to its answer, ascending; the
             earliest possible times, meaningless where `served` is None.

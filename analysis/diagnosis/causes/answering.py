@@ -141,7 +141,7 @@ CAUSES = (
         says=f"""if(status = 0, {_stale_says("flow")}, {LINE} || '; ' || {_stale_says("up")} || {ERROR})""",
         label="kept connection was closed",
         symptom="now and then 502, or reset, on a kept connection",
-        look="idle time-outs on both sides: who closes first",
+        look="idle timeouts on both sides: who closes first",
         because="{server} closed an idle connection just when {client} used it again",
         where=_ON_CONNECTION,
         hop="status > 0",
@@ -239,8 +239,8 @@ CAUSES = (
     ),
     Cause(
         name="proxy-queue-timeout",
-        meaning="The request waited in the proxy's own queue until that queue's time-out, and was sent to no server.",
-        proof="The proxy's log says that the request ended in its queue, by the proxy's time-out.",
+        meaning="The request waited in the proxy's own queue until that queue's timeout, and was sent to no server.",
+        proof="The proxy's log says that the request ended in its queue, by the proxy's timeout.",
         when="outcome = 'failed' AND line_gave_up = 'queue-timeout'",
         says=f"""{LINE}
             || format(', after {{}} in the proxy''s queue', took(round(1000000 * line_request_time)::BIGINT))""",
@@ -248,13 +248,13 @@ CAUSES = (
         label="timed out in the proxy's queue",
         symptom="503 from the proxy after a fixed time",
         look="the proxy's access log: its own queue (HAProxy: `sQ`)",
-        because="it waited in the queue of {client} until that queue's time-out, and {client} asked no server",
+        because="it waited in the queue of {client} until that queue's timeout, and {client} asked no server",
         where="At the proxy, which asked no server.",
         hop=LAST_HOP,
         explains=(
             (
                 "A proxy that limits the requests at a server queues the others. When a request has waited until the"
-                " queue's time-out, the proxy answers 503, and the server's kernel knows nothing of the request."
+                " queue's timeout, the proxy answers 503, and the server's kernel knows nothing of the request."
             ),
         ),
         knobs={
@@ -267,7 +267,7 @@ CAUSES = (
     ),
     Cause(
         name="upstream-timeout",
-        meaning="The proxy waited for the server until its own time-out, and answered 504.",
+        meaning="The proxy waited for the server until its own timeout, and answered 504.",
         proof="The access line has status 504, and so has its last try.",
         when="outcome = 'failed' AND status = 504 AND line_status = 504 AND try_status = 504",
         says=f"{LINE} || {ERROR}",
@@ -275,10 +275,10 @@ CAUSES = (
         label="server too slow for the proxy",
         symptom="504 after a fixed time",
         look="the proxy's error log: timed out while reading the response header",
-        because="the proxy waited for the server until its own time-out, and answered 504",
+        because="the proxy waited for the server until its own timeout, and answered 504",
         where="Between the proxy and the server.",
         hop=LAST_HOP,
-        explains=("A proxy gives up on a server when its own time-out ends, even if the answer is near.",),
+        explains=("A proxy gives up on a server when its own timeout ends, even if the answer is near.",),
         knobs={"{client}.answer_timeout": "how long {client} waits for a server's answer"},
         remedy=_patience,
         lesson=None,

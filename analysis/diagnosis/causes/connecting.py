@@ -26,7 +26,7 @@ _PORTS = "1024 65535"
 
 # The client gave up, or the proxy did, before there was a connection to the backend.
 _NO_UPSTREAM = "(line_line IS NOT NULL AND try_server IS NOT NULL AND try_connect_us IS NULL)"
-# k6's code for a request that was ended by its own time-out. Its dial goes on, to a time-out of its own or to k6's end;
+# k6's code for a request that was ended by its own timeout. Its dial goes on, to a timeout of its own or to k6's end;
 # where the connection was for this request alone, it ends with it.
 _GAVE_UP = "error_code = 1050"
 _NO_CONNECTION = f"(remote IS NULL AND (dial_error_kind = 'timeout' OR dial_error_kind = 'canceled' AND {_GAVE_UP}))"
@@ -211,7 +211,7 @@ CAUSES = (
             if({_NO_CONNECTION}, {DIAL_FAILED} || '; ' || {FLOW} || ': ' || {_overflow_says("flow")},
             {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_overflow_says("up")})))""",
         label="accept queue full",
-        symptom="connect time-out, though the server looks idle",
+        symptom="connect timeout, though the server looks idle",
         look="`ss -lnt` at the server: Recv-Q above Send-Q; `netstat -s`: the listen queue overflowed",
         because="{server} had no place for another connection: its accept queue was full each time {client} tried",
         where=BEFORE_CONNECTION,
@@ -276,7 +276,7 @@ CAUSES = (
         says=f"""if({_NO_CONNECTION}, {DIAL_FAILED} || '; ' || {FLOW} || ': ' || {_crowded_out_says("flow")},
             {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_crowded_out_says("up")})""",
         label="SYN queue full",
-        symptom="connect time-out; the accept queue is empty",
+        symptom="connect timeout; the accept queue is empty",
         look="`ss -tan state syn-recv` at the server; `nstat TcpExtTCPReqQFullDrop`",
         because=(
             "{server} had no place for another half-open connection: its SYN queue was full each time {client} sent a"
@@ -325,7 +325,7 @@ CAUSES = (
             {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {syns("up")}
             || ', none answered, none dropped by the server''s kernel')""",
         label="no answer to the SYN",
-        symptom="connect time-out; the server's kernel counts nothing",
+        symptom="connect timeout; the server's kernel counts nothing",
         look="a capture at both ends: does the SYN arrive, does the answer?",
         because="{server} never answered the SYNs of {client}, and not because of a full accept queue",
         where=BEFORE_CONNECTION,

@@ -150,7 +150,7 @@ QUEUE = (
 SILENCE = (
     "When the queue is full, the kernel throws away the first packet of a new connection, the SYN, and says nothing."
     " The client cannot distinguish that from a slow network: it sends the SYN again after longer and longer pauses,"
-    " until one finds a place or its connect time-out ends. No log of the server shows it. Only the kernel counts it,"
+    " until one finds a place or its connect timeout ends. No log of the server shows it. Only the kernel counts it,"
     " as TcpExt.ListenOverflows."
 )
 

@@ -199,7 +199,7 @@ CAUSES = (
         says="""format('the proxy turned to {} at {}, in vain (status {}), and after {} of {} to {}', first_server,
             moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
         label="tried in vain before",
-        symptom="answers late by the length of the proxy's connect time-out",
+        symptom="answers late by the length of the proxy's connect timeout",
         look="the proxy's access log: more than one upstream in a line",
         because="the proxy had tried another server, or the same one, without success",
         where="Between the proxy and the servers.",

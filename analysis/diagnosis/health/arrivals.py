@@ -6,7 +6,7 @@ one more than its limit says. Or its last ACK is dropped. And if the users come 
 on a busy machine may stand still for longer than load.arrival_gap, the queue is full while the program has places left.
 Each way the count may not be that of users who come one after another. It is if the next user takes the place.
 
-And a client that is late to give up may send one SYN more than its time-out allows.
+And a client that is late to give up may send one SYN more than its timeout allows.
 
 Users who poll come in a ramp, several in a millisecond. How many are in progress at once is no matter there; that the
 server held more connections than it can is.
@@ -87,7 +87,7 @@ def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, obj
     if late := _gave_up_late(raw, instance, rows, asked):
         return (
             f"{late[0]}:{late[1]} sent another SYN to {instance} {late[2]:.0f} ms after its first, though its"
-            " time-out was over: the client was late to give up"
+            " timeout was over: the client was late to give up"
         )
     return None
 
@@ -104,7 +104,7 @@ def _held_too_many(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, o
 
 
 def _gave_up_late(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
-    """Return the first connection that k6 still asked a server for after its connect time-out."""
+    """Return the first connection that k6 still asked a server for after its connect timeout."""
     timeout = raw.manifest.knobs.get("load.connect_timeout")
     beside_k6 = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
     if timeout is None or not is_number(timeout.value) or instance not in beside_k6:

@@ -60,7 +60,7 @@ ACCESS = Format(
         "status": "CASE WHEN termination[1] = 'C' AND termination[2] <> 'D' THEN 499 WHEN status < 0 THEN 0"
         " ELSE status END",
         "upstream_addr": f"if({_TRIED}, repeat({_SERVER} || ', ', retries) || {_SERVER}, '')",
-        # HAProxy answers 503 for a server that it cannot reach; the termination tells a refusal from a time-out.
+        # HAProxy answers 503 for a server that it cannot reach; the termination tells a refusal from a timeout.
         "upstream_status": _tries(
             "CASE WHEN termination LIKE 's%' AND response_ms < 0 THEN '504'"
             " WHEN termination LIKE 'S%' AND response_ms < 0 THEN '502'"
