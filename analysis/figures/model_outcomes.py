@@ -34,11 +34,11 @@ def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
 
 def syns_of_failed_try(settings: Settings) -> tuple[Syn, ...]:
     """Return the SYNs of a proxy's try that nothing answers, until its connect timeout."""
-    name, role = next(
-        ((name, role) for name, role in settings.manifest.roles.items() if role.kind == "proxy"), (None, None)
-    )
-    if name is None or role is None:
+    manifest = settings.manifest
+    name = next((name for name in manifest.path if manifest.kind_of(name) == "proxy"), None)
+    if name is None:
         raise UndefinedError("there is no proxy on the path")
+    role = manifest.roles[name]
     if role.limits.connect_timeout is None:
         raise UndefinedError(f"nothing declares how long {name} tries to connect")
     return _certain_before(syn_ladder.ladder_of_role(settings, name), settings, role.knob(role.limits.connect_timeout))
