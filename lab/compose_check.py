@@ -9,7 +9,7 @@ from pathlib import Path
 
 from analysis.evidence.rawfiles import Places
 from lab import parallel
-from lab.engines.compose import run_file, subnets
+from lab.engines.compose import run_file, startup
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
@@ -37,7 +37,7 @@ def check(runs: Iterable[ResolvedScenario]) -> int:
     with tempfile.TemporaryDirectory(prefix="connlab-") as name:
         folder, files = Path(name), dict[str, Path]()
         for one in runs:
-            content = run_file.build_run_file(one, topology_of(one), "check", Places(folder), subnets.FIRST_SUBNET)
+            content = run_file.build_run_file(one, topology_of(one), "check", Places(folder), startup.FIRST_SUBNET)
             text = json.dumps(content, sort_keys=True)
             if text not in files:
                 files[text] = folder / f"{len(files)}-{one.slug}-{one.variant.arm or 'default'}.yaml"

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from lab.engines.metrics import DEFAULT_PORT
-
+# No port of the lab's own roles, and below every range of ephemeral ports that a scenario sets.
+DEFAULT_METRICS_PORT = 9645
 # The name that stands for every scenario, one after the other.
 ALL = "all"
 
@@ -60,7 +60,9 @@ MetricsOption = Annotated[
 ]
 MetricsPortOption = Annotated[
     int | None,
-    typer.Option("--metrics-port", min=1024, max=65535, help=f"The port of --metrics; by default {DEFAULT_PORT}."),
+    typer.Option(
+        "--metrics-port", min=1024, max=65535, help=f"The port of --metrics; by default {DEFAULT_METRICS_PORT}."
+    ),
 ]
 ProfileOption = Annotated[
     bool, typer.Option("--profile", help="Record how long each step of the run took, and print it at the end.")

@@ -12,6 +12,7 @@ from lab import terminal
 from lab.cli.end import end_checked, say_next
 from lab.cli.options import (
     ALL,
+    DEFAULT_METRICS_PORT,
     ArmOption,
     BeganOption,
     CheckOption,
@@ -33,7 +34,6 @@ from lab.cli.options import (
     SpreadOption,
 )
 from lab.cli.start import command_line, resolve_asked, run_all, run_one_or_arms, run_series
-from lab.engines.metrics import DEFAULT_PORT
 from lab.errors import BadInput, ExitCode, LabError, Problem
 
 app = typer.Typer()
@@ -66,7 +66,7 @@ def run(
 
     if metrics_port is not None and not metrics:
         raise BadInput(Problem("--metrics-port is the port of --metrics", way_on="add --metrics"))
-    port = (metrics_port or DEFAULT_PORT) if metrics else None
+    port = (metrics_port or DEFAULT_METRICS_PORT) if metrics else None
     select_engine(
         engine,
         context=context,

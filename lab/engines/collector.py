@@ -23,7 +23,7 @@ def await_ready(engine: Engine, instance: str, within_s: float) -> None:
 
 
 def inspect_namespace(engine: Engine, instance: str, sysctls: Iterable[str]) -> dict[str, Any]:
-    """Give what the kernel says of an instance's namespace: sysctls, listeners, addresses."""
+    """Return what the kernel says of an instance's namespace: sysctls, listeners, addresses."""
     arguments = [part for name in sysctls for part in ("--sysctl", name)]
     answer = _json(engine.ask(instance, "collector", "inspect", *arguments), f"collector-{instance}")
     if not isinstance(answer, dict):

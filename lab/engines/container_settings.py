@@ -1,49 +1,123 @@
-"""What an engine tells the programs of a run: their environments, and the sysctls of their namespaces."""
+"""What every engine gives a container of a run: user, limits, deadline, environment and sysctls.
+
+The memory is far above what a run needs, for a limit that is met ends the run; it keeps a program that has gone wrong
+from taking the machine with it. A process that dies of SIGKILL stops nothing: so every container ends by itself.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from ipaddress import IPv4Interface
 
-from lab.engines import bounds
+from lab.errors import Problem
 from lab.scenarios import own_configuration, own_script, sysctls
 from lab.scenarios.knobs import RoleName, environment
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.topology import Topology, capture_mode, segments
+from lab.scenarios.topology import Topology, capture_mode, connections_of_load, memory_mb, segments
+
+ROOT = 0
+# The user `connlab` of the roles' images.
+ROLE_UID = 10001
+
+# Programs were seen to take half as much again as their role.yaml says; what they wrote stays in the page cache.
+_MEMORY_FACTOR = 2
+_LEAST_MB = 2048
+# A script's users are not known before k6 has read it.
+_USERS_OF_SCRIPT = 10_000
+# Threads count as processes: those of a JVM or of Go, besides the ones that a knob asks for.
+_PROCESSES = 4096
+# What the lab itself waits for at most beside the load: start, warm-up, and the end of each container.
+_BESIDES_S = 1800
+# Of the roles' management; collector/internal/management has them too.
+_MANAGEMENT_PORTS = (6565, 8081)
+_EPHEMERAL = "net.ipv4.ip_local_port_range"
+
+
+def supplementary_groups() -> list[str]:
+    """Return the groups that the containers have to be in to write to their folders."""
+    return [] if os.geteuid() == ROOT else [str(os.getegid())]
+
+
+@dataclass(frozen=True)
+class ContainerLimits:
+    """What a container may take at most."""
+
+    memory_mb: int
+    processes: int
+
+
+def limits_for_instance(effective: ResolvedScenario, topology: Topology, instance: str) -> ContainerLimits:
+    """Return the limits of an instance's container."""
+    name = topology.role_of(instance)
+    role = topology.roles[name]
+    of_script = effective.scenario.knobs.load.workload == "script"
+    users = _USERS_OF_SCRIPT if of_script else connections_of_load(effective)[0]
+    needed_mb = memory_mb(effective, topology, name, users) // len(topology.instances[name])
+    threads = effective.number(role.knob(role.limits.threads)) if role.limits.threads else 0
+    # The stack of a thread is a mebibyte at most.
+    return ContainerLimits(max(_MEMORY_FACTOR * needed_mb + threads, _LEAST_MB), _PROCESSES + threads)
+
+
+def limits_for_needed(memory_mb: int) -> ContainerLimits:
+    """Return the limits of a service that is not on the path."""
+    return ContainerLimits(max(_MEMORY_FACTOR * memory_mb, _LEAST_MB), _PROCESSES)
+
+
+# Of a collector, or of what holds a namespace; and of a container that is no part of a run.
+COLLECTOR_LIMITS = ContainerLimits(_LEAST_MB, 256)
+ONE_OFF_LIMITS = ContainerLimits(_LEAST_MB, _PROCESSES)
+
+
+def compute_deadline_s(effective: ResolvedScenario) -> int:
+    """Return the seconds after which every container of a run ends itself: no run of the lab takes so long."""
+    scenario = effective.scenario
+    ready = sum(one.ready_within for one in effective.registry.services.values())
+    load_ms: int = scenario.knobs.load.max_duration
+    return (load_ms + scenario.drain + ready) // 1000 + _BESIDES_S
 
 
 def collector_environment(
     effective: ResolvedScenario,
     topology: Topology,
     instance: str,
-    second: IPv4Interface | None = None,
+    run_id: str,
     *,
+    second: IPv4Interface | None = None,
+    metrics_port: int | None = None,
     apart: bool = False,
 ) -> dict[str, str]:
-    """Give the environment of an instance's collector.
+    """Return the environment of an instance's collector.
 
     Args:
         effective: what is run.
         topology: its instances.
         instance: which.
+        run_id: of the run.
         second: the instance's second address, if it has one.
+        metrics_port: where the collector serves its current figures; None if it does not.
         apart: whether instances may be on several machines.
     """
-    knobs, role = effective.scenario.knobs, topology.roles[topology.role_of(instance)]
+    knobs, name = effective.scenario.knobs, topology.role_of(instance)
+    role = topology.roles[name]
     scrapes = " ".join(f"{name}={page.url}" for name, page in role.scrape.items())
     return {
         "CONNLAB_ROLE": instance,
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
-        "CONNLAB_CAPTURE": capture_mode(effective, topology.role_of(instance), apart=apart),
+        "CONNLAB_CAPTURE": capture_mode(effective, name, apart=apart),
         "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),
-        "CONNLAB_DEADLINE_S": str(bounds.compute_deadline_s(effective)),
+        "CONNLAB_DEADLINE_S": str(compute_deadline_s(effective)),
         **({"CONNLAB_READY_URL": role.ready} if role.ready else {}),
         **({"CONNLAB_SCRAPE": scrapes} if scrapes else {}),
         **({"CONNLAB_ADDRESSES": str(second)} if second else {}),
+        **({"CONNLAB_METRICS": f"0.0.0.0:{metrics_port}"} if metrics_port else {}),
+        **({"CONNLAB_METRICS_LABELS": f"run={run_id} role={name}"} if metrics_port else {}),
     }
 
 
 def role_environment(effective: ResolvedScenario, topology: Topology, instance: str) -> dict[str, str]:
-    """Give the environment of an instance of one of the lab's own roles."""
+    """Return the environment of an instance of one of the lab's own roles."""
     role = topology.role_of(instance)
     knobs = environment(effective.scenario.knobs, topology.roles[role].group)
     if instance in topology.clients:
@@ -65,6 +139,23 @@ def role_environment(effective: ResolvedScenario, topology: Topology, instance: 
 
 
 def settable_sysctls(effective: ResolvedScenario, role: RoleName) -> dict[str, str]:
-    """Give the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
+    """Return the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
     asked = effective.scenario.knobs.kernel.get(role, {})
     return {name: value for name, value in asked.items() if sysctls.settable(name)}
+
+
+def check_metrics_port(effective: ResolvedScenario, topology: Topology, port: int | None) -> Iterator[Problem]:
+    """Yield what uses the port of the metrics already, or would find one port fewer for it."""
+    if port is None:
+        return
+    other = "name another one by --metrics-port"
+    if port in _MANAGEMENT_PORTS:
+        yield Problem(f"--metrics-port {port} is the port of a role's management", way_on=other)
+    clients = {topology.role_of(one) for one in topology.clients}
+    for role in topology.instances:
+        if role not in clients and topology.roles[role].port == port:
+            yield Problem(f"--metrics-port {port} is the port on which {role} takes its traffic", way_on=other)
+        low, _, high = effective.scenario.knobs.kernel.get(role, {}).get(_EPHEMERAL, "").partition(" ")
+        if low.isdecimal() and high.isdecimal() and int(low) <= port <= int(high):
+            what = f"--metrics-port {port} would take one of the ports that {role} connects from"
+            yield Problem(what, effective.where_knob(f"kernel.{role}.{_EPHEMERAL}"), other)

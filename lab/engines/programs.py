@@ -1,4 +1,4 @@
-"""The one way in which an engine runs a program of somebody else's: argument lists, time-outs, and no survivors."""
+"""Running another program, such as docker, for an engine: argument lists, timeouts, and no survivors."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Following(Protocol):
     """A command that goes on telling until it is ended; iterating gives its lines as they come."""
 
     def __iter__(self) -> Iterator[str]:
-        """Give each line that it prints."""
+        """Yield each line that it prints."""
 
     @property
     def goes_on(self) -> bool:
-        """Whether it still runs."""
+        """Return whether it still runs."""
 
     def say(self, line: str) -> None:
         """Write a line to it, if it was started to be talked to; one that has ended does not hear it."""
@@ -156,7 +156,7 @@ class CommandLine:
 def _talk(
     process: subprocess.Popen[str], stdin: str | None, timeout_s: float, unless: Callable[[], object] | None
 ) -> tuple[str, str]:
-    """Give what a process says until its end, or until `unless` has it killed; raises TimeoutExpired."""
+    """Return what a process says until its end, or until `unless` has it killed; raises TimeoutExpired."""
     end = time.monotonic() + timeout_s
     while True:
         left_s = end - time.monotonic()
@@ -207,7 +207,7 @@ class _Process:
 
 
 def _dying_with_us() -> list[str]:
-    """Give the command before a command that ends it together with this process, even if that is killed."""
+    """Return the command before a command that ends it together with this process, even if that is killed."""
     found = shutil.which("setpriv")
     return [found, "--pdeathsig", "KILL", "--"] if found else []
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal, Protocol, Self
 
 from analysis.evidence.rawfiles import Places
-from lab.engines.sidecars import Sidecars
 from lab.errors import Problem
 from lab.scenarios.own_configuration import OwnConfiguration
 from lab.scenarios.own_script import OwnScript
@@ -18,6 +17,13 @@ from lab.scenarios.topology import Topology
 
 # How long an instance has to end in order.
 STOP_GRACE_S = 15
+# Who shares a collector's process namespace reaches its files by /proc/<pid>/root if the collector has no capability
+# that they lack. No engine gives this one by default, and all it grants is to wake a machine that sleeps.
+_APART = "WAKE_ALARM"
+# What a collector may: capture packets, and nothing that its target asks of it.
+CAPABILITIES = ("NET_RAW", _APART)
+# Whoever has one of these reaches them all the same.
+_REACHING = frozenset({"ALL", "SYS_PTRACE", _APART})
 
 
 @dataclass(frozen=True)
@@ -83,15 +89,15 @@ class Watch(ABC):
             del self._expected[service]
 
     def expected_exit_code(self, service: str) -> int | None:
-        """Give the exit code of a service whose end is expected; None until it has ended."""
+        """Return the exit code of a service whose end is expected; None until it has ended."""
         return self._expected[service]
 
     def exit_code(self, service: str) -> int | None:
-        """Give the exit code of a service that ended unasked; None while it runs."""
+        """Return the exit code of a service that ended unasked; None while it runs."""
         return self._exits.get(service)
 
     def ended(self, service: str) -> str | None:
-        """Say how a service ended unasked, if it has."""
+        """Return how a service ended unasked, if it has."""
         code = self.exit_code(service)
         memory = ", out of memory" if service in self._out_of_memory else ""
         return None if code is None else f"{service} ended with exit code {code}{memory}"
@@ -109,6 +115,109 @@ class Watch(ABC):
         """Raise LabError if the engine no longer says what ends."""
 
 
+def why_apart(capabilities: Iterable[str], *, privileged: bool) -> str | None:
+    """Return why a collector stays out of a container's process namespace; None if it need not.
+
+    Args:
+        capabilities: that the container has beyond the engine's default.
+        privileged: whether it has all of them.
+    """
+    held = {one.upper().removeprefix("CAP_") for one in capabilities} & _REACHING
+    if not held and not privileged:
+        return None
+    rights = f"the capability {min(held)}" if held else "all capabilities"
+    return f"it has {rights}, so it could change what a collector there records"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container that runs, or a pod with all of its containers.
+
+    Attributes:
+        pid: of its first process, as this host counts; 0 on another one.
+        on_host: whether its network namespace is the host's.
+        words: its image and command line, by which a program is known.
+        processes: whether it has a process namespace that a collector can join.
+        apart: why a collector stays out of that, if there is a reason.
+        machine: on which it runs; None for this one.
+        with_host: whether its process namespace is the host's, and no collector can stay out of it.
+    """
+
+    id: str
+    name: str
+    image: str
+    pid: int
+    on_host: bool
+    words: str
+    processes: bool = True
+    apart: str | None = None
+    machine: str | None = None
+    with_host: bool = False
+
+
+class Sidecar(Protocol):
+    """A collector beside a target. Every verb raises EngineFailed if the engine fails."""
+
+    def ask(self, *arguments: str) -> str:
+        """Run a command in it, and give what the command prints."""
+
+    def image(self) -> str:
+        """Return the id of its image."""
+
+    def ended(self) -> str | None:
+        """Return its last words, once it has ended; None while it runs."""
+
+    def stop(self) -> None:
+        """Let it write what it has and end, then remove it.
+
+        Raises:
+            FilesLost: what it wrote cannot be had any more.
+        """
+
+    def remove(self) -> None:
+        """Remove it, whatever it does; where nobody can, it ends."""
+
+
+class Sidecars(Protocol):
+    """Finds what runs already, and puts collectors beside it. Every verb raises LabError if no engine answers."""
+
+    def container(self, name: str) -> Container:
+        """Find a container that runs.
+
+        Raises:
+            BadInput: there is none of this name, or it does not run.
+        """
+
+    def of_project(self, project: str, service: str | None) -> list[Container]:
+        """Find the running containers of a Compose project, or of one of its services.
+
+        Raises:
+            BadInput: there is none.
+        """
+
+    def of_process(self, pid: int) -> Container | None:
+        """Return the container that a process of the host belongs to; None if it belongs to none."""
+
+    def runs(self, container_id: str) -> bool:
+        """Return whether a container runs."""
+
+    def start(
+        self, name: str, environment: Mapping[str, str], folder: Path, *, target: str | int, processes: bool
+    ) -> Sidecar:
+        """Put a collector beside a target.
+
+        Args:
+            name: for the collector.
+            environment: its settings.
+            folder: where it writes.
+            target: the id of a container, or a process of the host.
+            processes: whether it joins the container's process namespace too.
+
+        Raises:
+            EngineFailed: it does not start.
+        """
+
+
 class Engine(Protocol):
     """Starts, steers and removes the parts of a run. Every verb raises LabError if the engine fails.
 
@@ -121,19 +230,19 @@ class Engine(Protocol):
     metrics: int | None
 
     def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
-        """Give what a configuration asks for that this engine cannot do."""
+        """Yield what a configuration asks for that this engine cannot do."""
 
     def examine(self) -> Iterable[Finding]:
         """Check the machine: say what this engine lacks on it, and the way on; raises nothing."""
 
     def versions(self) -> Mapping[str, str]:
-        """Give the versions of the engine's programs, by their names in the manifest's `host`."""
+        """Return the versions of the engine's programs, by their names in the manifest's `host`."""
 
     def open_files_cap(self) -> int | None:
-        """Give the number of files that a process of an instance may open; None if unlimited, or not known."""
+        """Return the number of files that a process of an instance may open; None if unlimited, or not known."""
 
     def sidecars(self) -> Sidecars:
-        """Give what finds containers that run already, and puts collectors beside them."""
+        """Return what finds containers that run already, and puts collectors beside them."""
 
     def examine_script(self, script: OwnScript) -> str | None:
         """Let k6 read a user's own script without running it.
@@ -156,10 +265,10 @@ class Engine(Protocol):
         """
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
-        """Give the ids of the lab's images by their short names; those that are missing are built first."""
+        """Return the ids of the lab's images by their short names; those that are missing are built first."""
 
     def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
-        """Give the ids of the images of a scenario's own services, by the services' names; pulls or builds them.
+        """Return the ids of the images of a scenario's own services, by the services' names; pulls or builds them.
 
         Raises:
             BadInput: an image cannot be had.
@@ -173,7 +282,7 @@ class Engine(Protocol):
         """
 
     def machines(self, topology: Topology) -> Mapping[str, str]:
-        """Give the machine on which each instance runs; none if all run on this one."""
+        """Return the machine on which each instance runs; none if all run on this one."""
 
     def watch(self, run_id: str) -> Watch:
         """Watch the exits of a run's parts."""
@@ -207,13 +316,13 @@ class Engine(Protocol):
         """
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
-        """Give the exit code of every instance; null for one that never ran."""
+        """Return the exit code of every instance; null for one that never ran."""
 
     def keep_logs(self, topology: Topology, raw: Path) -> None:
         """Write what each part said to raw/<instance>/container.log and collector.log."""
 
     def last_words(self, service: str) -> str:
-        """Give the end of what an instance or a collector said, indented; empty if it said nothing."""
+        """Return the end of what an instance or a collector said, indented; empty if it said nothing."""
 
     def remove(self) -> list[str]:
         """Remove all parts of the lab's runs, at once and by force; give the names of what was left over."""

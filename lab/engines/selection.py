@@ -55,5 +55,5 @@ def select_engine(
 
 
 def selected_engine() -> Engine:
-    """Give the engine: Docker Compose, unless another was chosen."""
+    """Return the engine: Docker Compose, unless another was chosen."""
     return _choice.engine

@@ -1,4 +1,4 @@
-"""What lies behind a container that cannot start, or that ends as it starts: the way on, by the words of its runtime.
+"""Hints on a container that cannot start, or that ends as it starts, by the words of its runtime.
 
 Docker and the nodes of a cluster start containers by the same runtime, and so use the same words.
 """
@@ -23,12 +23,12 @@ _WAYS_ON = (
 
 
 def start_failure_hint(*said: str) -> str | None:
-    """Give the way on from what a runtime, or a program as it starts, has said; None if nobody knows one."""
+    """Return the hint on what a runtime, or a program as it starts, has said; None if nobody knows one."""
     return next((way for words, way in _WAYS_ON for text in said if re.search(words, text, re.MULTILINE)), None)
 
 
 def ended_during_start(how: str, last_words: str, where: str | None = None) -> LabError:
-    """Say that a container ended during its start.
+    """Return the error of a container that ended during its start.
 
     Args:
         how: as a watch says it.

@@ -17,8 +17,7 @@ from formats.durations import format_duration
 from formats.manifest import SCHEMA, Listener, Manifest, Observed, utc_now
 from formats.predictions import Tolerance
 from lab import paths, terminal
-from lab.engines.protocol import Engine
-from lab.engines.sidecars import Sidecar, Sidecars
+from lab.engines.protocol import Engine, Sidecar, Sidecars
 from lab.errors import EngineFailed, FilesLost, LabError
 from lab.observe.targets import FoundTarget
 from lab.run import clocks, facts, rawfolders, reports

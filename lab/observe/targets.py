@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from formats.manifest import Program, Target
-from lab.engines.owners import ROOT
-from lab.engines.sidecars import Container, Sidecars
+from lab.engines.container_settings import ROOT
+from lab.engines.protocol import Container, Sidecars
 from lab.errors import BadInput, Problem
 from lab.observe import known_servers
 

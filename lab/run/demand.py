@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lab.engines import bounds
+from lab.engines import container_settings
 from lab.errors import Problem
 from lab.run.machine_limits import connections, heap
 from lab.scenarios import preflight
@@ -99,7 +99,7 @@ def _of_role(effective: ResolvedScenario, topology: Topology, name: str) -> OfRo
         files=(effective.number(role.knob(process)) if process else held) + role.files,
         memory_mb=memory_mb(effective, topology, name, connections_of_load(effective)[0]) // len(instances)
         + COLLECTOR_MB,
-        memory_max_mb=bounds.limits_for_instance(effective, topology, instances[0]).memory_mb,
+        memory_max_mb=container_settings.limits_for_instance(effective, topology, instances[0]).memory_mb,
     )
 
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from lab import paths
-from lab.engines import metrics
+from lab.engines import container_settings
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.run import configurations, machine, script
@@ -60,7 +60,7 @@ def of_engine(effective: ResolvedScenario, engine: Engine) -> Iterator[Problem]:
     """Give what a scenario asks for that the engine cannot do, or this machine's kernel does not have if it counts."""
     topology = topology_of(effective)
     yield from engine.cannot(effective, topology)
-    yield from metrics.check_metrics_port(effective, topology, engine.metrics)
+    yield from container_settings.check_metrics_port(effective, topology, engine.metrics)
     if engine.on_this_machine:
         yield from of_kernel(effective)
 

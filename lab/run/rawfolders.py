@@ -17,7 +17,7 @@ from analysis.evidence.rawfiles import Places
 from formats.manifest import Removed
 from formats.safe_open import kind
 from formats.sanitize import visible
-from lab.engines.owners import ROLE_UID, ROOT
+from lab.engines.container_settings import ROLE_UID, ROOT
 
 # Not 0o777 less the umask: a lax one would let others plant files, a strict one keep the containers out.
 _OWN = 0o755

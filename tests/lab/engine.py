@@ -16,8 +16,7 @@ from typing import IO, Any, Self
 
 from formats.role import TRAFFIC_PORT
 from lab.engines.programs import Ended, Following
-from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
-from lab.engines.sidecars import Container
+from lab.engines.protocol import STOP_GRACE_S, Cleaned, Container, Finding, Parts, Watch
 from lab.errors import ConfigurationRefused, EngineFailed, Problem, ScriptRefused
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import sysctls

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from formats import manifest
+from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
-from lab.engines.compose.watch import Watch
 from lab.errors import BadInput, LabError
 from lab.run.actions import Actions
 from lab.run.session import Session, open_session

@@ -1,6 +1,6 @@
 """`connlab clean` removes what is the lab's, and nothing else."""
 
-from lab.engines.compose.clean import clean
+from lab.engines.compose.containers import clean
 from tests.lab.engine import InMemoryDocker
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.engines.compose import containers
+from lab.engines.compose.engine import Compose
 from lab.errors import EngineFailed, LabError
 from lab.scenarios.topology import topology_of
 from tests.lab.container_states import NEVER, state
@@ -13,7 +13,7 @@ from tests.lab.support import MINIMAL, Make
 def test_what_never_ran_has_no_exit_code(effective: Make, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("ps *", "connlab-k6-1\nconnlab-backend-1\n")
     fake_docker.says("inspect *", state("k6-1", StartedAt=NEVER) + state("backend-1", code=143))
-    assert containers.exit_codes(topology_of(effective())) == {"k6-1": None, "backend-1": 143}
+    assert Compose().exit_codes(topology_of(effective())) == {"k6-1": None, "backend-1": 143}
 
 
 def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fake_docker: InMemoryDocker) -> None:
@@ -21,7 +21,7 @@ def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fak
     topology = topology_of(effective("backend.instances=2", text=text))
     services = [*topology.all, *map("collector-{}".format, topology.all)]
     fake_docker.says("ps *", "\n".join(f"connlab-{service}" for service in services) + "\n")
-    containers.stop_along_the_path(topology, 15)
+    Compose().stop_along_the_path(topology)
     assert [call for call in fake_docker.calls if call.startswith("stop ")] == [
         "stop --time 15 connlab-k6-1",
         "stop --time 15 connlab-nginx",
@@ -33,7 +33,7 @@ def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fak
 def test_what_the_engine_was_still_making_is_removed_too(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("ps *", "connlab-late\n", after="network rm", once=True)
     fake_docker.says("network ls *", "connlab_lab\n", once=True)
-    assert containers.remove_all() == ["connlab_lab", "connlab-late"]
+    assert Compose().remove() == ["connlab_lab", "connlab-late"]
     assert [call for call in fake_docker.calls if call.split()[0] == "rm" or call.startswith("network rm")] == [
         "network rm connlab_lab",
         "rm --force --volumes connlab-late",
@@ -44,19 +44,19 @@ def test_a_network_that_a_late_container_has_joined_is_tried_again(fake_docker: 
     for _ in range(2):
         fake_docker.says("network ls *", "connlab_lab\n", once=True)
     fake_docker.says("network rm *", stderr="has active endpoints", exit_code=1, once=True)
-    assert containers.remove_all() == ["connlab_lab"]
+    assert Compose().remove() == ["connlab_lab"]
 
 
 def test_what_cannot_be_removed_is_said(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("network ls *", "connlab_lab\n")
     fake_docker.says("network rm *", stderr="has active endpoints", exit_code=1)
     with pytest.raises(EngineFailed, match="has active endpoints"):
-        containers.remove_all()
+        Compose().remove()
 
 
 def test_what_comes_back_after_each_removal_is_named(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("ps *", "connlab-again\n")
     fake_docker.revives = True
     with pytest.raises(LabError, match=r"(?s)after 5 removals .*connlab-again.*make clean"):
-        containers.remove_all()
+        Compose().remove()
     assert fake_docker.calls.count("rm --force --volumes connlab-again") == 5

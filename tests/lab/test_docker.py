@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.compose import confined
-from lab.engines.compose.docker import DockerFailed, docker, follow, save
+from lab.engines.compose.docker import DockerFailed, docker, follow, save, try_folder
 from lab.errors import LabError
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import FakeDocker
@@ -27,7 +26,7 @@ def test_arguments_reach_docker_as_they_are(docker_program: FakeDocker) -> None:
     [("/a b:c/$d", "source=/a b:c/$d"), ("/a,target=/b", '"source=/a,target=/b"'), ('/a"b', '"source=/a""b"')],
 )
 def test_a_folder_of_any_name_is_mounted_by_that_name(fake_docker: InMemoryDocker, folder: str, field: str) -> None:
-    confined.try_folder("k6", "inspect", (Path(folder), "/script"), {}, refused=LabError)
+    try_folder("k6", "inspect", (Path(folder), "/script"), {}, refused=LabError)
     assert f" --mount type=bind,{field},target=/script,readonly connlab/k6 inspect" in fake_docker.calls[0]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.evidence.rawfiles import Places
 from lab.engines.compose import startup
-from lab.engines.kubernetes import trouble
+from lab.engines.kubernetes.startup import find_container_problem
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.scenarios.topology import topology_of
@@ -137,8 +137,8 @@ def test_what_compose_cannot_make_is_said_in_its_own_words(failed: Failed, fake_
 def test_the_cluster_s_words_of_a_container_that_cannot_start_are_said(reason: str) -> None:
     words = f'failed to create containerd task: {RUNC} process: exec: "k": executable file not found in $PATH: unknown'
     ended = {"terminated": {"exitCode": 128, "reason": reason, "message": words}}
-    found = trouble.find_container_problem({"name": "role", "image": "connlab/k6:latest", "state": ended}, "k6-1")
+    found = find_container_problem({"name": "role", "image": "connlab/k6:latest", "state": ended}, "k6-1")
     assert f"the cluster cannot start role of k6-1: {reason}: {words}" in str(found)
     assert "no such program" in str(found)
     running = {"name": "role", "image": "a", "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}
-    assert trouble.find_container_problem(running, "k6-1") is None
+    assert find_container_problem(running, "k6-1") is None

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
-from lab.engines.compose.watch import Watch
 from lab.errors import LabError
 from lab.run import k6
 from tests.lab.engine import InMemoryDocker

@@ -13,12 +13,11 @@ import pytest
 from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engines import selection
-from lab.engines.kubernetes import objects, rights, trouble
+from lab.engines.kubernetes import objects, startup
 from lab.engines.kubernetes.containers import Containers
 from lab.engines.kubernetes.engine import Kubernetes
-from lab.engines.kubernetes.kubectl import Kubectl, KubectlFailed
-from lab.engines.kubernetes.names import owner_name
-from lab.engines.kubernetes.objects import Images
+from lab.engines.kubernetes.kubectl import OBSERVING, RIGHTS, Kubectl, KubectlFailed
+from lab.engines.kubernetes.objects import Images, owner_name
 from lab.engines.kubernetes.startup import Start
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
@@ -256,7 +255,7 @@ def said_of_containers(instance: str) -> dict[str, Any]:
 def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_way_on(effective: Make) -> None:
     status = {"reason": "SysctlForbidden", "message": 'forbidden sysctl: "net.ipv4.tcp_syn_retries" not allowlisted'}
     asked = effective("kernel.k6.net.ipv4.tcp_syn_retries=3")
-    found = trouble.find_pod_problem({"metadata": {"name": "p"}, "status": {"phase": "Failed", **status}}, asked)
+    found = startup.find_pod_problem({"metadata": {"name": "p"}, "status": {"phase": "Failed", **status}}, asked)
     assert isinstance(found, BadInput)
     assert "tcp_syn_retries=3" in str(found.problems[0].where)
     assert "allowedUnsafeSysctls" in str(found)
@@ -265,13 +264,13 @@ def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_way_on(effective: Mak
 @pytest.mark.parametrize("reason", ["ErrImageNeverPull", "ImagePullBackOff"])
 def test_an_image_that_cannot_be_had_is_said_in_the_cluster_s_words(reason: str) -> None:
     pod = said("k6-1", role={"waiting": {"reason": reason, "message": "no such manifest"}})["object"]
-    found = trouble.find_pod_problem(pod)
+    found = startup.find_pod_problem(pod)
     assert isinstance(found, LabError)
     assert f"connlab/k6:latest: {reason}: no such manifest" in found.what
 
 
 def test_a_pod_that_is_being_made_has_no_trouble() -> None:
-    assert trouble.find_pod_problem(said("k6-1", role={"waiting": {"reason": "ContainerCreating"}})["object"]) is None
+    assert startup.find_pod_problem(said("k6-1", role={"waiting": {"reason": "ContainerCreating"}})["object"]) is None
 
 
 def test_a_sysctl_that_a_node_s_kernel_lacks_is_refused(effective: Make) -> None:
@@ -279,16 +278,16 @@ def test_a_sysctl_that_a_node_s_kernel_lacks_is_refused(effective: Make) -> None
     message = "open /proc/sys/net/ipv4/tcp_rto_max_ms: no such file or directory: unknown"
     events = {"items": [{"reason": "FailedCreatePodSandBox", "message": message}]}
     client.says("get events *", json.dumps(events))
-    found = next(trouble.read_warnings(Kubectl(client=client), "p", effective()))
+    found = next(startup.read_warnings(Kubectl(client=client), "p", effective()))
     assert str(found).startswith("a node's kernel refuses net.ipv4.tcp_rto_max_ms in a pod: no such file")
 
 
 def test_each_missing_right_is_named() -> None:
     client = InMemoryDocker()
-    answers = [{"status": {"allowed": right[2] != "pods/exec"}} for right in rights.RIGHTS]
+    answers = [{"status": {"allowed": right[2] != "pods/exec"}} for right in RIGHTS]
     client.says("* create *", "\n".join(json.dumps(one, indent=2) for one in answers))
     with pytest.raises(LabError, match=r"in the namespace 'lab' the lab may not: create pods/exec\n"):
-        rights.require_rights(Kubectl(namespace="lab", client=client))
+        Kubectl(namespace="lab", client=client).require_rights()
 
 
 def test_the_guide_grants_the_rights_that_the_lab_asks_for() -> None:
@@ -300,8 +299,8 @@ def test_the_guide_grants_the_rights_that_the_lab_asks_for() -> None:
         for verb in verbs.split(", ")
         for resource in named.split(", ")
     }
-    assert granted == {*rights.RIGHTS}
-    assert set(rights.OBSERVING) <= granted
+    assert granted == {*RIGHTS}
+    assert set(OBSERVING) <= granted
 
 
 def of_trial(**status: object) -> InMemoryDocker:
@@ -315,7 +314,7 @@ def of_trial(**status: object) -> InMemoryDocker:
 
 
 def test_a_pod_that_ends_at_once_shows_which_images_the_cluster_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rights, "require_rights", lambda kubectl, _: kubectl("config", "view"))
+    monkeypatch.setattr(Kubectl, "require_rights", lambda kubectl: kubectl("config", "view"))
     ids = [{"name": "k6", "imageID": "registry.example/lab/k6@sha256:1"}, {"name": "collector", "imageID": "sha256:2"}]
     client = of_trial(phase="Succeeded", containerStatuses=ids)
     assert Kubernetes(Kubectl(client=client)).images(["k6", "collector"]) == {"k6": "sha256:1", "collector": "sha256:2"}
@@ -323,7 +322,7 @@ def test_a_pod_that_ends_at_once_shows_which_images_the_cluster_has(monkeypatch:
 
 
 def test_an_image_that_the_cluster_lacks_ends_the_run_before_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rights, "require_rights", lambda kubectl, _: kubectl("config", "view"))
+    monkeypatch.setattr(Kubectl, "require_rights", lambda kubectl: kubectl("config", "view"))
     waiting = {"waiting": {"reason": "ErrImageNeverPull", "message": "not present"}}
     client = of_trial(
         phase="Pending", containerStatuses=[{"name": "k6", "image": "connlab/k6:latest", "state": waiting}]
@@ -336,7 +335,7 @@ def test_an_image_that_the_cluster_lacks_ends_the_run_before_its_start(monkeypat
 def test_only_what_this_checkout_made_is_removed() -> None:
     client = InMemoryDocker()
     client.says("* get *", "pod/connlab-run-1-k6-1\n")
-    assert rights.remove_all(Kubectl("mine", "lab", client)) == ["pod/connlab-run-1-k6-1"]
+    assert Kubernetes(Kubectl("mine", "lab", client)).remove() == ["pod/connlab-run-1-k6-1"]
     assert all(
         call.startswith("--context mine --namespace lab ") and "connlab.checkout=" in call for call in client.calls
     )

@@ -13,7 +13,7 @@ import pytest
 
 from formats import manifest
 from lab.cli import main
-from lab.engines.kubernetes import held, rights
+from lab.engines.kubernetes import kubectl, pod_sidecar
 from lab.engines.kubernetes.engine import Kubernetes
 from lab.engines.kubernetes.kubectl import Kubectl, KubectlFailed
 from lab.engines.kubernetes.objects import Images
@@ -68,7 +68,7 @@ class Cluster(InMemoryDocker):
         if ended.exit_code or ended.stdout:
             return ended
         if " create --output json" in f" {command}":
-            rows = [{"status": {"allowed": right[2] != self.lacks}} for right in rights.OBSERVING]
+            rows = [{"status": {"allowed": right[2] != self.lacks}} for right in kubectl.OBSERVING]
             return Ended(0, "\n".join(map(json.dumps, rows)))
         if " replace --raw " in f" {command}" and stdin is not None:
             made = json.loads(stdin)["spec"]["ephemeralContainers"][-1]
@@ -355,7 +355,7 @@ def test_a_pod_in_its_node_s_network_is_refused_without_leave(cluster: Cluster) 
 
 def started(folder: Path, *program: str) -> subprocess.Popen[bytes]:
     """Start a container's command with the folder in place of the container's /tmp."""
-    command = [part.replace("$$", "$").replace("/tmp/", f"{folder}/") for part in held.holding_command(*program)]  # noqa: S108
+    command = [part.replace("$$", "$").replace("/tmp/", f"{folder}/") for part in pod_sidecar.holding_command(*program)]  # noqa: S108
     return subprocess.Popen(command, env={"PATH": "/usr/bin:/bin"})
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
-from lab.engines.compose.watch import Watch
 from lab.errors import LabError
 from lab.run import measure
 from lab.run.live import Display

@@ -18,13 +18,13 @@ from analysis.evidence.rawfiles import Places
 from formats import manifest
 from lab import paths
 from lab.cli import main
+from lab.cli.options import DEFAULT_METRICS_PORT
 from lab.engines import selection
 from lab.engines.compose.engine import Compose
 from lab.engines.compose.run_file import build_run_file
 from lab.engines.kubernetes import objects
 from lab.engines.kubernetes.engine import Kubernetes
 from lab.engines.kubernetes.objects import Images
-from lab.engines.metrics import DEFAULT_PORT
 from lab.engines.protocol import Parts, Watch
 from lab.errors import LabError
 from lab.run import machine_limits, measure, scrape_targets
@@ -157,13 +157,13 @@ def test_a_port_that_the_run_needs_itself_is_refused(
 
 def test_the_default_port_stands_in_no_scenario_s_way(effective: Make) -> None:
     engine = InMemoryEngine()
-    engine.metrics = DEFAULT_PORT
+    engine.metrics = DEFAULT_METRICS_PORT
     assert list(machine_limits.of_engine(effective(), engine)) == []
 
 
 @pytest.mark.parametrize(
     ("options", "port"),
-    [([], None), (["--metrics"], DEFAULT_PORT), (["--metrics", "--metrics-port", "9100"], 9100)],
+    [([], None), (["--metrics"], DEFAULT_METRICS_PORT), (["--metrics", "--metrics-port", "9100"], 9100)],
 )
 @pytest.mark.parametrize(("engine", "kind"), [("compose", Compose), ("kubernetes", Kubernetes)])
 @pytest.mark.usefixtures("fake_docker")

@@ -18,8 +18,7 @@ from analysis.evidence.rawfiles import Places
 from formats import manifest
 from formats.manifest import Removed
 from lab import paths
-from lab.engines import owners
-from lab.engines.compose import containers
+from lab.engines import container_settings
 from lab.engines.compose.engine import Compose
 from lab.errors import LabError
 from lab.run import measure, rawfolders
@@ -91,11 +90,11 @@ def test_as_another_user_both_folders_are_open_to_its_group_alone(
     assert chowned == {"collector": (-1, 5678), "role": (-1, 5678)}
     assert [mode(each) for each in (places.collector("k6-1"), places.role("k6-1"))] == [0o775, 0o775]
     assert not mode(places.role("k6-1").parent) & 0o022
-    assert owners.supplementary_groups() == ["5678"]
+    assert container_settings.supplementary_groups() == ["5678"]
 
 
 def test_the_roles_user_is_that_of_their_images() -> None:
-    assert re.findall(r"useradd --uid ([0-9]+)", BASE_IMAGE.read_text()) == [str(owners.ROLE_UID)]
+    assert re.findall(r"useradd --uid ([0-9]+)", BASE_IMAGE.read_text()) == [str(container_settings.ROLE_UID)]
 
 
 @pytest.fixture
@@ -196,7 +195,7 @@ def test_as_root_the_lab_takes_back_what_a_role_wrote(tmp_path: Path) -> None:
     rawfolders.make(places, "k6-1")
     file = places.role("k6-1", "requests.jsonl")
     file.write_text("")
-    os.chown(file, owners.ROLE_UID, owners.ROLE_UID)
+    os.chown(file, container_settings.ROLE_UID, container_settings.ROLE_UID)
     assert rawfolders.seal(tmp_path / "raw") == []
     assert {(each.stat().st_uid, each.stat().st_gid) for each in (file, file.parent)} == {(0, 0)}
 
@@ -315,7 +314,7 @@ def test_a_link_in_the_place_of_a_containers_log_is_not_written_through(
     folder = tmp_path / "raw" / "backend-1"
     folder.mkdir(parents=True)
     (folder / name).symlink_to(target)
-    containers.keep_logs(topology_of(effective()), tmp_path / "raw")
+    Compose().keep_logs(topology_of(effective()), tmp_path / "raw")
     assert target.read_text() == '{"kind":"tick","time_us":7}\n'
     assert not (folder / name).is_symlink()
     assert (folder / name).read_text() == "what it said\n"

@@ -12,8 +12,8 @@ from typing import Any, get_args
 import pytest
 
 from analysis.evidence.rawfiles import Places
-from lab.engines import bounds
-from lab.engines.compose import run_file, service_images, startup
+from lab.engines import container_settings
+from lab.engines.compose import images, run_file, startup
 from lab.engines.compose.docker import DockerFailed
 from lab.engines.programs import ProgramStuck
 from lab.engines.protocol import Parts
@@ -175,7 +175,10 @@ def test_what_it_needs_may_take_as_long_to_start_as_the_scenario_says(shop: Shop
     made = services(effective)
     assert made["db"]["healthcheck"]["start_period"] == "120000ms"
     # Its collector starts before all that it needs is ready.
-    assert made["collector-shop-1"]["healthcheck"]["start_period"] == f"{bounds.compute_deadline_s(effective)}s"
+    assert (
+        made["collector-shop-1"]["healthcheck"]["start_period"]
+        == f"{container_settings.compute_deadline_s(effective)}s"
+    )
 
 
 def test_its_own_time_begins_when_all_containers_have_started(
@@ -434,9 +437,9 @@ def test_an_image_that_cannot_be_had_is_said_before_anything_starts(
         assert timeout_s
         raise DockerFailed(["docker", *arguments], 1, "Error: pull access denied for acme/shop")
 
-    monkeypatch.setattr(service_images, "docker", docker)
+    monkeypatch.setattr(images, "docker", docker)
     with pytest.raises(BadInput) as refused:
-        service_images.service_image_ids(shop(needs="needs: []"))
+        images.service_image_ids(shop(needs="needs: []"))
     said = (
         "scenario.yaml:6: the image acme/shop:1.2 of shop is not here, and cannot be pulled: Error: pull access denied"
     )
@@ -458,7 +461,7 @@ def test_an_image_that_cannot_be_built_is_said_with_a_way_on_where_no_registry_a
     (tmp_path / "corner" / "app" / "Dockerfile").touch()
     fake_docker.says("buildx build *", stderr=stderr, exit_code=1)
     with pytest.raises(BadInput, match=r"scenario\.yaml:7: the image of shop cannot be built") as refused:
-        service_images.service_image_ids(shop(image="build: ./app", needs="needs: []"))
+        images.service_image_ids(shop(image="build: ./app", needs="needs: []"))
     assert str(refused.value).partition(stderr)[2].partition(",")[0] == way_on
 
 
@@ -540,9 +543,9 @@ def test_build_arguments_and_the_stage_are_taken_over(
         calls.append(arguments)
         return "sha256:1"
 
-    monkeypatch.setattr(service_images, "docker", docker)
+    monkeypatch.setattr(images, "docker", docker)
     effective = composed()
-    service_images.service_image_ids(effective)
+    images.service_image_ids(effective)
     (built,) = [call for call in calls if call[:2] == ("buildx", "build")]
     app = str((effective.place.home / "../app").resolve())
     assert (built[-1], built[built.index("--file") + 1]) == (app, f"{app}/Dockerfile.web")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.compose import subnets
+from lab.engines.compose import startup
 from lab.errors import LabError
 from tests.lab.engine import InMemoryDocker
 
@@ -18,14 +18,14 @@ def routes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the kernel's table of routes be a file of the test's own, with a default route alone."""
     file = tmp_path / "route"
     file.write_text(HEADER + DEFAULT)
-    monkeypatch.setattr(subnets, "_ROUTES", file)
+    monkeypatch.setattr(startup, "_ROUTES", file)
     return file
 
 
 def test_the_first_one_is_taken_where_nothing_is_in_the_way(routes: Path, fake_docker: InMemoryDocker) -> None:
     assert routes.is_file()
     assert fake_docker.calls == []
-    assert subnets.find_free_subnet() == subnets.FIRST_SUBNET == IPv4Network("198.18.0.0/24")
+    assert startup.find_free_subnet() == startup.FIRST_SUBNET == IPv4Network("198.18.0.0/24")
 
 
 def test_routes_and_networks_are_passed_by(routes: Path, fake_docker: InMemoryDocker) -> None:
@@ -34,7 +34,7 @@ def test_routes_and_networks_are_passed_by(routes: Path, fake_docker: InMemoryDo
     fake_docker.says("network ls *", "one\ntwo\n")
     six = '{"Subnet":"fd00::/64"}'
     fake_docker.says("network inspect *", f'[{{"Subnet":"198.18.2.0/24","Gateway":"198.18.2.1"}},{six}]\nnull\n')
-    assert subnets.find_free_subnet() == IPv4Network("198.18.3.0/24")
+    assert startup.find_free_subnet() == IPv4Network("198.18.3.0/24")
 
 
 def test_where_none_is_free_the_way_on_is_reported(routes: Path, fake_docker: InMemoryDocker) -> None:
@@ -42,12 +42,12 @@ def test_where_none_is_free_the_way_on_is_reported(routes: Path, fake_docker: In
     fake_docker.says("network ls *", "one\n")
     fake_docker.says("network inspect *", '[{"Subnet":"198.0.0.0/8"}]\n')
     with pytest.raises(LabError, match=r"no subnet of 198.18.0.0/15 is free.*\n.*docker network prune"):
-        subnets.find_free_subnet()
+        startup.find_free_subnet()
 
 
 def test_elsewhere_than_on_linux_the_engine_alone_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_docker: InMemoryDocker
 ) -> None:
-    monkeypatch.setattr(subnets, "_ROUTES", tmp_path / "nothing")
-    assert subnets.find_free_subnet() == subnets.FIRST_SUBNET
+    monkeypatch.setattr(startup, "_ROUTES", tmp_path / "nothing")
+    assert startup.find_free_subnet() == startup.FIRST_SUBNET
     assert len(fake_docker.calls) == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.compose.watch import Watch
+from lab.engines.compose.containers import Watch
 from lab.errors import LabError
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import FakeDocker
@@ -51,7 +51,9 @@ def test_what_is_no_event_is_passed_over(watch: Watch, line: str) -> None:
 
 def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(docker_program: FakeDocker) -> None:
     docker_program.stays('"events "*')
-    told = "from lab.engines.compose.watch import Watch; watch = Watch('run-1'); print(watch._events.pid, flush=True)"
+    told = (
+        "from lab.engines.compose.containers import Watch; watch = Watch('run-1'); print(watch._events.pid, flush=True)"
+    )
     program = f"{told}; import time; time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as lab:
         assert lab.stdout
@@ -64,7 +66,5 @@ def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(docker_progra
 
 
 def test_an_engine_that_stops_telling_is_an_error(watch: Watch) -> None:
-    with watch:
-        wait_until(lambda: not watch.is_told)
-        with pytest.raises(LabError, match="stopped telling its events"):
-            watch.check()
+    with watch, pytest.raises(LabError, match="stopped telling its events"):
+        wait_until(watch.check)

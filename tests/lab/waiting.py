@@ -9,7 +9,7 @@ from pathlib import Path
 HANG_S = 300
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], object]) -> None:
     """Poll until `condition` holds."""
     end = time.monotonic() + HANG_S
     while not condition():

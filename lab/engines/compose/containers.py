@@ -1,55 +1,44 @@
-"""The containers of a run after it: stop them in order, keep their logs and exit codes, remove them."""
+"""The containers of runs: their names, states, ends and last words, and the removal of all that the lab made."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import tempfile
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Self
 
-from lab import parallel
-from lab.engines.compose.docker import DockerFailed, docker, save
-from lab.engines.compose.names import PROJECT, container_name
+from lab.engines import protocol
+from lab.engines.compose import docker_sidecar
+from lab.engines.compose.docker import DockerFailed, docker, follow, save
 from lab.errors import LabError
-from lab.scenarios.topology import Topology, collector_of
 
-_OURS = f"label=com.docker.compose.project={PROJECT}"
-_LOG_TIMEOUT_S = 60
+PROJECT = "connlab"
+RUN_LABEL = "connlab.run"
+_COMPOSE_LABEL = f"com.docker.compose.project={PROJECT}"
+_CHECK_LABEL = "connlab.check"
+_RUN_LABELS = (_COMPOSE_LABEL, RUN_LABEL, docker_sidecar.LABEL, _CHECK_LABEL)
+# Set by the builds; an image that a newer build replaced has lost its name and keeps these.
+_IMAGE_LABELS = ("connlab.source", "connlab.base", _CHECK_LABEL)
+# What Docker makes without a label: the checks' cache (setup/check.sh), and the base as it was pulled or imported.
+_CACHE = f"{PROJECT}-cache"
+_TRIXIE_SLIM = f"{PROJECT}/trixie-slim"
 # What the engine gives for the start of a container that was made and never ran; its exit code is 0 then.
 _NEVER = "0001-"
 # The engine may still be making a container that an interrupted start asked for, as the others are removed.
 _ROUNDS = 5
 
 
-def stop(names: Iterable[str], grace_s: int) -> None:
-    """Stop containers beside each other; each stop gives the grace, so compose.yaml need not."""
-    docker("stop", "--time", str(grace_s), *names, timeout_s=grace_s + 60)
+def container_name(service: str) -> str:
+    """Name a service's container; `docker exec` finds it so without asking Compose."""
+    return f"{PROJECT}-{service}"
 
 
-def stop_along_the_path(topology: Topology, grace_s: int) -> None:
-    """End the roles along the path, then their collectors, as lab.engines.protocol.Engine says."""
-    collectors = [collector_of(instance) for instance in topology.all]
-    for services in (*topology.instances.values(), collectors):
-        if names := existing([container_name(service) for service in services]):
-            stop(names, grace_s)
-
-
-def existing(names: list[str]) -> list[str]:
-    """Give those of the named containers that exist, running or not."""
-    listed = _containers()
-    return [name for name in names if name in listed]
-
-
-def exit_codes(topology: Topology) -> dict[str, int | None]:
-    """Give the exit code of every instance; null for one that has not ended, or never ran."""
-    return {**dict.fromkeys(topology.all), **exit_codes_of(topology.all)}
-
-
-def exit_codes_of(services: Iterable[str]) -> dict[str, int]:
-    """Give the exit codes of those that ran and have ended."""
-    return {service: one.code for service, one in container_states(services).items() if one.code is not None}
+def existing_containers(services: Iterable[str]) -> list[str]:
+    """Return the names of those services' containers that exist, running or not."""
+    listed = _list_containers(_COMPOSE_LABEL)
+    return [name for name in map(container_name, services) if name in listed]
 
 
 @dataclass(frozen=True)
@@ -70,35 +59,19 @@ class State:
 def container_states(services: Iterable[str]) -> dict[str, State]:
     """Ask for the states of those that exist."""
     found: dict[str, State] = {}
-    if names := existing([container_name(service) for service in services]):
+    if names := existing_containers(services):
         for line in docker("inspect", "--format", "{{.Name}} {{json .State}}", *names).splitlines():
-            name, _, text = line.removeprefix("/").partition(" ")
+            name, _, text = line.partition(" ")
             said = json.loads(text)
             over = not said["Running"] and not said["StartedAt"].startswith(_NEVER)
-            found[name.removeprefix(f"{PROJECT}-")] = State(
+            found[name.removeprefix(f"/{PROJECT}-")] = State(
                 said["Running"], said["ExitCode"] if over else None, said["OOMKilled"], said["Error"]
             )
     return found
 
 
-def keep_logs(topology: Topology, raw: Path) -> None:
-    """Write what each container said to raw/<instance>/container.log and collector.log."""
-    files = {container_name(instance): raw / instance / "container.log" for instance in topology.all}
-    files |= {container_name(collector_of(instance)): raw / instance / "collector.log" for instance in topology.all}
-    present = existing(list(files))
-    parallel.each(lambda name: _keep_log(name, files[name]), present)
-
-
-def _keep_log(name: str, file: Path) -> None:
-    # What lies there by now is replaced, not written to: it may be the log of an earlier try, or a link.
-    file.unlink(missing_ok=True)
-    # Half a log is better than a run that ends for it.
-    with file.open("xb") as stream, contextlib.suppress(LabError):
-        save(stream, "logs", name, timeout_s=_LOG_TIMEOUT_S)
-
-
 def last_words(service: str, lines: int = 10) -> str:
-    """Give the end of what a container said, indented; empty if it said nothing."""
+    """Return the end of what a container said, indented; empty if it said nothing."""
     with tempfile.TemporaryFile() as said:
         try:
             exit_code = save(said, "logs", "--tail", str(lines), container_name(service), timeout_s=10)
@@ -109,45 +82,116 @@ def last_words(service: str, lines: int = 10) -> str:
     return "".join(f"\n  {line}" for line in text.splitlines())
 
 
-def remove_all() -> list[str]:
-    """Remove every container and network of the lab's runs, at once and by force; give the names of what is gone.
+class Watch(protocol.Watch):
+    """The containers of a run that have ended so far, by the engine's events."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__()
+        filters = ("type=container", "event=die", "event=oom", f"label={RUN_LABEL}={run_id}")
+        arguments = [part for one in filters for part in ("--filter", one)]
+        self._events = follow("events", "--format", "json", *arguments)
+        self._reader = threading.Thread(target=self._read, name="docker-events", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._events.end()
+        self._reader.join(timeout=1)
+
+    def _read(self) -> None:
+        for line in self._events:
+            self.take(line)
+
+    def take(self, line: str) -> None:
+        """Take in one event, as the engine writes it."""
+        try:
+            event = json.loads(line)
+            action, attributes = event["Action"], event["Actor"]["Attributes"]
+            service = attributes["name"].removeprefix(container_name(""))
+            if action == "oom":
+                self._out_of_memory.add(service)
+            elif action == "die":
+                self.end(service, int(attributes["exitCode"]))
+        except (ValueError, KeyError, TypeError):
+            return  # not an event that we asked for
+
+    def check(self) -> None:
+        """Raise LabError if the engine has stopped telling its events: nobody would see a container end."""
+        if not self._events.goes_on and not self._reader.is_alive():
+            raise LabError("the Docker Engine stopped telling its events", way_on="see whether it was restarted")
+
+
+def remove_runs() -> list[str]:
+    """Remove every container and network of the lab's runs, at once and by force; return the names of what is gone.
 
     Raises:
         LabError: some are there again after each removal: somebody else starts them, or the engine cannot remove them.
     """
-    gone: list[str] = []
-    for last in (False,) * (_ROUNDS - 1) + (True,):
+    gone: dict[str, None] = {}
+    for left in reversed(range(_ROUNDS)):
+        containers = _list_containers(_COMPOSE_LABEL)
         try:
-            found = _remove_listed()
+            if containers:
+                docker("rm", "--force", "--volumes", *containers, timeout_s=120)
+            networks = _list_networks()
+            if networks:
+                docker("network", "rm", *networks)
         except DockerFailed:
             # A network that a container has joined since it was listed.
-            if last:
+            if not left:
                 raise
             continue
-        if not found:
-            return list(dict.fromkeys(gone))
-        gone += found
-    if stays := _containers() + _networks():
+        if not containers and not networks:
+            return list(gone)
+        gone |= dict.fromkeys(containers + networks)
+    if stays := _list_containers(_COMPOSE_LABEL) + _list_networks():
         raise LabError(
             f"after {_ROUNDS} removals these are there again: {', '.join(stays)}",
             way_on="end what starts them, then: make clean",
         )
-    return list(dict.fromkeys(gone))
+    return list(gone)
 
 
-def _remove_listed() -> list[str]:
-    containers = _containers()
-    if containers:
-        docker("rm", "--force", "--volumes", *containers, timeout_s=120)
-    networks = _networks()
-    if networks:
-        docker("network", "rm", *networks)
-    return containers + networks
+def clean() -> protocol.Cleaned:
+    """Remove the lab's containers, networks, volumes and images, and nothing else; the builder's cache stays."""
+    cleaned = protocol.Cleaned()
+    _remove(cleaned.kept, cleaned.containers, ("rm", "--force", "--volumes"), _list_containers(*_RUN_LABELS))
+    _remove(cleaned.kept, cleaned.networks, ("network", "rm"), _list_networks())
+    volumes = _listed("volume", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL, _CHECK_LABEL))
+    cache = [name for name in docker("volume", "ls", "--format", "{{.Name}}").split() if name == _CACHE]
+    _remove(cleaned.kept, cleaned.volumes, ("volume", "rm"), volumes + cache)
+    named = "{{.Repository}}:{{.Tag}}"
+    base = docker("image", "ls", "--filter", f"reference={_TRIXIE_SLIM}", "--format", named).split()
+    images = [*_listed("image", "ls", template=named, labels=_IMAGE_LABELS), *base]
+    # The roles' images first: an image goes after those that were made from it.
+    ordered = sorted(dict.fromkeys(images), key=lambda name: "base" in name or "slim" in name)
+    _remove(cleaned.kept, cleaned.images, ("rmi", "--no-prune"), [name for name in ordered if "<none>" not in name])
+    # What lost its name to a newer build goes after what may be built on it.
+    nameless = _listed("image", "ls", "--filter", "dangling=true", template="{{.ID}}", labels=_IMAGE_LABELS)
+    _remove(cleaned.kept, cleaned.images, ("rmi",), nameless)
+    return cleaned
 
 
-def _containers() -> list[str]:
-    return docker("ps", "--all", "--filter", _OURS, "--format", "{{.Names}}").split()
+def _list_containers(*labels: str) -> list[str]:
+    return _listed("ps", "--all", template="{{.Names}}", labels=labels)
 
 
-def _networks() -> list[str]:
-    return docker("network", "ls", "--filter", _OURS, "--format", "{{.Name}}").split()
+def _list_networks() -> list[str]:
+    return _listed("network", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL,))
+
+
+def _listed(*command: str, template: str, labels: Iterable[str]) -> list[str]:
+    found = (docker(*command, "--filter", f"label={label}", "--format", template).split() for label in labels)
+    return list(dict.fromkeys(name for names in found for name in names))
+
+
+def _remove(kept: list[str], gone: list[str], command: tuple[str, ...], names: list[str]) -> None:
+    for name in names:
+        try:
+            docker(*command, name, timeout_s=120)
+        except DockerFailed as error:
+            kept.append(f"{name}: {error.reason}")
+        else:
+            gone.append(name)

@@ -1,4 +1,4 @@
-"""Containers that the lab did not start, and a collector beside one: lab.engines.sidecars, by Docker."""
+"""Containers that the lab did not start, and a collector beside one: lab.engines.protocol.Sidecars, by Docker."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.engines.compose import confined
-from lab.engines.compose.docker import DockerFailed, docker
-from lab.engines.sidecars import CAPABILITIES, Container, why_apart
+from lab.engines.compose.docker import DockerFailed, docker, run_options
+from lab.engines.protocol import CAPABILITIES, Container, why_apart
 from lab.errors import BadInput, Problem
 
 # Not the label of a run: one that begins removes what an earlier run left over, and this is none.
@@ -34,7 +33,7 @@ def container(name: str) -> Container:
     """
     found = _inspect(name)
     if found is None:
-        near = ", ".join(sorted(_running())[:8])
+        near = ", ".join(sorted(docker("ps", "--format", "{{.Names}}").split())[:8])
         raise BadInput(
             Problem(f"there is no container '{name}'", way_on=f"those that run: {near}" if near else "none runs here")
         )
@@ -50,12 +49,12 @@ def of_project(project: str, service: str | None) -> list[Container]:
         BadInput: there is none.
         LabError: no engine answers.
     """
-    filters = [f"label={_PROJECT}={project}", *([f"label={_SERVICE}={service}"] if service else [])]
-    arguments = [part for one in filters for part in ("--filter", one)]
-    ids = docker("ps", "--quiet", "--no-trunc", *arguments).split()
+    of_project = ("--filter", f"label={_PROJECT}={project}")
+    of_service = ("--filter", f"label={_SERVICE}={service}") if service else ()
+    ids = docker("ps", "--quiet", "--no-trunc", *of_project, *of_service).split()
     if not ids:
         what = f"the Compose project '{project}' has no running container"
-        if service and (known := _labels(_SERVICE, f"label={_PROJECT}={project}")):
+        if service and (known := _labels(_SERVICE, *of_project)):
             raise BadInput(Problem(f"{what} of the service '{service}'", way_on=f"its services: {', '.join(known)}"))
         projects = ", ".join(_labels(_PROJECT))
         raise BadInput(Problem(what, way_on=f"those that run: {projects}" if projects else "no project runs here"))
@@ -63,7 +62,7 @@ def of_project(project: str, service: str | None) -> list[Container]:
 
 
 def of_process(pid: int) -> Container | None:
-    """Give the container that a process of the host belongs to, by its control group; None if Docker knows none."""
+    """Return the container that a process of the host belongs to, by its control group; None if Docker knows none."""
     try:
         groups = Path(f"/proc/{pid}/cgroup").read_text()
     except OSError:
@@ -74,19 +73,14 @@ def of_process(pid: int) -> Container | None:
 
 
 def runs(container_id: str) -> bool:
-    """Whether a container runs."""
+    """Return whether a container runs."""
     found = _inspect(container_id)
     return found is not None and bool(found["State"]["Running"])
 
 
-def _running() -> list[str]:
-    return docker("ps", "--format", "{{.Names}}").split()
-
-
 def _labels(label: str, *filters: str) -> list[str]:
-    arguments = [part for one in filters for part in ("--filter", one)]
-    listed = docker("ps", *arguments, "--format", f'{{{{.Label "{label}"}}}}')
-    return sorted(set(listed.split()))
+    """Return the values of a label of the containers that run."""
+    return sorted(set(docker("ps", *filters, "--format", f'{{{{.Label "{label}"}}}}').split()))
 
 
 def _inspect(name: str) -> dict[str, Any] | None:
@@ -115,7 +109,7 @@ def _container(found: Mapping[str, Any]) -> Container:
 
 
 def _commands(name: str) -> Iterator[str]:
-    """The command lines of what runs in it; they tell a program better than an image's name."""
+    """Yield the command lines of what runs in it; they tell a program better than an image's name."""
     try:
         lines = docker("top", name, "-eo", "pid,args").splitlines()[1:]
     except DockerFailed:
@@ -160,11 +154,11 @@ class DockerSidecar:
         return docker("exec", self.name, *self.enter, *arguments)
 
     def image(self) -> str:
-        """Give the id of its image; raises DockerFailed."""
+        """Return the id of its image; raises DockerFailed."""
         return docker("container", "inspect", "--format", "{{.Image}}", "--", self.name).strip()
 
     def ended(self) -> str | None:
-        """What it said, once it has ended; None while it runs."""
+        """Return what it said, once it has ended; None while it runs."""
         found = _inspect(self.name)
         if found is None:
             return "it was removed"
@@ -200,12 +194,10 @@ def start(
     """
     joins, enter = _joins(target, processes=processes)
     settings = [part for key, value in environment.items() for part in ("--env", f"{key}={value}")]
-    options = confined.run_options(*CAPABILITIES)
-    command = [*enter, "collector", "run"] if enter else ["run"]
-    entry = ["--entrypoint", "nsenter"] if enter else []
+    entry, command = (("--entrypoint", enter[0]), (*enter[1:], "collector", "run")) if enter else ((), ("run",))
     docker(
-        *("run", "--detach", "--name", name, "--label", f"{LABEL}={name}", *options, *joins, *settings),
-        *("--volume", f"{folder}:/raw", *entry, _IMAGE, *(command[1:] if enter else command)),
+        *("run", "--detach", "--name", name, "--label", f"{LABEL}={name}", *run_options(*CAPABILITIES)),
+        *(*joins, *settings, "--volume", f"{folder}:/raw", *entry, _IMAGE, *command),
     )
     return DockerSidecar(name, enter)
 

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab import parallel
-from lab.engines.compose import (
-    clean,
-    confined,
-    containers,
-    docker_sidecar,
-    images,
-    own_configuration,
-    prerequisites,
-    service_images,
-    startup,
-    watch,
-)
-from lab.engines.compose.docker import docker
-from lab.engines.compose.names import container_name
-from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
-from lab.engines.sidecars import Sidecars
+from lab.engines.compose import containers, docker_sidecar, images, prerequisites, startup
+from lab.engines.compose.containers import container_name, container_states, existing_containers
+from lab.engines.compose.docker import docker, save, try_configuration, try_folder
+from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Sidecars, Watch
 from lab.errors import LabError, Problem, ScriptRefused
 from lab.scenarios.own_configuration import OwnConfiguration
 from lab.scenarios.own_script import MOUNTED, OwnScript
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology, collector_of
+
+_LOG_TIMEOUT_S = 60
 
 
 @dataclass
@@ -43,27 +33,21 @@ class Compose:
     on_this_machine: bool = True
 
     def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:  # noqa: ARG002
-        """Give nothing: Compose can do all that a scenario may ask for."""
+        """Yield nothing: Compose can do all that a scenario may ask for."""
         return iter(())
 
     def examine(self) -> Iterable[Finding]:
         """Look at engine, Compose, builder and images, side by side."""
-        return prerequisites.examine(self.open_files_cap)
+        return prerequisites.examine()
 
     def versions(self) -> dict[str, str]:
-        """Give the versions of the Docker Engine and of Compose."""
+        """Return the versions of the Docker Engine and of Compose."""
         asked = {"docker": prerequisites.docker_version, "compose": prerequisites.compose_version}
         return dict(zip(asked, parallel.each(lambda ask: ask(), asked.values()).values(), strict=True))
 
     def open_files_cap(self) -> int | None:
-        """Ask a container for its `ulimit -Hn`; not known without an engine, or without a base image of the lab."""
-        options = ("--rm", "--pull", "never", "--network", "none", "--entrypoint", "cat")
-        try:
-            said = docker("run", *options, "connlab/base", "/proc/self/limits")
-        except LabError:
-            return None
-        found = re.search(r"^Max open files +[0-9a-z]+ +(?P<hard>[0-9]+) ", said, re.MULTILINE)
-        return int(found["hard"]) if found else None
+        """Ask a container for its `ulimit -Hn`."""
+        return prerequisites.open_files_cap()
 
     def sidecars(self) -> Sidecars:
         """Ask Docker for containers, and join their namespaces."""
@@ -71,31 +55,31 @@ class Compose:
 
     def examine_script(self, script: OwnScript) -> str | None:
         """Run the entry point of k6's image on the script, without a network."""
-        return confined.try_folder("k6", "inspect", (script.folder, MOUNTED), script.settings(), refused=ScriptRefused)
+        return try_folder("k6", "inspect", (script.folder, MOUNTED), script.settings(), refused=ScriptRefused)
 
     def examine_configuration(self, own: OwnConfiguration) -> str | None:
         """Run the entry point of the role's image on the configuration, without a network."""
-        return own_configuration.examine_configuration(own)
+        return try_configuration(own)
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
-        """Give the ids of images, as the local store has them."""
+        """Return the ids of images, as the local store has them."""
         return images.image_ids(names)
 
     def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
         """Pull what the local store lacks, and build what is to be built."""
-        return service_images.service_image_ids(effective)
+        return images.service_image_ids(effective)
 
     def start(self, parts: Parts, watch: Watch) -> None:
         """Let Compose make the topology with what the run adds to it, and wait for its health checks."""
         startup.start(parts, watch, self.metrics)
 
     def machines(self, topology: Topology) -> dict[str, str]:  # noqa: ARG002
-        """Give none: all run here."""
+        """Return none: all run here."""
         return {}
 
     def watch(self, run_id: str) -> Watch:
         """Listen to the engine's events."""
-        return watch.Watch(run_id)
+        return containers.Watch(run_id)
 
     def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
         """Carry out a command in the container of an instance's collector."""
@@ -111,7 +95,7 @@ class Compose:
 
     def stop(self, instances: Iterable[str]) -> None:
         """Stop containers beside each other."""
-        containers.stop(map(container_name, instances), STOP_GRACE_S)
+        _stop(map(container_name, instances), STOP_GRACE_S)
 
     def start_again(self, instance: str) -> None:
         """Start a container that is there."""
@@ -119,24 +103,42 @@ class Compose:
 
     def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
         """Stop the containers of each role that exist, then those of the collectors."""
-        containers.stop_along_the_path(topology, grace_s)
+        for services in (*topology.instances.values(), map(collector_of, topology.all)):
+            if names := existing_containers(services):
+                _stop(names, grace_s)
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
-        """Ask for the states of the containers."""
-        return containers.exit_codes(topology)
+        """Ask for the states of the containers; null for one that has not ended, or never ran."""
+        states = container_states(topology.all)
+        return {one: states[one].code if one in states else None for one in topology.all}
 
     def keep_logs(self, topology: Topology, raw: Path) -> None:
-        """Write the containers' logs."""
-        containers.keep_logs(topology, raw)
+        """Write the containers' logs, beside each other."""
+        files = {container_name(one): raw / one / "container.log" for one in topology.all}
+        files |= {container_name(collector_of(one)): raw / one / "collector.log" for one in topology.all}
+
+        def keep(name: str) -> None:
+            # What lies there by now is replaced, not written to: it may be the log of an earlier try, or a link.
+            files[name].unlink(missing_ok=True)
+            # Half a log is better than a run that ends for it.
+            with files[name].open("xb") as stream, contextlib.suppress(LabError):
+                save(stream, "logs", name, timeout_s=_LOG_TIMEOUT_S)
+
+        parallel.each(keep, existing_containers([*topology.all, *map(collector_of, topology.all)]))
 
     def last_words(self, service: str) -> str:
-        """Give the end of a container's log."""
+        """Return the end of a container's log."""
         return containers.last_words(service)
 
     def remove(self) -> list[str]:
         """Remove containers and networks of the project."""
-        return containers.remove_all()
+        return containers.remove_runs()
 
     def clean(self) -> Cleaned:
         """Remove by label, and two names of the lab's own."""
-        return clean.clean()
+        return containers.clean()
+
+
+def _stop(names: Iterable[str], grace_s: int) -> None:
+    # Each stop gives the grace, so compose.yaml need not.
+    docker("stop", "--time", str(grace_s), *names, timeout_s=grace_s + 60)

@@ -1,31 +1,38 @@
-"""The lab's images in Docker's store: their ids, and how those that are missing come to be there."""
+"""The images of a run in Docker's store: the lab's own, and those of a scenario's services; what is missing is made."""
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Iterable
 
 from lab import paths
-from lab.engines.compose.docker import docker
-from lab.errors import LabError
+from lab.engines.compose.docker import DockerFailed, docker
+from lab.errors import BadInput, LabError, Problem
+from lab.scenarios.places import Place
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.services import Build, Service, needed_by, spoken
+
+_PULL_S = 1800
+_BUILD_S = 3600
+# Told apart from the lab's own by the value; `connlab clean` removes both.
+_LABEL = "connlab.source=own"
 
 
 def image_ids(names: Iterable[str]) -> dict[str, str]:
-    """Give the ids of the lab's images by their short names; those that are missing are built first."""
+    """Return the ids of the lab's images by their short names; those that are missing are built first."""
     wanted = list(dict.fromkeys(names))
-    present = _present()
-    missing = [name for name in wanted if name not in present]
-    if missing:
+    present = _lab_images()
+    if missing := [name for name in wanted if name not in present]:
         build_images(missing)
-        present = _present()
-    lost = [name for name in wanted if name not in present]
-    if lost:
+        present = _lab_images()
+    if lost := [name for name in wanted if name not in present]:
         raise LabError(f"there is no image connlab/{lost[0]}", way_on="build the images: setup/images.sh (make setup)")
     return {name: present[name] for name in wanted}
 
 
-def _present() -> dict[str, str]:
+def _lab_images() -> dict[str, str]:
     listed = docker(
         "image", "ls", "--no-trunc", "--filter", "reference=connlab/*:latest", "--format", "{{.Repository}} {{.ID}}"
     )
@@ -51,3 +58,68 @@ def build_images(names: list[str]) -> None:
             raise LabError(f"{command[0]}: {error.strerror}") from None
         if process.returncode != 0:
             raise LabError(f"the images were not built: {', '.join(names)}", way_on="read what was printed above")
+
+
+def image_of_service(service: Service, name: str, place: Place) -> str:
+    """Return the image's name: the scenario's, or that under which its folder is built."""
+    return service.image or f"connlab-own/{place.slug}-{name}"
+
+
+def service_image_ids(effective: ResolvedScenario) -> dict[str, str]:
+    """Return the ids of the images of the services on the path and of those that they need, by the services' names.
+
+    They are built from their folder, found in the local store, or pulled.
+
+    Raises:
+        BadInput: an image cannot be pulled, or a folder not be built.
+    """
+    own = effective.registry.services
+    wanted = needed_by(own, [role for role in effective.scenario.path if role in own])
+    return {name: _service_image_id(effective, name, own[name]) for name in wanted}
+
+
+def _service_image_id(effective: ResolvedScenario, name: str, service: Service) -> str:
+    image = image_of_service(service, name, effective.place)
+    if service.build is not None:
+        _build_service(effective, name, service.build, image)
+    elif (present := _find_id(image)) is not None:
+        return present
+    else:
+        _pull(effective, name, image)
+    found = _find_id(image)
+    if found is None:
+        raise LabError(f"there is no image {image}", way_on="the engine says it has it: try again")
+    return found
+
+
+def _find_id(image: str) -> str | None:
+    with contextlib.suppress(DockerFailed):
+        return docker("image", "inspect", "--format", "{{.Id}}", "--", image).strip() or None
+    return None
+
+
+def _build_service(effective: ResolvedScenario, name: str, build: Build, image: str) -> None:
+    context = paths.real(effective.place.home / build.context)
+    try:
+        # As setup/lib.sh builds the lab's own: by the engine's own builder, with the host's network.
+        builder = ("--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false")
+        options = ["--quiet", "--label", _LABEL, "--tag", image]
+        options += ["--file", str(context / build.dockerfile)] if build.dockerfile else []
+        options += ["--target", build.target] if build.target else []
+        options += [f"--build-arg={key}={spoken(value)}" for key, value in build.args.items()]
+        docker("buildx", "build", *builder, *options, str(context), timeout_s=_BUILD_S)
+    except DockerFailed as error:
+        said = "\n  ".join(error.stderr.strip().splitlines()[-8:])
+        what = f"the image of {name} cannot be built from {build.context}:\n  {said}"
+        offline = any(words in error.stderr for words in ("no such host", "i/o timeout", "connection refused"))
+        hint = "if no image registry can be reached: FROM connlab/base, the lab's own Debian" if offline else None
+        raise BadInput(Problem(what, effective.where("services", name, "build"), hint)) from None
+
+
+def _pull(effective: ResolvedScenario, name: str, image: str) -> None:
+    try:
+        docker("pull", "--quiet", "--", image, timeout_s=_PULL_S)
+    except DockerFailed as error:
+        what = f"the image {image} of {name} is not here, and cannot be pulled: {error.reason}"
+        hint = "load it ('docker load'), build it ('build: <folder>'), or correct its name"
+        raise BadInput(Problem(what, effective.where("services", name), hint)) from None

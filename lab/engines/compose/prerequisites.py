@@ -1,11 +1,10 @@
-"""What Docker lacks on this machine for the lab, and the way on for each."""
+"""Checks of what the lab needs of Docker on this machine, with a hint on each that is missing."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from lab import parallel
 from lab.engines.compose.docker import EngineForbidden, docker
@@ -19,25 +18,19 @@ _FILES_WANTED = 20_000
 _DEBIAN = "on Debian, as root, 'make run' installs it"
 
 
-def examine(open_files_cap: Callable[[], int | None]) -> Iterable[Finding]:
+def examine() -> Iterable[Finding]:
     """Look at everything, side by side."""
-    checks: tuple[Callable[[], Finding], ...] = (
-        _engine,
-        _compose,
-        _buildx,
-        _images,
-        partial(_open_files, open_files_cap),
-    )
+    checks: tuple[Callable[[], Finding], ...] = (_engine, _compose, _buildx, _images, _open_files)
     return parallel.each(lambda check: check(), checks).values()
 
 
 def docker_version() -> str:
-    """Give the engine's version."""
+    """Return the engine's version."""
     return docker("version", "--format", "{{.Server.Version}}").strip()
 
 
 def compose_version() -> str:
-    """Give Compose's version."""
+    """Return Compose's version."""
     return docker("compose", "version", "--short").strip()
 
 
@@ -85,13 +78,20 @@ def _images() -> Finding:
     return Finding("images", "ok", "built")
 
 
-def _open_files(open_files_cap: Callable[[], int | None]) -> Finding:
-    name = "open files in a container"
+def open_files_cap() -> int | None:
+    """Ask a container for its `ulimit -Hn`; not known without an engine, or without a base image of the lab."""
+    options = ("--rm", "--pull", "never", "--network", "none", "--entrypoint", "cat")
     try:
-        cap = open_files_cap()
+        said = docker("run", *options, "connlab/base", "/proc/self/limits")
     except LabError:
-        return Finding(name, "warn", "the engine does not tell")
+        return None
+    found = re.search(r"^Max open files +[0-9a-z]+ +(?P<hard>[0-9]+) ", said, re.MULTILINE)
+    return int(found["hard"]) if found else None
+
+
+def _open_files() -> Finding:
+    name, cap = "open files in a container", open_files_cap()
     if cap is not None and cap < _FILES_WANTED:
-        way_on = f"for {_FILES_WANTED:,} users in one instance raise the engine's nofile limit (default-ulimits)"
-        return Finding(name, "warn", f"{cap:,}", way_on)
+        hint = f"for {_FILES_WANTED:,} users in one instance raise the engine's nofile limit (default-ulimits)"
+        return Finding(name, "warn", f"{cap:,}", hint)
     return Finding(name, "ok", "no limit known" if cap is None else f"{cap:,}")

@@ -14,17 +14,30 @@ from ruamel.yaml import YAML
 
 from analysis.evidence.rawfiles import Places
 from lab import paths
-from lab.engines import bounds, container_settings, metrics, owners
-from lab.engines.compose import confined, service_part
-from lab.engines.compose import own_configuration as configured
+from lab.engines.compose.containers import PROJECT, RUN_LABEL, container_name
 from lab.engines.compose.docker import docker
-from lab.engines.compose.names import PROJECT, RUN_LABEL, container_name
+from lab.engines.compose.images import image_of_service
+from lab.engines.container_settings import (
+    COLLECTOR_LIMITS,
+    ROLE_UID,
+    ContainerLimits,
+    collector_environment,
+    compute_deadline_s,
+    limits_for_instance,
+    limits_for_needed,
+    role_environment,
+    settable_sysctls,
+    supplementary_groups,
+)
 from lab.scenarios import own_configuration, own_script
-from lab.scenarios.knobs import RoleName, environment
+from lab.scenarios.knobs import environment
 from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.services import split_volume, spoken
 from lab.scenarios.topology import Topology, collector_of
 
 FILE_NAME = "compose.run.yaml"
+_TMP = "/tmp:mode=1777"  # noqa: S108 # as compose.yaml has it for every role
+_HEALTH = {"interval": "1h", "timeout": "5s", "retries": 1, "start_interval": "250ms"}
 
 
 def build_run_file(
@@ -36,7 +49,7 @@ def build_run_file(
     *,
     metrics_port: int | None = None,
 ) -> dict[str, Any]:
-    """Give what this run adds to compose.yaml.
+    """Return what this run adds to compose.yaml.
 
     That is every service: each instance and its collector after compose.yaml's pattern, with what the role declares,
     its settings, the sysctls of its namespace, the folders of its raw files, and second addresses.
@@ -49,135 +62,137 @@ def build_run_file(
         subnet: of the network, where instances have a second address; else the engine chooses one.
         metrics_port: where each collector serves its current figures; None if none does.
     """
+    patterns = _load_patterns(paths.COMPOSE_FILE)
     services: dict[str, Any] = {}
-    second = _second_addresses(topology, subnet)
-    declared = _declared(paths.COMPOSE_FILE)
-    groups, own = owners.supplementary_groups(), effective.registry.services
-    for instance in topology.all:
-        role = topology.role_of(instance)
-        # A container has its own raw files and no other's.
-        common = {"labels": {RUN_LABEL: run_id}} | ({"group_add": groups} if groups else {})
-        collector = collector_of(instance)
-        services[collector] = {
-            **declared["x-collector"],
-            **common,
-            **confined.compose_limits(bounds.limits_for_collector()),
-            "container_name": container_name(collector),
-            "networks": {
-                "lab": {
-                    "aliases": [instance] if instance in topology.clients else list(dict.fromkeys((instance, role)))
-                }
-            },
-            "volumes": [_mount(places.collector(instance))],
-            "environment": {
-                **container_settings.collector_environment(effective, topology, instance, second.get(instance)),
-                **metrics.metrics_environment(topology, run_id, instance, metrics_port),
-            },
-            **({"healthcheck": _health(declared["x-collector"], effective)} if role in own else {}),
-            **_of_clients(topology, instance, second),
-            **({"sysctls": settable} if (settable := container_settings.settable_sysctls(effective, role)) else {}),
-        }
-        services[instance] = {
-            **declared["x-role"],
-            **common,
-            **confined.compose_limits(bounds.limits_for_instance(effective, topology, instance)),
-            "image": f"connlab/{role}",
-            "container_name": container_name(instance),
-            "network_mode": f"service:{collector}",
-            "pid": f"service:{collector}",
-            "volumes": [_mount(places.role(instance)), *_of_script(effective, topology, instance)],
-            "environment": container_settings.role_environment(effective, topology, instance),
-            **(service_part.service_fields(role, own, effective.place, topology.instances) if role in own else {}),
-        }
-        if role in own:
-            services[instance]["environment"] = _own_environment(effective, role)
-        if configuration := own_configuration.find_configuration(effective, topology, role):
-            tmpfs = declared["x-role"]["tmpfs"]
-            services[instance] |= configured.configuration_fields(configuration, services[instance]["volumes"], tmpfs)
-    for name in topology.needed:
-        # A program of somebody else's knows no deadline. It gets that of the container whose processes it joins.
-        services[holder_of(name)] = {
-            **declared["x-role"],
+
+    def add(pattern: str, service: str, limits: ContainerLimits, **fields: object) -> None:
+        services[service] = {
+            **patterns[pattern],
             "labels": {RUN_LABEL: run_id},
-            **confined.compose_limits(bounds.limits_for_collector()),
-            "image": declared["x-collector"]["image"],
-            "container_name": container_name(holder_of(name)),
-            "init": True,
-            "network_mode": "none",
-            "command": ["hold", "--for", f"{bounds.compute_deadline_s(effective)}s"],
+            "mem_limit": f"{limits.memory_mb}m",
+            "pids_limit": limits.processes,
+            "container_name": container_name(service),
+            **fields,
         }
-        services[name] = {
-            **declared["x-role"],
-            "labels": {RUN_LABEL: run_id},
-            **confined.compose_limits(bounds.limits_for_needed(own[name].memory_mb)),
-            "pid": f"service:{holder_of(name)}",
-            "container_name": container_name(name),
-            "networks": ["lab"],
-            "environment": service_part.service_environment(own[name]),
-            **service_part.service_fields(name, own, effective.place, topology.instances),
-        }
-    return {"services": services, **_networks(topology, subnet, second)}
 
-
-@cache
-def _declared(compose_file: Path) -> dict[str, Any]:
-    return dict(YAML(typ="safe", pure=True).load(compose_file.read_bytes()))
-
-
-# By instance.
-_Addresses = Mapping[str, IPv4Interface]
-
-
-def _second_addresses(topology: Topology, subnet: IPv4Network) -> _Addresses:
-    """Give the second addresses: from the end of the subnet, because the engine hands out those at its beginning."""
-    return {
+    # From the end of the subnet, because the engine hands out those at its beginning.
+    second = {
         instance: IPv4Interface((subnet[-1 - number], subnet.prefixlen))
         for number, instance in enumerate(topology.second_names, start=1)
     }
-
-
-def _hosts(topology: Topology, second: _Addresses) -> dict[str, str]:
-    """Name the second addresses to the clients: the engine's own names lead to the first ones."""
-    return {topology.second_names[instance]: str(address.ip) for instance, address in second.items()}
-
-
-def _networks(topology: Topology, subnet: IPv4Network, second: _Addresses) -> dict[str, Any]:
+    # The engine's own names lead to the first addresses.
+    hosts = {topology.second_names[instance]: str(address.ip) for instance, address in second.items()}
+    own = effective.registry.services
+    groups: dict[str, Any] = {"group_add": found} if (found := supplementary_groups()) else {}
+    deadline = f"{compute_deadline_s(effective)}s"
+    for instance in topology.all:
+        role, collector = topology.role_of(instance), collector_of(instance)
+        is_client = instance in topology.clients
+        on_collector: dict[str, Any] = {}
+        if role in own:
+            # It asks a service as long as that lives: it starts before what the service needs.
+            on_collector["healthcheck"] = {**patterns["x-collector"]["healthcheck"], "start_period": deadline}
+        if is_client:
+            # One question at a time: a client with a single port has none for a second one.
+            on_collector |= {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
+        if sysctls := settable_sysctls(effective, role):
+            on_collector["sysctls"] = sysctls
+        add(
+            "x-collector",
+            collector,
+            COLLECTOR_LIMITS,
+            **groups,
+            networks={"lab": {"aliases": [instance] if is_client else list(dict.fromkeys((instance, role)))}},
+            # A container has its own raw files and no other's.
+            volumes=[bind_mount(places.collector(instance), "/raw")],
+            environment=collector_environment(
+                effective, topology, instance, run_id, second=second.get(instance), metrics_port=metrics_port
+            ),
+            **on_collector,
+        )
+        joined = {"network_mode": f"service:{collector}", "pid": f"service:{collector}"}
+        fields = _role_fields(effective, topology, instance, places, patterns["x-role"]["tmpfs"])
+        add("x-role", instance, limits_for_instance(effective, topology, instance), **groups, **joined, **fields)
+    for name in topology.needed:
+        # A program of somebody else's knows no deadline. It gets that of the container whose processes it joins.
+        add(
+            "x-role",
+            holder_of(name),
+            COLLECTOR_LIMITS,
+            image=patterns["x-collector"]["image"],
+            init=True,
+            network_mode="none",
+            command=["hold", "--for", deadline],
+        )
+        joined = {"pid": f"service:{holder_of(name)}"}
+        limits = limits_for_needed(own[name].memory_mb)
+        add("x-role", name, limits, networks=["lab"], **joined, **service_fields(effective, topology, name))
     if not second:
-        return {}
+        return {"services": services}
     # Reserve the addresses, so that the engine gives them to no other container.
-    config = {"subnet": str(subnet), "aux_addresses": _hosts(topology, second)}
-    return {"networks": {"lab": {"ipam": {"config": [config]}}}}
+    config = {"subnet": str(subnet), "aux_addresses": hosts}
+    return {"services": services, "networks": {"lab": {"ipam": {"config": [config]}}}}
 
 
-def _mount(source: Path) -> dict[str, Any]:
-    return confined.bind_mount(source, "/raw", read_only=False)
+@cache
+def _load_patterns(compose_file: Path) -> dict[str, Any]:
+    return dict(YAML(typ="safe", pure=True).load(compose_file.read_bytes()))
 
 
-def _of_script(effective: ResolvedScenario, topology: Topology, instance: str) -> list[dict[str, Any]]:
-    script = own_script.find_script(effective, topology)
-    if script is None or instance not in topology.clients:
-        return []
-    return [confined.bind_mount(script.folder, own_script.MOUNTED, read_only=True)]
+def _role_fields(
+    effective: ResolvedScenario, topology: Topology, instance: str, places: Places, tmpfs: list[str]
+) -> dict[str, Any]:
+    """Return what an instance sets over the pattern of a role, whose folders in memory are `tmpfs`."""
+    role = topology.role_of(instance)
+    fields: dict[str, Any] = {
+        "image": f"connlab/{role}",
+        "volumes": [bind_mount(places.role(instance), "/raw")],
+        "environment": role_environment(effective, topology, instance),
+    }
+    if instance in topology.clients and (script := own_script.find_script(effective, topology)):
+        fields["volumes"].append(bind_mount(script.folder, own_script.MOUNTED, read_only=True))
+    if role in effective.registry.services:
+        fields |= service_fields(effective, topology, role)
+        fields["environment"] |= environment(effective.scenario.knobs, role, effective.registry.knobs)
+    if own := own_configuration.find_configuration(effective, topology, role):
+        fields["volumes"].append(bind_mount(own.file.parent, own_configuration.MOUNTED, read_only=True))
+        fields["tmpfs"] = [*tmpfs, *(f"{folder}:mode=1777,uid={ROLE_UID}" for folder in own.declared.writable)]
+    return fields
 
 
-def _of_clients(topology: Topology, instance: str, second: _Addresses) -> dict[str, Any]:
-    """Give what the namespaces of clients alone have."""
-    if instance not in topology.clients:
-        return {}
-    hosts = _hosts(topology, second)
-    # One question at a time: a client with a single port has none for a second one.
-    return {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
+def service_fields(effective: ResolvedScenario, topology: Topology, name: str) -> dict[str, Any]:
+    """Return what a service of the scenario's own sets over the pattern: its image, and each loosening it asks for."""
+    own, place = effective.registry.services, effective.place
+    service = own[name]
+    fields: dict[str, Any] = {
+        "image": image_of_service(service, name, place),
+        "environment": {key: spoken(value) for key, value in service.environment.items()},
+        "tmpfs": [_TMP, *(f"{folder}:mode=1777" for folder in service.writable)],
+        "volumes": [],
+    }
+    for source, target, _ in map(split_volume, service.volumes):
+        fields["volumes"].append(bind_mount(paths.real(place.home / source), target, read_only=True))
+    if service.user != "image":
+        fields["user"] = service.user or f"{ROLE_UID}:{ROLE_UID}"
+    if service.command is not None:
+        fields["command"] = list(service.command)
+    if service.capabilities:
+        fields["cap_add"] = list(service.capabilities)
+    if isinstance(service.ready, list) and service.ready:
+        test = {"test": ["CMD", *service.ready], "start_period": f"{service.ready_within}ms"}
+        fields["healthcheck"] = _HEALTH | test
+    waits = {
+        one: {"condition": "service_healthy" if isinstance(own[needed].ready, list) else "service_started"}
+        for needed in service.needs
+        for one in topology.instances.get(needed, [needed])
+    }
+    return fields | ({"depends_on": waits} if waits else {})
 
 
-def _health(pattern: Mapping[str, Any], effective: ResolvedScenario) -> dict[str, Any]:
-    """Ask a service's collector as long as it lives: it starts before what the service needs."""
-    return {**pattern["healthcheck"], "start_period": f"{bounds.compute_deadline_s(effective)}s"}
-
-
-def _own_environment(effective: ResolvedScenario, role: RoleName) -> dict[str, str]:
-    """Give the environment of a service: what the scenario writes, and the knobs over it."""
-    knobs = environment(effective.scenario.knobs, role, effective.registry.knobs)
-    return service_part.service_environment(effective.registry.services[role]) | knobs
+def bind_mount(source: Path, target: str | Path, *, read_only: bool = False) -> dict[str, Any]:
+    """Return a folder or a file of the host as a volume of a service; one that is not there is an error."""
+    access = {"read_only": True} if read_only else {}
+    return {"type": "bind", "source": str(source), "target": str(target), **access, "bind": {"create_host_path": False}}
 
 
 def write_run_file(content: Mapping[str, Any], file: Path) -> None:
@@ -211,6 +226,6 @@ def holder_of(needed: str) -> str:
 
 
 def services_of(topology: Topology) -> list[str]:
-    """Give every service of a run: what is needed beside the path, the instances and their collectors."""
+    """Return every service of a run: what is needed beside the path, the instances and their collectors."""
     needed = [service for name in topology.needed for service in (holder_of(name), name)]
     return [*needed, *(service for instance in topology.all for service in (collector_of(instance), instance))]

@@ -7,15 +7,16 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Network
+from pathlib import Path
 
-from lab.engines import start_failures
-from lab.engines.compose import containers, run_file, subnets
-from lab.engines.compose.containers import State
+from lab.engines.compose import run_file
+from lab.engines.compose.containers import State, container_name, container_states, last_words
 from lab.engines.compose.docker import DockerFailed, docker
-from lab.engines.compose.names import container_name
 from lab.engines.protocol import Parts, Watch
+from lab.engines.start_failures import ended_during_start, start_failure_hint
 from lab.errors import BadInput, LabError, Problem
-from lab.scenarios.services import Service, needed_by
+from lab.scenarios.services import needed_by
 from lab.scenarios.topology import collector_of
 
 _WAIT_S = 300
@@ -29,6 +30,11 @@ _JOINED = "of a non running container"
 # Which key of a service the engine's words are about.
 _KEYS = {"unable to find": "user", "mount": "volumes", "exec": "command"}
 _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+): (?P<why>[a-z ]+)")
+_ROUTES = Path("/proc/net/route")
+# Set aside for measurements of networks (RFC 2544): nobody's hosts live there.
+_RANGE = IPv4Network("198.18.0.0/15")
+_PREFIX = 24
+FIRST_SUBNET = next(_RANGE.subnets(new_prefix=_PREFIX))
 
 
 def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
@@ -43,59 +49,49 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
         BadInput: the kernel refuses a sysctl.
         LabError: a container failed.
     """
+    own, topology = parts.effective.registry.services, parts.topology
     file = parts.places.run_dir / run_file.FILE_NAME
-    subnet = subnets.find_free_subnet() if parts.topology.second_names else subnets.FIRST_SUBNET
+    subnet = find_free_subnet() if topology.second_names else FIRST_SUBNET
     content = run_file.build_run_file(
-        parts.effective, parts.topology, parts.run_id, parts.places, subnet, metrics_port=metrics
+        parts.effective, topology, parts.run_id, parts.places, subnet, metrics_port=metrics
     )
     run_file.write_run_file(content, file)
-    own, topology = parts.effective.registry.services, parts.topology
-    up = ("up", "--detach", "--no-build", "--pull", "never")
     everything = run_file.services_of(topology)
     services = [one for instance in topology.all for one in (instance, collector_of(instance))]
 
-    def ended() -> bool:
-        return any(map(watch.ended, services))
+    def up(*arguments: str, timeout_s: float) -> None:
+        command = ("up", "--detach", "--no-build", "--pull", "never", *arguments)
+        run_file.run_compose(file, *command, timeout_s=timeout_s, unless=lambda: any(map(watch.ended, services)))
 
     def refuse_ended() -> None:
         # To wait for one that has ended, Compose would start it again.
-        if over := containers.exit_codes_of(services):
+        if over := [one for one, state in container_states(services).items() if state.code is not None]:
             raise LabError(f"{', '.join(over)} ended")
 
     def wait_for(awaited: Sequence[str], ready_s: int) -> None:
-        waiting = (*up, "--wait", "--wait-timeout", str(ready_s))
-        run_file.run_compose(file, *waiting, *awaited, timeout_s=ready_s + _LATE_S, unless=ended)
-        if late := _still_starting(awaited):
-            raise LabError(f"{late[0]} was not ready within {ready_s} s")
+        up("--wait", "--wait-timeout", str(ready_s), *awaited, timeout_s=ready_s + _LATE_S)
+        asked = "{{if .State.Health}}{{.State.Health.Status}}{{end}}"
+        said = docker("inspect", "--format", asked, *map(container_name, awaited)).splitlines()
+        for service, health in zip(awaited, said, strict=False):
+            if health == "starting":
+                raise LabError(f"{service} was not ready within {ready_s} s")
 
     try:
+        # In whole seconds, the unit of Compose's option.
+        ready_s = {name: math.ceil(one.ready_within / 1000) for name, one in own.items()}
         if own:
             # Its time counts from here: its container runs, however long the machine took to start all of them.
-            needed_s = sum(_whole_s(one) for one in own.values())
-            run_file.run_compose(file, *up, *everything, timeout_s=_WAIT_S + needed_s, unless=ended)
+            up(*everything, timeout_s=_WAIT_S + sum(ready_s.values()))
             refuse_ended()
         for role in filter(own.__contains__, topology.instances):
-            beside = [one for each in topology.instances[role] for one in (collector_of(each), each)]
-            wait_for(beside, _whole_s(own[role]))
+            wait_for([one for each in topology.instances[role] for one in (collector_of(each), each)], ready_s[role])
         wait_for(everything, _WAIT_S)
     except LabError as error:
-        raise _explained(error, parts, watch) from None
+        raise _explain(error, parts, watch) from None
 
 
-def _whole_s(service: Service) -> int:
-    """Give how long a service may take until it is ready, in the unit of Compose's option."""
-    return math.ceil(service.ready_within / 1000)
-
-
-def _still_starting(services: Sequence[str]) -> list[str]:
-    """Give those whose health check has not passed yet."""
-    asked = "{{if .State.Health}}{{.State.Health.Status}}{{end}}"
-    said = docker("inspect", "--format", asked, *map(container_name, services))
-    return [service for service, health in zip(services, said.splitlines(), strict=False) if health == "starting"]
-
-
-def _explained(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError:
-    """Say what lies behind a failed start: a sysctl that the kernel refused, or a container that ended."""
+def _explain(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError:
+    """Return what lies behind a failed start: a sysctl that the kernel refused, or a container that ended."""
     refused = _SYSCTL_FILE.search(error.stderr) if isinstance(error, DockerFailed) else None
     if refused:
         name = refused["path"].replace("/", ".")
@@ -106,7 +102,7 @@ def _explained(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabErr
     services = [*parts.topology.needed, *of_path]
     states: dict[str, State] = {}
     with contextlib.suppress(LabError, ValueError, KeyError):
-        states = containers.container_states(services)
+        states = container_states(services)
     if not any(map(watch.ended, services)):
         # Compose may say so sooner than the engine tells the event.
         for service, state in states.items():
@@ -119,29 +115,27 @@ def _explained(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabErr
         if ended := watch.ended(service):
             name = _own(parts, service)
             where = parts.effective.where("services", name) if name else None
-            return start_failures.ended_during_start(ended, containers.last_words(service), where)
+            return ended_during_start(ended, last_words(service), where)
     return next(_not_ready(parts, states), error)
 
 
 def _own(parts: Parts, service: str) -> str | None:
-    """Give the service of the scenario's own that a container belongs to; None for one of the lab's."""
+    """Return the service of the scenario's own that a container belongs to; None for one of the lab's."""
     instances = parts.topology.instances
     return next((one for one in parts.effective.registry.services if service in instances.get(one, [one])), None)
 
 
 def _cannot_start(parts: Parts, service: str, error: str) -> BadInput | LabError:
-    """Say in the engine's words why a container cannot start."""
+    """Return in the engine's words why a container cannot start."""
     what, name = f"{service} cannot start: {error}", _own(parts, service)
     if name is None:
         return LabError(what)
     key = next((key for words, key in _KEYS.items() if words in error), "")
-    return BadInput(
-        Problem(what, parts.effective.where("services", name, key), start_failures.start_failure_hint(error))
-    )
+    return BadInput(Problem(what, parts.effective.where("services", name, key), start_failure_hint(error)))
 
 
 def _not_ready(parts: Parts, states: Mapping[str, State]) -> Iterator[BadInput]:
-    """Say of each service of the scenario's own that does not serve what it lacks; what is needed first comes first."""
+    """Yield what each service of the scenario's own lacks that does not serve; what is needed first comes first."""
     own, topology = parts.effective.registry.services, parts.topology
     for name in needed_by(own, [role for role in topology.instances if role in own]):
         for instance in topology.instances.get(name, [name]):
@@ -151,12 +145,12 @@ def _not_ready(parts: Parts, states: Mapping[str, State]) -> Iterator[BadInput]:
                 lacks = _lacks_listener(parts, instance) if name in topology.instances else None
                 key = "port" if lacks else "ready"
                 if lacks := lacks or _lacks_readiness(parts, name, instance):
-                    what = f"{lacks}{containers.last_words(instance)}"
+                    what = f"{lacks}{last_words(instance)}"
                     yield BadInput(Problem(what, parts.effective.where("services", name, key)))
 
 
 def _lacks_listener(parts: Parts, instance: str) -> str | None:
-    """Say that nothing listens on an instance's port, and what is listened on; None where something does."""
+    """Return that nothing listens on an instance's port, and what is listened on; None where something does."""
     port = parts.topology.port_of(instance)
     said = docker("exec", container_name(collector_of(instance)), "collector", "inspect")
     found = sorted({one["port"] for one in json.loads(said)["listeners"] if one["address"] != _DNS})
@@ -167,7 +161,7 @@ def _lacks_listener(parts: Parts, instance: str) -> str | None:
 
 
 def _lacks_readiness(parts: Parts, name: str, instance: str) -> str | None:
-    """Say what was asked of an instance and not answered; None where it is ready, or nobody asks."""
+    """Return what was asked of an instance and not answered; None where it is ready, or nobody asks."""
     ready, topology = parts.effective.registry.services[name].ready, parts.topology
     on_path = name in topology.instances
     if not isinstance(ready, list) and not on_path:
@@ -179,3 +173,40 @@ def _lacks_readiness(parts: Parts, name: str, instance: str) -> str | None:
     if isinstance(ready, list):
         return f"{runs}, and its command '{' '.join(ready)}' does not end with 0"
     return f"{runs}, and {topology.roles[name].ready} does not answer 200"
+
+
+def find_free_subnet() -> IPv4Network:
+    """Return a subnet of 254 hosts that overlaps no route of this host and no network of the engine's.
+
+    Raises:
+        LabError: there is none, or no engine answers.
+    """
+    taken = [*_routes(), *_networks()]
+    for subnet in _RANGE.subnets(new_prefix=_PREFIX):
+        if not any(subnet.overlaps(other) for other in taken):
+            return subnet
+    raise LabError(
+        f"no subnet of {_RANGE} is free for the run's network",
+        way_on="remove networks that are not needed: 'docker network prune'",
+    )
+
+
+def _routes() -> Iterator[IPv4Network]:
+    """Yield the destinations of the host's routes but the default one; the kernel prints little-endian words."""
+    if not _ROUTES.is_file():
+        return
+    for line in _ROUTES.read_text().splitlines()[1:]:
+        fields = line.split()
+        destination, mask = (int.from_bytes(bytes.fromhex(fields[index]), "little") for index in (1, 7))
+        if mask:
+            yield IPv4Network((destination & mask, mask.bit_count()))
+
+
+def _networks() -> Iterator[IPv4Network]:
+    names = docker("network", "ls", "--quiet").split()
+    if not names:
+        return
+    for line in docker("network", "inspect", "--format", "{{json .IPAM.Config}}", *names).splitlines():
+        for one in json.loads(line) or []:
+            if ":" not in one.get("Subnet", ":"):
+                yield IPv4Network(one["Subnet"])

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lab import parallel
-from lab.engines.kubernetes import held
 from lab.engines.kubernetes.kubectl import Kubectl
-from lab.engines.kubernetes.names import COLLECTOR, HOLD, ROLE, instance_of, pod_name, service_of
+from lab.engines.kubernetes.objects import COLLECTOR, HOLD, ROLE, instance_of, pod_name, service_of
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.programs import Following
 from lab.engines.protocol import Parts
@@ -117,11 +116,11 @@ class Containers:
         self._kubectl.add(self._pod(instance), container)
 
     def starts(self, instance: str) -> int:
-        """Give how often a role was started in its pod."""
+        """Return how often a role was started in its pod."""
         return len(self._of_role(instance))
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
-        """Give the exit code of each instance, of its last start; null for one that never ran."""
+        """Return the exit code of each instance, of its last start; null for one that never ran."""
         codes = {}
         for instance in topology.all:
             ended = [one["state"].get("terminated", {}) for one in self._of_role(instance)]
@@ -158,7 +157,7 @@ class Containers:
         parallel.each(keep, topology.all)
 
     def last_words(self, service: str, lines: int = 10) -> str:
-        """Give the end of what a container said, indented; empty if it said nothing."""
+        """Return the end of what a container said, indented; empty if it said nothing."""
         for instance in self._parts.topology.all:
             if service not in (instance, collector_of(instance)):
                 continue
@@ -180,12 +179,12 @@ class Containers:
         places = self._parts.places
 
         def fetch(instance: str) -> None:
-            held.fetch_folder(self._kubectl, self._pod(instance), HOLD, "/raw", places.collector(instance).parent)
+            self._kubectl.copy_out(self._pod(instance), HOLD, "/raw", places.collector(instance).parent)
 
         parallel.each(fetch, [one for one in topology.all if self._running(one, HOLD)])
 
     def _running(self, instance: str, kind: str) -> str | None:
-        """Give the id of a container that runs; of a role's the one that was started last."""
+        """Return the id of a container that runs; of a role's the one that was started last."""
         statuses = self._of_role(instance) if kind == ROLE else self._statuses(instance, kind)
         for one in reversed(statuses):
             if "running" in one.get("state", {}):

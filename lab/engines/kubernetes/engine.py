@@ -10,16 +10,14 @@ from typing import Any
 
 from lab import parallel
 from lab.engines import protocol
-from lab.engines.kubernetes import objects, rights, trouble
+from lab.engines.kubernetes import objects
 from lab.engines.kubernetes.containers import Containers
 from lab.engines.kubernetes.kubectl import Kubectl
-from lab.engines.kubernetes.names import COLLECTOR, image_id, pod_name
-from lab.engines.kubernetes.objects import Images
+from lab.engines.kubernetes.objects import COLLECTOR, Images, checkout_selector, image_id, pod_name
 from lab.engines.kubernetes.pod_sidecar import PodSidecars
-from lab.engines.kubernetes.startup import Start
+from lab.engines.kubernetes.startup import UNSCHEDULABLE_S, Start, find_pod_problem, find_scheduling_problem
 from lab.engines.kubernetes.watch import Watch
-from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts
-from lab.engines.sidecars import Sidecars
+from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Sidecars
 from lab.errors import LabError, Problem
 from lab.scenarios.own_configuration import OwnConfiguration
 from lab.scenarios.own_script import OwnScript
@@ -28,7 +26,7 @@ from lab.scenarios.topology import Topology
 
 _TRIAL_S = 300
 _LOOK_S = 0.3
-_UNSCHEDULABLE_S = 20
+_KINDS = "jobs.batch,networkpolicies.networking.k8s.io,pods"
 _ELSEWHERE = "run it with --engine compose"
 
 
@@ -57,18 +55,28 @@ class Kubernetes:
 
     def examine(self) -> Iterable[Finding]:
         """Look at the cluster, and at the lab's rights in it."""
-        return list(rights.examine_cluster(self.kubectl))
+        try:
+            found = self.versions()
+        except LabError as error:
+            return [Finding("Kubernetes", "missing", error.what.splitlines()[-1].strip(), error.way_on)]
+        cluster = Finding("Kubernetes", "ok", f"{found['kubernetes']}, kubectl {found['kubectl']}")
+        name = "rights in the cluster"
+        try:
+            self.kubectl.require_rights()
+        except LabError as error:
+            return [cluster, Finding(name, "missing", error.what, error.way_on)]
+        return [cluster, Finding(name, "ok", f"all, in the namespace '{self.kubectl.find_namespace()}'")]
 
     def versions(self) -> Mapping[str, str]:
-        """Give the versions of the cluster and of kubectl."""
-        return rights.read_versions(self.kubectl)
+        """Return the versions of the cluster and of kubectl."""
+        return self.kubectl.versions()
 
     def open_files_cap(self) -> int | None:
-        """Not known: the nodes' container runtime has it."""
+        """Return nothing: the nodes' container runtime has it."""
         return None
 
     def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
-        """Give what Kubernetes cannot, or what the lab cannot do on it yet."""
+        """Yield what Kubernetes cannot, or what the lab cannot do on it yet."""
         if effective.registry.services:
             yield Problem("services of a scenario's own do not run on Kubernetes yet", way_on=_ELSEWHERE)
         if effective.scenario.configurations:
@@ -85,11 +93,11 @@ class Kubernetes:
         return PodSidecars(self.kubectl, self.registry)
 
     def examine_script(self, script: OwnScript) -> str | None:  # noqa: ARG002
-        """Not asked: `cannot` refuses scripts."""
+        """Return nothing: `cannot` refuses scripts."""
         return None
 
     def examine_configuration(self, own: OwnConfiguration) -> str | None:  # noqa: ARG002
-        """Not asked: `cannot` refuses configurations."""
+        """Return nothing: `cannot` refuses configurations."""
         return None
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
@@ -98,33 +106,31 @@ class Kubernetes:
         Raises:
             LabError: a right is missing, no node takes the pod, or an image cannot be had.
         """
-        rights.require_rights(self.kubectl, rights.RIGHTS)
+        self.kubectl.require_rights()
         wanted = list(dict.fromkeys(names))
-        made = self.kubectl.create([objects.build_image_trial(time.strftime("%Y%m%d-%H%M%S"), self.registry, wanted)])[
-            0
-        ]
+        (made,) = self.kubectl.create(
+            [objects.build_image_trial(time.strftime("%Y%m%d-%H%M%S"), self.registry, wanted)]
+        )
         name, begun = made["metadata"]["name"], time.monotonic()
         try:
-            while True:
-                waited_s = time.monotonic() - begun
+            while (waited_s := time.monotonic() - begun) < _TRIAL_S:
                 for pod in self.kubectl.objects("pods", f"job-name={name}"):
                     if pod["status"].get("phase") == "Succeeded":
                         ids = {one["name"]: one["imageID"] for one in pod["status"]["containerStatuses"]}
                         return {one: image_id(ids[one]) for one in wanted}
-                    found = trouble.find_pod_problem(pod) or (
-                        trouble.find_scheduling_problem(pod) if waited_s > _UNSCHEDULABLE_S else None
-                    )
-                    if found:
-                        raise found
-                if waited_s > _TRIAL_S:
-                    what = f"the cluster did not run a pod with the lab's images within {_TRIAL_S} s"
-                    raise LabError(what, way_on=f"see what holds it up: 'kubectl describe job {name}'")
+                    problem = find_pod_problem(pod)
+                    if problem is None and waited_s > UNSCHEDULABLE_S:
+                        problem = find_scheduling_problem(pod)
+                    if problem:
+                        raise problem
                 time.sleep(_LOOK_S)
+            what = f"the cluster did not run a pod with the lab's images within {_TRIAL_S} s"
+            raise LabError(what, way_on=f"see what holds it up: 'kubectl describe job {name}'")
         finally:
             self.kubectl("delete", "job", name, "--ignore-not-found", "--wait=false")
 
     def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
-        """Give none: `cannot` refuses services of a scenario's own."""
+        """Return none: `cannot` refuses services of a scenario's own."""
         return dict.fromkeys(effective.registry.services, "")
 
     def watch(self, run_id: str) -> Watch:
@@ -139,7 +145,7 @@ class Kubernetes:
         Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics).start()
 
     def machines(self, topology: Topology) -> Mapping[str, str]:
-        """Give the node of each pod."""
+        """Return the node of each pod."""
         pods = {one: self._of_run.watch.pod(one) for one in topology.all}
         return {one: pod["spec"]["nodeName"] for one, pod in pods.items() if pod}
 
@@ -177,7 +183,7 @@ class Kubernetes:
         containers.fetch(topology)
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
-        """Give what the cluster told last."""
+        """Return what the cluster told last."""
         return self._of_run.containers.exit_codes(topology)
 
     def keep_logs(self, topology: Topology, raw: Path) -> None:
@@ -185,12 +191,16 @@ class Kubernetes:
         self._of_run.containers.keep_logs(topology, raw)
 
     def last_words(self, service: str) -> str:
-        """Give the end of a container's log."""
+        """Return the end of a container's log."""
         return self._of_run.containers.last_words(service)
 
     def remove(self) -> list[str]:
-        """Remove all objects of this checkout's runs."""
-        return rights.remove_all(self.kubectl)
+        """Remove all objects of this checkout's runs, at once and by force."""
+        listed = self.kubectl("get", _KINDS, "--selector", checkout_selector(), "--output", "name").split()
+        if listed:
+            now = ("--grace-period", "0", "--force", "--ignore-not-found", "--wait=true")
+            self.kubectl("delete", _KINDS, "--selector", checkout_selector(), *now, timeout_s=120)
+        return listed
 
     def clean(self) -> Cleaned:
         """Remove all objects of this checkout's runs; the images in the nodes are the cluster's."""

@@ -1,17 +1,38 @@
-"""The one door to the `kubectl` command line: which cluster it speaks to, and what its errors mean."""
+"""The `kubectl` command line: which cluster it speaks to, what the lab may do there, and what its errors mean."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lab.engines.programs import CommandLine, Following, ProgramClient, ProgramFailed
+from lab.errors import LabError
 
 GUIDE = "docs/kubernetes.md"
+# Verb, API group, resource.
+Right = tuple[str, str, str]
 
-
+# What the Role of docs/kubernetes.md grants.
+RIGHTS: tuple[Right, ...] = (
+    *((verb, "", "pods") for verb in ("create", "get", "list", "watch", "delete")),
+    ("create", "", "pods/exec"),
+    ("get", "", "pods/log"),
+    ("update", "", "pods/ephemeralcontainers"),
+    ("list", "", "events"),
+    *((verb, "batch", "jobs") for verb in ("create", "list", "delete")),
+    *((verb, "networking.k8s.io", "networkpolicies") for verb in ("create", "list", "delete")),
+)
+# Those that an observation of a pod takes.
+OBSERVING: tuple[Right, ...] = (
+    ("get", "", "pods"),
+    ("create", "", "pods/exec"),
+    ("get", "", "pods/log"),
+    ("update", "", "pods/ephemeralcontainers"),
+)
+_FILES_S = 600
 _NO_ANSWER = ("was refused", "connection refused", "Unable to connect", "no such host", "i/o timeout")
 
 
@@ -35,7 +56,7 @@ def _way_on(stderr: str) -> str | None:
 
 
 def _each(text: str) -> Iterator[dict[str, Any]]:
-    """Give the JSON documents that stand one after the other."""
+    """Yield the JSON documents that stand one after the other."""
     decoder, at = json.JSONDecoder(), 0
     while at < len(text.rstrip()):
         document, end = decoder.raw_decode(text[at:].lstrip())
@@ -61,7 +82,7 @@ class Kubectl:
     client: ProgramClient = PROGRAM
 
     def __call__(self, *arguments: str, timeout_s: float = 60, stdin: str | None = None) -> str:
-        """Run `kubectl …` and give what it printed.
+        """Run `kubectl …` and return what it printed.
 
         Raises:
             KubectlFailed: it ended with an error.
@@ -73,15 +94,15 @@ class Kubectl:
         return ended.stdout
 
     def follow(self, *arguments: str, talks: bool = False) -> Following:
-        """Start a `kubectl …` that goes on telling, and may be talked to; raises LabError where there is no kubectl."""
+        """Start a `kubectl …` that prints until it is ended, and may be talked to; raises LabError without kubectl."""
         return self.client.follow(self._with_cluster(arguments), talks=talks)
 
     def objects(self, kinds: str, selector: str) -> list[dict[str, Any]]:
-        """Give the objects of these kinds that a label selects; raises as a call."""
+        """Return the objects of these kinds that a label selects; raises as a call."""
         return list(json.loads(self("get", kinds, "--selector", selector, "--output", "json"))["items"])
 
     def create(self, objects: Iterable[Mapping[str, Any]], *options: str) -> list[dict[str, Any]]:
-        """Make objects in one call and give what the cluster made of them; raises as a call."""
+        """Make objects in one call and return what the cluster made of them; raises as a call."""
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         return list(_each(self("create", "--output", "json", *options, "--filename", "-", stdin=json.dumps(listed))))
 
@@ -101,6 +122,41 @@ class Kubectl:
         url = f"/api/v1/namespaces/{made['metadata']['namespace']}/pods/{pod}/ephemeralcontainers"
         query = f"?{'&'.join(options)}" if options else ""
         self("replace", "--raw", f"{url}{query}", "--filename", "-", stdin=json.dumps(made))
+
+    def copy_out(self, pod: str, container: str, folder: str, target: Path) -> None:
+        """Bring the files of a folder out, by tar in the container; raises as a call."""
+        self("cp", "--container", container, "--retries", "3", f"{pod}:{folder}", str(target), timeout_s=_FILES_S)
+
+    def find_namespace(self) -> str:
+        """Return the namespace that is used; raises as a call."""
+        return self.namespace or self("config", "view", "--minify", "--output", "jsonpath={..namespace}") or "default"
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the cluster and of kubectl; raises as a call."""
+        said = json.loads(self("version", "--output", "json"))
+        return {"kubernetes": said["serverVersion"]["gitVersion"], "kubectl": said["clientVersion"]["gitVersion"]}
+
+    def require_rights(self, rights: Sequence[Right] = RIGHTS) -> None:
+        """Refuse a namespace in which the lab may not do all that it needs.
+
+        Raises:
+            LabError: the missing rights, or the cluster does not answer.
+        """
+        namespace, asked = self.find_namespace(), []
+        for verb, group, resource in rights:
+            name, _, part = resource.partition("/")
+            of_resource = {"resource": name, **({"subresource": part} if part else {})}
+            attributes = {"namespace": namespace, "verb": verb, "group": group, **of_resource}
+            review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+            asked.append({**review, "spec": {"resourceAttributes": attributes}})
+        lacking = [
+            f"{verb} {resource}{f'.{group}' if group else ''}"
+            for (verb, group, resource), answer in zip(rights, self.create(asked), strict=True)
+            if not answer["status"].get("allowed")
+        ]
+        if lacking:
+            what = f"in the namespace '{namespace}' the lab may not: {', '.join(lacking)}"
+            raise LabError(what, way_on=f"let the cluster's administrator grant it: {GUIDE} has the Role")
 
     def _with_cluster(self, arguments: Sequence[str]) -> list[str]:
         context = ["--context", self.context] if self.context else []

@@ -1,24 +1,78 @@
-"""The objects of a run: an owner, a network policy, and a pod for each instance."""
+"""The objects of a run, their names and labels: an owner, a network policy, and a pod for each instance."""
 
 from __future__ import annotations
 
+import hashlib
+import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab.engines import bounds, container_settings, metrics
-from lab.engines.kubernetes.names import (
-    COLLECTOR,
-    HOLD,
-    INSTANCE_LABEL,
-    ROLE,
-    RUN_LABEL,
-    owner_name,
-    pod_name,
-    run_labels,
+from lab import paths
+from lab.engines.container_settings import (
+    COLLECTOR_LIMITS,
+    ROLE_UID,
+    collector_environment,
+    compute_deadline_s,
+    limits_for_instance,
+    role_environment,
+    settable_sysctls,
 )
-from lab.engines.owners import ROLE_UID
 from lab.engines.protocol import STOP_GRACE_S, Parts
+from lab.scenarios.topology import collector_of
+
+RUN_LABEL = "connlab.run"
+INSTANCE_LABEL = "connlab.instance"
+# Several people may run the lab in one namespace: each removes only what is of their own checkout.
+CHECKOUT_LABEL = "connlab.checkout"
+
+ROLE = "role"
+COLLECTOR = "collector"
+HOLD = "hold"
+
+
+def run_labels(run_id: str) -> dict[str, str]:
+    """Return the labels of everything that belongs to a run."""
+    return {"app.kubernetes.io/managed-by": "connlab", RUN_LABEL: run_id, CHECKOUT_LABEL: _checkout()}
+
+
+def checkout_selector() -> str:
+    """Return the selector of everything that this checkout made."""
+    return f"{CHECKOUT_LABEL}={_checkout()}"
+
+
+def _checkout() -> str:
+    """Name this checkout on this machine, as a label's value."""
+    return hashlib.sha256(f"{socket.gethostname()}:{paths.ROOT}".encode()).hexdigest()[:12]
+
+
+def owner_name(run_id: str) -> str:
+    """Name the object that owns all others of a run."""
+    return f"connlab-{run_id.lower()}"
+
+
+def pod_name(run_id: str, instance: str) -> str:
+    """Name an instance's pod."""
+    return f"{owner_name(run_id)}-{instance}"
+
+
+def instance_of(pod: Mapping[str, Any]) -> str:
+    """Return the instance that a pod is of."""
+    return str(pod["metadata"]["labels"][INSTANCE_LABEL])
+
+
+def service_of(instance: str, container: str) -> str | None:
+    """Return the service, as lab.engines.protocol.Watch names it, that a container of an instance's pod is."""
+    if container == COLLECTOR:
+        return collector_of(instance)
+    # A role that was started again has a number; what somebody else added to the pod is no part of the run.
+    return instance if container.partition("-")[0] == ROLE else None
+
+
+def image_id(image: str) -> str:
+    """Return an image's id without the name of where it was pulled from."""
+    return image.rpartition("@")[2]
+
 
 _HOSTNAME = "kubernetes.io/hostname"
 # What a pod is promised; it may take as much of a processor as there is, for a limit would be part of what is measured.
@@ -39,14 +93,14 @@ class Images:
     registry: str | None = None
 
     def of(self, name: str) -> dict[str, str]:
-        """Give the image of a container by its short name."""
+        """Return the image of a container by its short name."""
         if self.registry is None:
             return {"image": f"connlab/{name}:latest", "imagePullPolicy": "Never"}
         return {"image": f"{self.registry.rstrip('/')}/{name}:latest", "imagePullPolicy": "Always"}
 
 
 def build_owner(run_id: str, images: Images, deadline_s: int) -> dict[str, Any]:
-    """Give the Job that owns every other object of a run.
+    """Return the Job that owns every other object of a run.
 
     Its pod sleeps until the deadline. Then the cluster removes the Job, and with it all that it owns, whatever has
     become of the lab.
@@ -56,7 +110,7 @@ def build_owner(run_id: str, images: Images, deadline_s: int) -> dict[str, Any]:
 
 
 def build_image_trial(run_id: str, images: Images, names: Iterable[str]) -> dict[str, Any]:
-    """Give a Job that ends at once: its pod shows whether the cluster has the images, and which they are."""
+    """Return a Job that ends at once: its pod shows whether the cluster has the images, and which they are."""
     containers = [{"name": name, **images.of(name), "command": ["true"]} for name in names]
     return _job(f"{owner_name(run_id)}-images", run_id, containers, _READY_S, kept_s=60)
 
@@ -64,7 +118,7 @@ def build_image_trial(run_id: str, images: Images, names: Iterable[str]) -> dict
 def _job(
     name: str, run_id: str, containers: Iterable[Mapping[str, Any]], deadline_s: int, *, kept_s: int
 ) -> dict[str, Any]:
-    """Give a Job that is tried once; the cluster removes it `kept_s` after its end."""
+    """Return a Job that is tried once; the cluster removes it `kept_s` after its end."""
     small = {**_restricted(), **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB)}
     return {
         "apiVersion": "batch/v1",
@@ -107,7 +161,7 @@ def build_network_policy(run_id: str, owned: Mapping[str, Any], metrics_port: in
 
 
 def build_owner_reference(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what names a Job as the owner of an object."""
+    """Return what names a Job as the owner of an object."""
     return {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
 
 
@@ -121,7 +175,7 @@ def build_pod(
     spread: bool,
     metrics_port: int | None = None,
 ) -> dict[str, Any]:
-    """Give an instance's pod: its collector, its role, and what keeps the pod until its files are out.
+    """Return an instance's pod: its collector, its role, and what keeps the pod until its files are out.
 
     Args:
         parts: of the run.
@@ -134,7 +188,7 @@ def build_pod(
     """
     effective, topology = parts.effective, parts.topology
     role = topology.role_of(instance)
-    limits = bounds.limits_for_instance(effective, topology, instance)
+    limits = limits_for_instance(effective, topology, instance)
     of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: parts.run_id}}, "topologyKey": _HOSTNAME}
     return {
         "apiVersion": "v1",
@@ -150,12 +204,11 @@ def build_pod(
             "restartPolicy": "Never",
             "shareProcessNamespace": True,
             "terminationGracePeriodSeconds": STOP_GRACE_S,
-            "activeDeadlineSeconds": bounds.compute_deadline_s(effective),
+            "activeDeadlineSeconds": compute_deadline_s(effective),
             "securityContext": {
                 "seccompProfile": {"type": "RuntimeDefault"},
                 "sysctls": [
-                    {"name": name, "value": value}
-                    for name, value in container_settings.settable_sysctls(effective, role).items()
+                    {"name": name, "value": value} for name, value in settable_sysctls(effective, role).items()
                 ],
             },
             "affinity": _apart(parts.run_id, role) if spread else {"podAffinity": {_REQUIRED: [of_run]}},
@@ -165,8 +218,9 @@ def build_pod(
                     "name": COLLECTOR,
                     **images.of("collector"),
                     "env": env_entries(
-                        container_settings.collector_environment(effective, topology, instance, apart=spread)
-                        | metrics.metrics_environment(topology, parts.run_id, instance, metrics_port)
+                        collector_environment(
+                            effective, topology, instance, parts.run_id, metrics_port=metrics_port, apart=spread
+                        )
                     ),
                     **({"ports": [{"name": "metrics", "containerPort": metrics_port}]} if metrics_port else {}),
                     "securityContext": {
@@ -182,12 +236,12 @@ def build_pod(
                         "failureThreshold": _READY_S,
                     },
                     "volumeMounts": [_mount("collector-raw", "/raw"), _mount("collector-tmp", "/tmp")],  # noqa: S108
-                    **_resources(_COLLECTOR_CPU, _COLLECTOR_MB, bounds.limits_for_collector().memory_mb),
+                    **_resources(_COLLECTOR_CPU, _COLLECTOR_MB, COLLECTOR_LIMITS.memory_mb),
                 },
                 {
                     "name": ROLE,
                     **images.of(role),
-                    "env": env_entries(container_settings.role_environment(effective, topology, instance)),
+                    "env": env_entries(role_environment(effective, topology, instance)),
                     **_restricted(),
                     "volumeMounts": _of_role(),
                     **_resources(_ROLE_CPU, _ROLE_MB, limits.memory_mb),
@@ -195,7 +249,7 @@ def build_pod(
                 {
                     "name": HOLD,
                     **images.of("collector"),
-                    "args": ["hold", "--for", f"{bounds.compute_deadline_s(effective)}s"],
+                    "args": ["hold", "--for", f"{compute_deadline_s(effective)}s"],
                     **_restricted(),
                     # The role has the same user, and reaches this container's files by /proc/<pid>/root.
                     "volumeMounts": [
@@ -219,7 +273,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def build_restarted_role(made: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Give a role's container as one that is added to its pod: a container that has ended is not started again."""
+    """Return a role's container as one that is added to its pod: a container that has ended is not started again."""
     role = next(one for one in made["spec"]["containers"] if one["name"] == ROLE)
     kept = ("image", "imagePullPolicy", "env", "securityContext", "volumeMounts")
     return {"name": f"{ROLE}-{number}", **{name: role[name] for name in kept if name in role}}
@@ -236,12 +290,12 @@ def _apart(run_id: str, role: str) -> dict[str, Any]:
 
 
 def _plain_pod() -> dict[str, Any]:
-    """Give what no pod of the lab has: the cluster's word for it, its services, a right to ask it for anything."""
+    """Return what no pod of the lab has: the cluster's word for it, its services, a right to ask it for anything."""
     return {"automountServiceAccountToken": False, "enableServiceLinks": False, "dnsPolicy": "Default"}
 
 
 def _restricted() -> dict[str, Any]:
-    """Give the security context of the Pod Security Standards' restricted profile."""
+    """Return the security context of the Pod Security Standards' restricted profile."""
     return {
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -272,5 +326,5 @@ def _mount(name: str, path: str) -> dict[str, str]:
 
 
 def env_entries(values: Mapping[str, str]) -> list[dict[str, str]]:
-    """Give an environment as a container has it. Kubernetes would replace $(…) in a value; a doubled $ is one."""
+    """Return an environment as a container has it. Kubernetes would replace $(…) in a value; a doubled $ is one."""
     return [{"name": name, "value": value.replace("$", "$$")} for name, value in values.items()]

@@ -1,4 +1,8 @@
-"""Pods that the lab did not start, and a collector in one as ephemeral container: lab.engines.sidecars, by kubectl."""
+"""Pods that the lab did not start, and a collector in one as ephemeral container: Sidecars, by kubectl.
+
+Only a container that runs can hand out its files, and nothing else stands beside the collector's in its pod. So its
+container stays after the collector's end, until the files are out.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lab.engines.kubernetes import held, objects, rights, trouble
-from lab.engines.kubernetes.kubectl import Kubectl
-from lab.engines.kubernetes.names import image_id
-from lab.engines.kubernetes.objects import Images
-from lab.engines.sidecars import CAPABILITIES, Container, why_apart
+from lab.engines.kubernetes.kubectl import OBSERVING, Kubectl, KubectlFailed
+from lab.engines.kubernetes.objects import Images, env_entries, image_id
+from lab.engines.kubernetes.startup import find_container_problem
+from lab.engines.protocol import CAPABILITIES, Container, why_apart
 from lab.errors import BadInput, EngineFailed, FilesLost, LabError, Problem
 
 # A node may have to pull the image first.
@@ -30,6 +33,28 @@ _BEFORE = """\
 mkdir -p /raw
 trap 'rm -rf /raw/*' EXIT
 """
+# How long a container stays after its program has ended, where nobody says that it may go.
+HOLD_S = 600
+
+# The program's number, its exit code and the number of this shell are for those who come by `kubectl exec`. A shell
+# that has just forked may lose any other signal than KILL before it becomes the program.
+_RUN = f"""\
+echo "$$" >/tmp/connlab.holder
+trap 'kill -s KILL "$pid"; exit 0' TERM
+"$@" & pid=$!
+echo "$pid" >/tmp/connlab.pid
+wait "$pid"; code=$?
+echo "$code" >/tmp/connlab.exit
+[ "$code" = 0 ] || exit "$code"
+sleep {HOLD_S} & pid=$!
+wait "$pid"
+"""
+_END = (
+    'read -r pid </tmp/connlab.pid; kill -s "$1" "$pid"; n=0; '
+    'while [ ! -s /tmp/connlab.exit ] && [ "$n" -lt "$2" ]; do sleep 0.1; n=$((n + 1)); done; [ -s /tmp/connlab.exit ]'
+)
+# A little later: what ends the container would end this command too.
+_RELEASE = 'read -r holder </tmp/connlab.holder || exit; (sleep 0.3; kill "$holder") >/dev/null 2>&1 &'
 
 
 @dataclass(frozen=True)
@@ -55,7 +80,7 @@ class PodSidecars:
         """
         namespace, pod, *within = name.split("/")
         kubectl = self._of(namespace)
-        rights.require_rights(kubectl, rights.OBSERVING)
+        kubectl.require_rights(OBSERVING)
         found = _get(kubectl, pod)
         if found is None:
             what = f"there is no pod '{pod}' in the namespace '{namespace}'"
@@ -85,15 +110,15 @@ class PodSidecars:
         )
 
     def of_project(self, project: str, service: str | None) -> list[Container]:
-        """Find none: a cluster has no Compose projects."""
+        """Raise BadInput: a cluster has no Compose projects."""
         raise BadInput(Problem(f"a cluster has no Compose project '{project}'{f'/{service}' if service else ''}"))
 
     def of_process(self, pid: int) -> Container | None:  # noqa: ARG002
-        """Give none: processes of this machine are in none of a cluster's pods, as far as it tells."""
+        """Return none: processes of this machine are in none of a cluster's pods, as far as it tells."""
         return None
 
     def runs(self, container_id: str) -> bool:
-        """Whether a container runs, or a pod, if that was found and none of its containers."""
+        """Return whether a container runs, or a pod, if that was found and none of its containers."""
         namespace, pod, which = container_id.split("/", 2)
         found = _get(self._of(namespace), pod)
         if found is None or found["status"].get("phase") != "Running":
@@ -125,7 +150,7 @@ class PodSidecars:
         made = PodSidecar(kubectl, pod, unique, folder)
         end = time.monotonic() + _START_S
         while (status := made.status()) is None or "waiting" in status.get("state", {"waiting": {}}):
-            if status and (found := trouble.find_container_problem(status, pod)):
+            if status and (found := find_container_problem(status, pod)):
                 raise found
             if time.monotonic() > end:
                 raise EngineFailed(f"the collector in {namespace}/{pod} did not start within {_START_S} s")
@@ -136,12 +161,12 @@ class PodSidecars:
         return replace(self.kubectl, namespace=namespace)
 
     def _collector(self, name: str, environment: Mapping[str, str], joins: str | None) -> dict[str, Any]:
-        """Give a collector as an ephemeral container; `joins` names the container whose processes it is to see."""
+        """Return a collector as an ephemeral container; `joins` names the container whose processes it is to see."""
         return {
             "name": name,
             **self.images.of("collector"),
-            "command": held.holding_command("collector", "run", before=_BEFORE),
-            "env": objects.env_entries(environment),
+            "command": holding_command("collector", "run", before=_BEFORE),
+            "env": env_entries(environment),
             # Whatever the pod asks of its own containers.
             "securityContext": {
                 "runAsUser": 0,
@@ -170,16 +195,16 @@ class PodSidecar:
     name: str
     folder: Path
 
-    def ask(self, *arguments: str) -> str:
+    def ask(self, *arguments: str, timeout_s: float = 60) -> str:
         """Run a command in it; raises KubectlFailed."""
-        return self.kubectl("exec", self.pod, "--container", self.name, "--", *arguments)
+        return self.kubectl("exec", self.pod, "--container", self.name, "--", *arguments, timeout_s=timeout_s)
 
     def image(self) -> str:
-        """Give the id of its image, as the node has it."""
+        """Return the id of its image, as the node has it."""
         return image_id(str((self.status() or {}).get("imageID", "")))
 
     def ended(self) -> str | None:
-        """What it said, once it has ended; None while it runs."""
+        """Return what it said, once it has ended; None while it runs."""
         status = self.status()
         if status is None:
             return "its pod was removed"
@@ -197,8 +222,8 @@ class PodSidecar:
             LabError: the cluster does not answer.
         """
         try:
-            held.end_program(self.kubectl, self.pod, self.name, "TERM", _STOP_GRACE_S)
-            held.fetch_folder(self.kubectl, self.pod, self.name, "/raw", self.folder)
+            self._end_program()
+            self.kubectl.copy_out(self.pod, self.name, "/raw", self.folder)
         except LabError as error:
             with contextlib.suppress(LabError):
                 self.remove()
@@ -211,10 +236,26 @@ class PodSidecar:
         """Let its container end, if it still runs."""
         status = self.status()
         if status and "running" in status.get("state", {}):
-            held.release_container(self.kubectl, self.pod, self.name)
+            self.ask("sh", "-c", _RELEASE)
+
+    def _end_program(self) -> None:
+        """End the program, by force if it has not ended after the grace; its container stays.
+
+        Raises:
+            KubectlFailed: it does not end, or its container does not run.
+        """
+        for sent in ("TERM", "KILL"):
+            asked = ("sh", "-c", _END, "sh", sent, str(10 * _STOP_GRACE_S))
+            try:
+                self.ask(*asked, timeout_s=_STOP_GRACE_S + 30)
+            except KubectlFailed:
+                if sent == "KILL":
+                    raise
+            else:
+                return
 
     def status(self) -> dict[str, Any] | None:
-        """What the cluster says of its container; None if there is none."""
+        """Return what the cluster says of its container; None if there is none."""
         found = _get(self.kubectl, self.pod)
         listed = found["status"].get("ephemeralContainerStatuses", []) if found else []
         return next((dict(one) for one in listed if one["name"] == self.name), None)
@@ -226,7 +267,7 @@ def _get(kubectl: Kubectl, pod: str) -> dict[str, Any] | None:
 
 
 def _why_not(pod: Mapping[str, Any]) -> str | None:
-    """Say why a pod does not run; None if it does."""
+    """Return why a pod does not run; None if it does."""
     if pod["metadata"].get("deletionTimestamp"):
         return "it is being removed"
     phase = str(pod["status"].get("phase", "Unknown"))
@@ -234,7 +275,7 @@ def _why_not(pod: Mapping[str, Any]) -> str | None:
 
 
 def _running(pod: Mapping[str, Any], name: str, container: str) -> dict[str, Any]:
-    """Give the status of a container that runs.
+    """Return the status of a container that runs.
 
     Raises:
         BadInput: there is none of this name, or it does not run.
@@ -251,7 +292,7 @@ def _running(pod: Mapping[str, Any], name: str, container: str) -> dict[str, Any
 
 
 def _statuses(pod: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Give what the cluster says of a pod's own containers, and of those that run beside them from its start."""
+    """Return what the cluster says of a pod's own containers, and of those that run beside them from its start."""
     status = pod["status"] if pod else {}
     return [dict(one) for one in (*status.get("containerStatuses", []), *status.get("initContainerStatuses", []))]
 
@@ -264,6 +305,14 @@ def _apart(containers: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def _words(container: Mapping[str, Any]) -> Iterator[str]:
-    """Give what tells which program a container runs."""
+    """Yield what tells which program a container runs."""
     yield container["image"]
     yield " ".join([*container.get("command", []), *container.get("args", [])])
+
+
+def holding_command(*program: str, before: str = "") -> list[str]:
+    """Return the command of a container that runs a program and stays; if the program fails, it ends with its code.
+
+    Kubernetes takes two dollars there for one. `before` are lines of shell that come first.
+    """
+    return [part.replace("$", "$$") for part in ("sh", "-c", f"{before}{_RUN}", "sh", *program)]

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lab import parallel
-from lab.engines import bounds, start_failures
-from lab.engines.kubernetes import objects, trouble
-from lab.engines.kubernetes.kubectl import Kubectl
-from lab.engines.kubernetes.names import HOLD, pod_name
-from lab.engines.kubernetes.objects import Images
+from lab.engines.container_settings import compute_deadline_s
+from lab.engines.kubernetes import objects
+from lab.engines.kubernetes.kubectl import GUIDE, Kubectl
+from lab.engines.kubernetes.objects import HOLD, Images, pod_name
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
-from lab.errors import BadInput, LabError
+from lab.engines.start_failures import ended_during_start, start_failure_hint
+from lab.errors import BadInput, LabError, Problem
+from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import collector_of
 
 _WAIT_S = 300
 _LOOK_S = 3
 # A cluster that grows by itself takes longer to have a new node; the lab does not wait for that.
-_UNSCHEDULABLE_S = 20
+UNSCHEDULABLE_S = 20
+_NOT_HAD = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")
+# A container that the node's runtime could not start has ended, and its log is empty.
+_NOT_STARTED = ("StartError", "ContainerCannotRun")
+_NOT_MADE = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+_SYSCTL = re.compile(r'"(?P<name>net\.[a-z0-9_.]+)"')
+_SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+)(?P<why>[^\n]*)")
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class Start:
         """
         parts, topology = self.parts, self.parts.topology
         self.kubectl.create((self._pod(one, None, {}) for one in topology.all), "--dry-run=server")
-        deadline_s = bounds.compute_deadline_s(parts.effective)
+        deadline_s = compute_deadline_s(parts.effective)
         job = self.kubectl.create([objects.build_owner(parts.run_id, self.images, deadline_s)])[0]
         owned = objects.build_owner_reference(job)
         self.kubectl.create([objects.build_network_policy(parts.run_id, owned, self.metrics)])
@@ -91,21 +100,21 @@ class Start:
             for service in (instance, collector_of(instance)):
                 if ended := self.watch.ended(service):
                     pod = self.watch.pod(instance)
-                    cannot = trouble.find_pod_problem(pod, self.parts.effective) if pod else None
-                    raise cannot or start_failures.ended_during_start(ended, self.last_words(service))
+                    cannot = find_pod_problem(pod, self.parts.effective) if pod else None
+                    raise cannot or ended_during_start(ended, self.last_words(service))
 
     def _problems(self, instances: list[str], waited_s: float) -> Iterator[BadInput | LabError]:
         for instance in instances:
             pod = self.watch.pod(instance)
             if pod is None:
                 continue
-            found = trouble.find_pod_problem(pod, self.parts.effective)
-            if found is None and waited_s > _UNSCHEDULABLE_S:
-                found = trouble.find_scheduling_problem(pod)
+            found = find_pod_problem(pod, self.parts.effective)
+            if found is None and waited_s > UNSCHEDULABLE_S:
+                found = find_scheduling_problem(pod)
             if found:
                 yield found
             if not _has_address(pod):
-                yield from trouble.read_warnings(self.kubectl, pod["metadata"]["name"], self.parts.effective)
+                yield from read_warnings(self.kubectl, pod["metadata"]["name"], self.parts.effective)
 
     def _fetch_settings(self) -> None:
         """Bring the files out in which servers leave their settings: they are read back before the load."""
@@ -135,3 +144,71 @@ def _has_address(pod: Mapping[str, Any]) -> bool:
 def _is_ready(pod: Mapping[str, Any]) -> bool:
     conditions = pod.get("status", {}).get("conditions", [])
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def find_pod_problem(pod: Mapping[str, Any], effective: ResolvedScenario | None = None) -> BadInput | LabError | None:
+    """Return why a pod can never be ready; None if it still may."""
+    status = pod.get("status", {})
+    message = str(status.get("message", ""))
+    if status.get("reason") == "SysctlForbidden" or "forbidden sysctl" in message:
+        found = _SYSCTL.search(message)
+        where = _where(effective, found["name"]) if found else None
+        hint = f"let the nodes' kubelets allow it (allowedUnsafeSysctls), or leave it out: {GUIDE}"
+        return BadInput(Problem(f"the cluster forbids a sysctl: {_last(message)}", where, hint))
+    if status.get("phase") == "Failed" and status.get("reason"):
+        return LabError(f"the cluster ended {pod['metadata']['name']}: {status['reason']}: {_last(message)}")
+    kinds = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+    problems = (find_container_problem(one, pod["metadata"]["name"]) for kind in kinds for one in status.get(kind, []))
+    return next(filter(None, problems), None)
+
+
+def find_container_problem(status: Mapping[str, Any], pod: str) -> LabError | None:
+    """Return why a container of a pod cannot start; None if it still may."""
+    waiting = status.get("state", {}).get("waiting", {})
+    said = f"{waiting.get('reason')}: {_last(waiting.get('message', ''))}"
+    if waiting.get("reason") in _NOT_HAD:
+        hint = f"load it into the nodes, or push it and name the registry by --registry: {GUIDE}"
+        return LabError(f"the cluster cannot have the image {status['image']}: {said}", way_on=hint)
+    if waiting.get("reason") in _NOT_MADE:
+        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", way_on=start_failure_hint(said))
+    ended = status.get("state", {}).get("terminated", {})
+    if ended.get("reason") in _NOT_STARTED:
+        said = f"{ended['reason']}: {_last(ended.get('message', ''))}"
+        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", way_on=start_failure_hint(said))
+    return None
+
+
+def find_scheduling_problem(pod: Mapping[str, Any]) -> LabError | None:
+    """Return why no node takes a pod; None if one has, or may be about to."""
+    for one in pod.get("status", {}).get("conditions", []):
+        if one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable":
+            what = f"no node of the cluster takes {pod['metadata']['name']}: {one.get('message', '')}"
+            return LabError(what, way_on="free processors or memory of a node, or ask for less load")
+    return None
+
+
+def read_warnings(
+    kubectl: Kubectl, pod: str, effective: ResolvedScenario | None = None
+) -> Iterator[BadInput | LabError]:
+    """Yield what the cluster's warnings about a pod mean: a sysctl that a node's kernel lacks, or their last words."""
+    selector = f"involvedObject.name={pod},type=Warning"
+    events = json.loads(kubectl("get", "events", "--field-selector", selector, "--output", "json"))["items"]
+    messages = [str(one.get("message", "")) for one in events if one.get("reason") == "FailedCreatePodSandBox"]
+    for message in messages:
+        if found := _SYSCTL_FILE.search(message):
+            name = found["path"].replace("/", ".")
+            what = f"a node's kernel refuses {name} in a pod{found['why']}"
+            yield BadInput(Problem(what, _where(effective, name), "leave it out, or take nodes with another kernel"))
+    if messages:
+        yield LabError(f"a node cannot make {pod}: {_last(messages[-1])}")
+
+
+def _where(effective: ResolvedScenario | None, name: str) -> str | None:
+    """Return where a scenario asks for a sysctl."""
+    asked = effective.asked() if effective else ()
+    knobs = [one for one in asked if one.startswith("kernel.") and one.endswith(f".{name}")]
+    return effective.where_knob(knobs[0]) if effective and knobs else None
+
+
+def _last(message: str) -> str:
+    return message.strip().splitlines()[-1].strip() if message.strip() else "(it said nothing)"

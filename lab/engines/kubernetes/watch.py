@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from lab.engines import protocol
 from lab.engines.kubernetes.kubectl import Kubectl
-from lab.engines.kubernetes.names import COLLECTOR, INSTANCE_LABEL, RUN_LABEL, instance_of, service_of
+from lab.engines.kubernetes.objects import COLLECTOR, INSTANCE_LABEL, RUN_LABEL, instance_of, service_of
 from lab.engines.programs import Following
 from lab.errors import LabError
 
@@ -95,7 +95,7 @@ class Watch(protocol.Watch):
             )
 
     def pod(self, instance: str) -> Mapping[str, Any] | None:
-        """Give what the cluster last said of an instance's pod; None if it has said nothing, or the pod is gone."""
+        """Return what the cluster last said of an instance's pod; None if it has said nothing, or the pod is gone."""
         with self._news:
             return self._pods.get(instance)
 
@@ -106,7 +106,7 @@ class Watch(protocol.Watch):
             raise LabError("the cluster stopped telling of its pods", way_on="see 'kubectl cluster-info'")
 
     def ended(self, service: str) -> str | None:
-        """Say how a service ended unasked, if it has; one whose pod is gone has ended."""
+        """Return how a service ended unasked, if it has; one whose pod is gone has ended."""
         said = super().ended(service)
         if said is not None:
             return said
@@ -124,7 +124,7 @@ def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _documents(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Give the JSON documents that kubectl prints: one on a line, or over many lines, as its version has it."""
+    """Yield the JSON documents that kubectl prints: one on a line, or over many lines, as its version has it."""
     text = ""
     for line in lines:
         text += line
