@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lab import paths
 from lab.engines.protocol import Engine, Finding
-from lab.run import machine
+from lab.runs import machine
 from lab.scenarios import sysctls
 
 _CPUS_MIN = 2

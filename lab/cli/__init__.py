@@ -29,7 +29,7 @@ from lab.cli import (
     teaching_commands,
 )
 from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
-from lab.run.signals import interruptible
+from lab.runs.signals import interruptible
 
 _OTHERS_WRITE = 0o022
 # Options, and variables of the Makefile, that have another name now.
@@ -48,7 +48,7 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 # typer's own form
     if asked:
-        from lab.run.facts import lab_version
+        from lab.runs.machine import lab_version
 
         terminal.result([f"connlab {lab_version().version}"])
         raise typer.Exit

@@ -19,12 +19,12 @@ def end_checked(effectives: Iterable[Any]) -> NoReturn:
         BadInput: this machine, or another run, does not let them run.
     """
     from lab.engines.selection import selected_engine
-    from lab.run import machine_limits, session
+    from lab.runs import capacity, session
 
     # What holds for every cell of a series is said once.
     checked, engine = list(effectives), selected_engine()
-    of_engine = (problem for one in checked for problem in machine_limits.of_engine(one, engine))
-    of_programs = (problem for one in checked for problem in machine_limits.of_programs(one, engine))
+    of_engine = (problem for one in checked for problem in capacity.engine_problems(one, engine))
+    of_programs = (problem for one in checked for problem in capacity.program_problems(one, engine))
     problems = list(dict.fromkeys([*of_engine, *of_programs]))
     if problems:
         raise BadInput(problems)
@@ -59,11 +59,13 @@ def end_observed(folder: Path, *, as_json: bool) -> NoReturn:
     from lab.observe import printing
     from lab.results import next_step
 
-    account = printing.read(folder)
+    account = printing.read_connections(folder)
     if as_json:
         terminal.result_json({**account, "folder": str(folder)})
     else:
-        terminal.result([*printing.lines(account, folder), f"next, in the browser: {next_step.opened(folder)}"])
+        terminal.result(
+            [*printing.connection_lines(account, folder), f"next, in the browser: {next_step.opened(folder)}"]
+        )
     raise typer.Exit(ExitCode.INCONCLUSIVE if printing.ended_early(folder) else ExitCode.REPRODUCED)
 
 

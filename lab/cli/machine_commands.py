@@ -54,7 +54,7 @@ def clean(
 ) -> None:
     """Remove all that the lab made: containers and images, or its runs' pods in a cluster; results stay."""
     from lab.engines.selection import select_engine, selected_engine
-    from lab.run.lock import machine_lock
+    from lab.runs.lock import machine_lock
 
     select_engine(engine, context=context, namespace=namespace)
     with machine_lock("connlab clean"):

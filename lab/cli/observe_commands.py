@@ -57,23 +57,25 @@ def observe(
     The exit code is 0 if the whole time was observed, and 3 if a target ended before.
     """
     from lab.engines.selection import select_engine, selected_engine
-    from lab.observe import asked, observing
-    from lab.observe.targets import Named, find
+    from lab.observe import observing
+    from lab.observe.targets import TargetNames, find_targets, parse_options, parse_pod, role_path
 
     elsewhere = pod is not None
     if pod is not None:
-        pod = asked.pod(pod, containers or (), {"--compose": compose, "--pid": pid, "--peer-container": peers})
+        pod = parse_pod(pod, containers or (), {"--compose": compose, "--pid": pid, "--peer-container": peers})
         containers = None
         select_engine("kubernetes", context=context, registry=registry)
     elif context or registry:
         raise BadInput(Problem("--context and --registry are of a pod's cluster", way_on="name the pod by --pod"))
-    named = Named(containers or (), compose, pid, pod, peers or (), asked.path(role), host)
-    wish = asked.wish(duration, capture, capture_max_mb, interface, connect_timeout, host=host, elsewhere=elsewhere)
+    named = TargetNames(containers or (), compose, pid, pod, peers or (), role_path(role), host)
+    options = parse_options(
+        duration, capture, capture_max_mb, interface, connect_timeout, host=host, elsewhere=elsewhere
+    )
     engine = selected_engine()
-    targets = find(named, engine.sidecars())
+    targets = find_targets(named, engine.sidecars())
     if check:
         raise typer.Exit
-    for line in observing.announce(targets, wish):
+    for line in observing.announce(targets, options):
         terminal.stderr().print(line, soft_wrap=True)
-    folder = observing.observe(targets, wish, engine, command_line())
+    folder = observing.observe(targets, options, engine, command_line())
     end_observed(folder, as_json=as_json)

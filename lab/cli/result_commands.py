@@ -28,10 +28,10 @@ def analyse(
     from lab.observe import printing
     from lab.outcomes import outcome
     from lab.results import find
-    from lab.run import reports
+    from lab.runs import reports
 
     folder = find.find_run(run)
-    verdict = reports.derive(folder)
+    verdict = reports.analyse_run(folder)
     if printing.was_observed(folder):
         end_observed(folder, as_json=as_json)
     end_judged(outcome.Outcome(folder, verdict), as_json=as_json)
@@ -46,11 +46,11 @@ def report(
     """Write a run's report again, and the index of all runs."""
     from lab import paths
     from lab.results import find, next_step
-    from lab.run import reports
+    from lab.runs import reports
 
     folder = find.find_run(run)
     try:
-        page = reports.of_run(folder)
+        page = reports.ensure_report(folder)
     except OSError as error:
         if error.errno not in reports.CLOSED:
             raise
@@ -73,11 +73,11 @@ def open_report(
     from lab import paths
     from lab.observe import printing
     from lab.results import find, next_step
-    from lab.run import reports
+    from lab.runs import reports
 
-    folder = find.find_run(run) if run else reports.newest()
-    page = reports.to_open(folder)
-    opened = reports.show(page)
+    folder = find.find_run(run) if run else reports.newest_run()
+    page = reports.report_to_open(folder)
+    opened = reports.open_in_browser(page)
     if as_json:
         terminal.result_json({"report": str(page), "opened": opened})
     else:
@@ -96,9 +96,9 @@ def notebook(
     from lab import paths
     from lab.results import find
     from lab.results import notebook as notebooks
-    from lab.run import reports
+    from lab.runs import reports
 
-    folder = find.find_run(run) if run else reports.newest()
+    folder = find.find_run(run) if run else reports.newest_run()
     found = notebooks.copy_for(folder)
     notebooks.install()
     if as_json:
@@ -206,11 +206,11 @@ def advise(
 
     folder = find.find_run(run)
     if printing.was_observed(folder):
-        account = printing.read(folder)
+        account = printing.read_connections(folder)
         if as_json:
             terminal.result_json({"run": which_run.name(folder), "advice": account["advice"]})
         else:
-            terminal.result(printing.advice(account))
+            terminal.result(printing.advice_lines(account))
         return
     found = advice.of_run(folder)
     if as_json:

@@ -51,11 +51,11 @@ def show(
     """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
     from lab.engines.selection import selected_engine
     from lab.results import listing, next_step
-    from lab.run import machine_limits
+    from lab.runs import capacity
     from lab.scenarios.resolve import resolve
 
     resolved = resolve(scenario, sets or [], preset=preset)
-    problems = [*machine_limits.of_kernel(resolved), *machine_limits.of_programs(resolved, selected_engine())]
+    problems = [*capacity.kernel_problems(resolved), *capacity.program_problems(resolved, selected_engine())]
     if problems:
         raise BadInput(problems)
     details = listing.details(resolved, sets or [])
@@ -80,16 +80,16 @@ def plan(
     """Work out what a run takes: instances, connections, ports, open files, memory and disk; nothing is started."""
     from lab.engines.selection import select_engine, selected_engine
     from lab.results import demand_printing
-    from lab.run import demand, machine_limits
+    from lab.runs import capacity
 
     select_engine(engine, spread=spread)
     resolved, series = resolve_asked(scenario, sets or [], preset, arm)
     if series:
         raise BadInput(Problem(f"{resolved.slug} has arms, and each is a run", way_on="name one by --arm"))
-    found, problems = demand.of_run(resolved, apart=spread)
+    found, problems = capacity.compute_demand(resolved, apart=spread)
     problems += [
-        *machine_limits.of_engine(resolved, selected_engine()),
-        *machine_limits.of_programs(resolved, selected_engine()),
+        *capacity.engine_problems(resolved, selected_engine()),
+        *capacity.program_problems(resolved, selected_engine()),
     ]
     if problems:
         raise BadInput(problems)

@@ -48,9 +48,9 @@ def run_one_or_arms(
     ask: bool = False,
     profile: Steps | None = None,
 ) -> NoReturn:
-    """Run a scenario or its arms; `ask`: put the questions of a lesson first; `profile`: as lab.run.run.run has it."""
+    """Run a scenario or its arms; `ask`: put the questions of a lesson first; `profile`: as lab.runs.run.run has it."""
     from lab.outcomes import outcome
-    from lab.run import machine_limits
+    from lab.runs import capacity
 
     if plan:
         profiled = profile is not None
@@ -65,7 +65,7 @@ def run_one_or_arms(
         from lab.engines.selection import selected_engine
         from lab.teach.ask import before
 
-        machine_limits.check(resolved, selected_engine())  # nobody is asked about a run that cannot be
+        capacity.check_capacity(resolved, selected_engine())  # nobody is asked about a run that cannot be
         guesses = before(terminal.stderr(), resolved, None).of_run
     found = outcome.of_run(resolved, command_line(), terminal.stderr(), guesses, profile=profile)
     end_judged(found, as_json=as_json, lesson=resolved.place if ask else None, profiled=profile is not None)

@@ -57,13 +57,13 @@ def exercise(
     from lab.engines.selection import selected_engine
     from lab.outcomes import outcome
     from lab.results import guesses_printing
-    from lab.run import machine_limits
+    from lab.runs import capacity
     from lab.teach import ask, exercises, questions
 
     ready = exercises.prepare(name, sets or [])
     if check:
         end_checked([ready.effective])
-    machine_limits.check(ready.effective, selected_engine())
+    capacity.check_capacity(ready.effective, selected_engine())
     exercises.print_task(terminal.stderr(), ready)
     answer = () if ready.exercise.is_open else ready.exercise.answer
     guesses = ask.of_exercise(terminal.stderr(), questions.of_answer(ready.effective, answer, "exercise"))

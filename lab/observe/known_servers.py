@@ -37,18 +37,18 @@ class Known(BaseModel):
 
 
 @cache
-def known() -> tuple[Known, ...]:
+def known_programs() -> tuple[Known, ...]:
     """Every server of programs.yaml, in the order in which they are tried."""
     content = document.read(_FILE).content
     return tuple(TypeAdapter(list[Known]).validate_python(content))
 
 
-def of_words(words: str) -> Program | None:
+def program_in(words: str) -> Program | None:
     """Find the program that an image's name and command lines speak of."""
-    return next((each.program for each in known() if re.search(each.words, words, re.IGNORECASE)), None)
+    return next((each.program for each in known_programs() if re.search(each.words, words, re.IGNORECASE)), None)
 
 
-def of_role(file: Path) -> Program:
+def program_of_role(file: Path) -> Program:
     """Read the program that a role.yaml declares.
 
     Raises:

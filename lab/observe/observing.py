@@ -7,9 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from analysis.evidence.rawfiles import FOLDER, Places
 from formats import owner
@@ -19,12 +17,10 @@ from formats.predictions import Tolerance
 from lab import paths, terminal
 from lab.engines.protocol import Engine, Sidecar, Sidecars
 from lab.errors import EngineFailed, FilesLost, LabError
-from lab.observe.targets import FoundTarget
-from lab.run import clocks, facts, rawfolders, reports
-from lab.run.session import make_run_folder, point_latest
-from lab.run.signals import Interrupted, interruptible, shielded
-
-Capture = Literal["headers", "handshakes", "off"]
+from lab.observe.targets import FoundTarget, ObserveOptions
+from lab.runs import machine, raw_folders, reports
+from lab.runs.session import make_run_folder, point_latest
+from lab.runs.signals import Interrupted, interruptible, shielded
 
 # What is read of a namespace, and never set.
 SYSCTLS = (
@@ -49,35 +45,20 @@ _LEFT_ALONE_S = 300
 _EDGE_S = 0.3
 
 
-@dataclass(frozen=True)
-class Wish:
-    """How the user wants it.
-
-    Attributes:
-        interface: whose packets are captured; `any` for all of a namespace.
-    """
-
-    for_ms: int
-    capture: Capture = "headers"
-    capture_max_mb: int = 256
-    interface: str = "any"
-    connect_timeout_ms: int | None = None
-
-
-def announce(targets: Sequence[FoundTarget], wish: Wish) -> list[str]:
+def announce(targets: Sequence[FoundTarget], options: ObserveOptions) -> list[str]:
     """Say what the lab will see, before it starts."""
     names = ", ".join(each.record.name for each in targets)
     packets = {
         "headers": (
             "the headers of each TCP packet: addresses, ports, flags, lengths, times; at most 128 bytes of a packet"
-            f" and no data; {wish.capture_max_mb} MiB at most"
+            f" and no data; {options.capture_max_mb} MiB at most"
         ),
         "handshakes": (
             "the headers of SYN, FIN and RST packets: at most 128 bytes of a packet and no data;"
-            f" {wish.capture_max_mb} MiB at most"
+            f" {options.capture_max_mb} MiB at most"
         ),
         "off": "no packet",
-    }[wish.capture]
+    }[options.capture]
     processes = ["  - names, processor time and memory of its processes, once a second."]
     leaves = "It restarts nothing, sets nothing and sends nothing, and"
     if any(each.record.kind == "pod" for each in targets):
@@ -88,7 +69,7 @@ def announce(targets: Sequence[FoundTarget], wish: Wish) -> list[str]:
     else:
         after = [f"{leaves} takes its collector away at the end."]
     return [
-        f"The lab watches {names} for {format_duration(wish.for_ms)}, from inside its network namespace. It sees:",
+        f"The lab watches {names} for {format_duration(options.for_ms)}, from inside its network namespace. It sees:",
         f"  - {packets};",
         "  - the kernel's counters, listening sockets, and sockets by state and address, ten times a second;",
         *(processes if any(each.processes for each in targets) else []),
@@ -97,7 +78,7 @@ def announce(targets: Sequence[FoundTarget], wish: Wish) -> list[str]:
     ]
 
 
-def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command: Sequence[str]) -> Path:
+def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Engine, command: Sequence[str]) -> Path:
     """Observe, analyse, and give the run's folder.
 
     What was recorded before an interruption, or before a target ended, is kept and analysed.
@@ -119,10 +100,10 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
         by_set=False,
         command=list(command),
         started=utc_now(),
-        git=facts.git_state(),
-        lab=facts.lab_version(),
+        git=machine.git_state(),
+        lab=machine.lab_version(),
         images=images,
-        host=facts.host(engine),
+        host=machine.describe_host(engine),
         path=[],
         instances={each.record.instance: [each.record.instance] for each in targets},
         nodes={each.record.instance: each.machine for each in targets if each.machine},
@@ -131,11 +112,11 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
         predictions=[],
         observed=Observed(
             targets=[each.record for each in targets],
-            for_ms=wish.for_ms,
-            capture=wish.capture,
-            capture_max_mb=wish.capture_max_mb,
-            interface=wish.interface,
-            connect_timeout_ms=wish.connect_timeout_ms,
+            for_ms=options.for_ms,
+            capture=options.capture,
+            capture_max_mb=options.capture_max_mb,
+            interface=options.interface,
+            connect_timeout_ms=options.connect_timeout_ms,
         ),
     )
     record.begin("prepare")
@@ -144,12 +125,12 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
     failed: LabError | None = None
     with interruptible():
         try:
-            _start(targets, wish, folder, sidecars, collectors)
+            _start(targets, options, folder, sidecars, collectors)
             _inspect(record, collectors)
             _look_at_clocks(record, collectors)
             record.begin("measure")
             record.save(folder)
-            _watch(targets, wish, sidecars)
+            _watch(targets, options, sidecars)
         except Interrupted as error:
             terminal.problem(f"{error}: what was recorded so far is analysed")
         except LabError as error:
@@ -164,7 +145,7 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
                 left = _leave(targets, record, collectors)
                 failed = left or failed
                 try:
-                    record.removed += rawfolders.seal(folder / FOLDER, ended=left is None)
+                    record.removed += raw_folders.seal_raw_folders(folder / FOLDER, ended=left is None)
                 except OSError as error:
                     what = f"the files in {paths.shown(folder / FOLDER)} cannot be taken back: {error.strerror}"
                     failed = failed or LabError(what)
@@ -175,7 +156,7 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
                 record.save(folder)
     if failed is not None or record.status != "complete":
         raise failed or LabError("nothing was recorded: it was interrupted before the collectors were ready")
-    reports.derive(folder)
+    reports.analyse_run(folder)
     point_latest(folder)
     return folder
 
@@ -193,20 +174,24 @@ def _folder(name: str) -> Path:
 
 
 def _start(
-    targets: Sequence[FoundTarget], wish: Wish, folder: Path, sidecars: Sidecars, collectors: dict[str, Sidecar]
+    targets: Sequence[FoundTarget],
+    options: ObserveOptions,
+    folder: Path,
+    sidecars: Sidecars,
+    collectors: dict[str, Sidecar],
 ) -> None:
     places = Places(folder)
     for each in targets:
         instance = each.record.instance
-        rawfolders.make(places, instance)
+        raw_folders.make_raw_folders(places, instance)
         environment = {
             "CONNLAB_ROLE": instance,
             "CONNLAB_RATE_HZ": str(_RATE_HZ),
-            "CONNLAB_CAPTURE": wish.capture,
-            "CONNLAB_CAPTURE_MAX_MB": str(wish.capture_max_mb),
-            "CONNLAB_INTERFACE": wish.interface,
+            "CONNLAB_CAPTURE": options.capture,
+            "CONNLAB_CAPTURE_MAX_MB": str(options.capture_max_mb),
+            "CONNLAB_INTERFACE": options.interface,
             "CONNLAB_OBSERVING": "1",
-            "CONNLAB_DEADLINE_S": str(wish.for_ms // 1000 + _LEFT_ALONE_S),
+            "CONNLAB_DEADLINE_S": str(options.for_ms // 1000 + _LEFT_ALONE_S),
         }
         collectors[instance] = sidecars.start(
             f"connlab-observe-{os.getpid()}-{instance}"[:120],
@@ -251,12 +236,12 @@ def _inspect(record: Manifest, collectors: dict[str, Sidecar]) -> None:
 def _look_at_clocks(record: Manifest, collectors: Mapping[str, Sidecar]) -> None:
     for instance in record.nodes:
         if instance in collectors:
-            record.clocks += clocks.looks(instance, collectors[instance].ask)
+            record.clocks += machine.read_clock(instance, collectors[instance].ask)
 
 
-def _watch(targets: Sequence[FoundTarget], wish: Wish, sidecars: Sidecars) -> None:
+def _watch(targets: Sequence[FoundTarget], options: ObserveOptions, sidecars: Sidecars) -> None:
     """Wait until the time is over, or every target has ended."""
-    end = time.monotonic() + wish.for_ms / 1000
+    end = time.monotonic() + options.for_ms / 1000
     while time.monotonic() < end:
         for each in targets:
             if not each.record.ended and _is_gone(each, sidecars):

@@ -14,7 +14,7 @@ from lab import paths
 from lab.errors import LabError
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read_connections(folder: Path) -> dict[str, Any]:
     """Give derived/connections.json of a run.
 
     Raises:
@@ -41,7 +41,7 @@ def ended_early(folder: Path) -> bool:
     return observed is not None and any(each.ended for each in observed.targets)
 
 
-def lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
+def connection_lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """Write an account for a reader."""
     for target in account["targets"]:
         yield from _target(target)
@@ -54,14 +54,14 @@ def lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
         )
     if account["advice"]:
         yield ""
-        yield from advice(account)
+        yield from advice_lines(account)
     for lack in account["lacks"]:
         yield f"! {lack}"
     yield ""
     yield f"Report: {paths.shown(folder / 'report.html')}"
 
 
-def advice(account: Mapping[str, Any]) -> Iterator[str]:
+def advice_lines(account: Mapping[str, Any]) -> Iterator[str]:
     """Write what to change, for a reader."""
     if not account["advice"]:
         yield "No accept queue overflowed."

@@ -1,25 +1,28 @@
-"""What is to be observed: named by the user, found, and checked before anything starts."""
+"""What to observe and how: parsed from the user's words, found, and checked before anything starts."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast, get_args
 
+from formats.durations import parse_duration
 from formats.manifest import Program, Target
 from lab.engines.container_settings import ROOT
 from lab.engines.protocol import Container, Sidecars
 from lab.errors import BadInput, Problem
 from lab.observe import known_servers
+from lab.reading.messages import did_you_mean
 
 Kind = Literal["container", "service", "process", "pod"]
+Capture = Literal["headers", "handshakes", "off"]
 
 
 @dataclass(frozen=True)
-class Named:
+class TargetNames:
     """What the user names.
 
     Attributes:
@@ -37,6 +40,21 @@ class Named:
     peers: Sequence[str] = ()
     role: Path | None = None
     host: bool = False
+
+
+@dataclass(frozen=True)
+class ObserveOptions:
+    """How the user wants it.
+
+    Attributes:
+        interface: whose packets are captured; `any` for all of a namespace.
+    """
+
+    for_ms: int
+    capture: Capture = "headers"
+    capture_max_mb: int = 256
+    interface: str = "any"
+    connect_timeout_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,14 +80,14 @@ class FoundTarget:
     with_host: bool = False
 
 
-def find(named: Named, sidecars: Sidecars) -> list[FoundTarget]:
+def find_targets(named: TargetNames, sidecars: Sidecars) -> list[FoundTarget]:
     """Find the targets.
 
     Raises:
         BadInput: there is none, or one is not there, does not run, or is in a namespace of the host without leave.
         LabError: no engine answers.
     """
-    program = known_servers.of_role(named.role) if named.role else None
+    program = known_servers.program_of_role(named.role) if named.role else None
     found: list[tuple[Kind, str, Container | int, bool]] = []
     found += [("container", name, sidecars.container(name), False) for name in named.containers]
     if named.compose is not None:
@@ -102,7 +120,7 @@ def _target(
         kind=kind,
         name=name,
         image=image,
-        program=program or known_servers.of_words(words),
+        program=program or known_servers.program_in(words),
         peer=peer,
     )
     if isinstance(what, Container):
@@ -161,3 +179,92 @@ def _refuse(targets: Sequence[FoundTarget], *, host: bool) -> None:
     else:
         return
     raise BadInput(Problem(f"{', '.join(open_ones)} is {what}", way_on="add --host if you want that"))
+
+
+_FOR_MIN_MS = 1_000
+_FOR_MAX_MS = 24 * 3_600_000
+# Names in a cluster: of namespaces, pods and containers.
+_IN_CLUSTER = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_ROUTES = Path("/proc/net/route")
+
+
+def role_path(text: str | None) -> Path | None:
+    """A file that the user names; None if none is named."""
+    return None if text is None else Path(text)
+
+
+def parse_pod(name: str, containers: Sequence[str], others: Mapping[str, object]) -> str:
+    """Understand which pod is meant, or which container of it: NAMESPACE/POD[/CONTAINER].
+
+    Args:
+        name: of the pod, with its namespace.
+        containers: those that are named.
+        others: what else is named, by its option: nothing of this machine is observed beside a pod.
+
+    Raises:
+        BadInput: it is no such name, or more is named than one pod's container.
+    """
+    parts = [*name.split("/"), *containers]
+    if foreign := [option for option, value in others.items() if value]:
+        raise BadInput(
+            Problem(f"{foreign[0]} is of this machine, and --pod of a cluster", way_on="name one of the two")
+        )
+    if len(containers) > 1:
+        raise BadInput(Problem("--pod takes one --container: the one whose processes are sampled"))
+    if len(parts) != 2 + len(containers) or not all(map(_IN_CLUSTER.fullmatch, parts)):
+        named = f"'{name}'{''.join(f' with the container {one!r}' for one in containers)}"
+        raise BadInput(Problem(f"{named} is not a pod", "--pod", "write NAMESPACE/POD, such as lab/shop-7c9d-x2x"))
+    return "/".join(parts)
+
+
+def parse_options(
+    duration: str,
+    capture: str,
+    capture_max_mb: int,
+    interface: str | None,
+    connect_timeout: str | None,
+    *,
+    host: bool,
+    elsewhere: bool = False,
+) -> ObserveOptions:
+    """Understand how the user wants to observe; `elsewhere`: the host is another one than this.
+
+    Raises:
+        BadInput: all that is wrong with it.
+    """
+    problems: list[Problem] = []
+    for_ms = _duration(duration, "--duration", problems)
+    timeout_ms = None if connect_timeout is None else _duration(connect_timeout, "--connect-timeout", problems)
+    if for_ms is not None and not _FOR_MIN_MS <= for_ms <= _FOR_MAX_MS:
+        problems.append(Problem(f"'{duration}' is not from 1s to 24h", "--duration"))
+    if timeout_ms == 0:
+        problems.append(Problem("a connect time-out is above 0", "--connect-timeout"))
+    modes = get_args(Capture)
+    if capture not in modes:
+        way_on = did_you_mean(capture, modes) or f"there are {', '.join(modes)}"
+        problems.append(Problem(f"'{capture}' is not a way to capture", "--capture", way_on))
+    if interface is None:
+        # With all interfaces of a host, a packet that crosses a bridge comes more than once.
+        interface = ("" if elsewhere else _default_interface()) if host else "any"
+    if not interface:
+        why = "this host has no default route" if interface is None else "nobody here knows the node's interfaces"
+        problems.append(Problem(why, "--host", "name one: --interface eth0"))
+    if problems or for_ms is None or not interface:
+        raise BadInput(problems)
+    return ObserveOptions(for_ms, cast("Capture", capture), capture_max_mb, interface, timeout_ms)
+
+
+def _duration(text: str, option: str, problems: list[Problem]) -> int | None:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        problems.append(Problem(str(error), option))
+        return None
+
+
+def _default_interface() -> str | None:
+    try:
+        rows = [line.split() for line in _ROUTES.read_text().splitlines()[1:]]
+    except OSError:
+        return None
+    return next((row[0] for row in rows if len(row) > 1 and row[1] == "00000000"), None)

@@ -15,9 +15,9 @@ from rich.text import Text
 from lab import paths
 from lab.errors import ConnlabError, ExitCode, Interruption
 from lab.outcomes.outcome import Brief, Outcome, brief_of, of_scenario
-from lab.run import verdicts
-from lab.run.lock import machine_lock
-from lab.run.signals import Interrupted
+from lab.runs import reports
+from lab.runs.lock import machine_lock
+from lab.runs.signals import Interrupted
 from lab.scenarios.model import Stop
 from lab.scenarios.resolved import ResolvedScenario
 
@@ -137,7 +137,7 @@ def print_summary(console: Console, ended: Iterable[ScenarioEnd]) -> None:
     for column in ("scenario", "verdict", "took", "unexplained", "not true, or why", "result"):
         table.add_column(column, no_wrap=column in ("scenario", "verdict"), overflow="fold")
     for one in ended:
-        verdict = Text(one.state, verdicts.STYLES.get(one.state, "bold red"))
+        verdict = Text(one.state, reports.STYLES.get(one.state, "bold red"))
         table.add_row(one.scenario, verdict, f"{one.took_s:.0f} s", *_details(one))
     console.print(table)
 
@@ -146,4 +146,4 @@ def _details(one: ScenarioEnd) -> tuple[str, str, str]:
     if one.outcome is None or one.account is None:
         return "-", one.why or "", "-"
     wanting = [*(f"{name} false" for name in one.account.false), *(f"{name} unknown" for name in one.account.unknown)]
-    return verdicts.show(one.account.unexplained), ", ".join(wanting), paths.shown(one.outcome.folder)
+    return reports.format_figure(one.account.unexplained), ", ".join(wanting), paths.shown(one.outcome.folder)

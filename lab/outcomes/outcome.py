@@ -19,9 +19,9 @@ from lab import paths
 from lab.engines.selection import selected_engine
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import verdict_printing
-from lab.run import reports, verdicts
-from lab.run.lock import Lock
-from lab.run.run import run
+from lab.runs import reports
+from lab.runs.lock import Lock
+from lab.runs.run import run
 from lab.scenarios import places, predictions
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
@@ -56,7 +56,7 @@ class Outcome:
         """The exit code: where runs are missing the lab or the machine failed, whatever the others say."""
         if self.series and self.series.status not in ("complete", "stopped"):
             return ExitCode.LAB_FAILED
-        return verdicts.exit_code(self.verdict)
+        return reports.exit_code(self.verdict)
 
     @property
     def runs(self) -> list[Path]:
@@ -92,10 +92,10 @@ def of_run(
     tries_out: bool = False,
     profile: Steps | None = None,
 ) -> Outcome:
-    """Run a scenario without arms once and judge it; the arguments are those of lab.run.run.run.
+    """Run a scenario without arms once and judge it; the arguments are those of lab.runs.run.run.
 
     Raises:
-        BadInput, LabError: as lab.run.run.run.
+        BadInput, LabError: as lab.runs.run.run.
     """
     folder = run(
         effective,
@@ -107,7 +107,7 @@ def of_run(
         tries_out=tries_out,
         profile=profile,
     )
-    return Outcome(folder, reports.derive(folder))
+    return Outcome(folder, reports.analyse_run(folder))
 
 
 def of_plan(
@@ -128,7 +128,7 @@ def of_plan(
     folder = command.run_plan(
         plan, selected_engine(), arguments, console, new=new, answers=answers, lock=lock, profile=profile
     )
-    return Outcome(folder, verdicts.derive_series(folder), series_file.load_series(folder), answers)
+    return Outcome(folder, reports.derive_series(folder), series_file.load_series(folder), answers)
 
 
 def of_folder(folder: Path) -> Outcome:
@@ -139,8 +139,8 @@ def of_folder(folder: Path) -> Outcome:
     """
     if (folder / series_file.FILE).is_file():
         series = _series(folder)
-        return Outcome(folder, verdicts.derive_series(folder), series)
-    return Outcome(folder, reports.derive(folder))
+        return Outcome(folder, reports.derive_series(folder), series)
+    return Outcome(folder, reports.analyse_run(folder))
 
 
 def _series(folder: Path) -> Series:
@@ -220,7 +220,7 @@ def brief_of(outcome: Outcome, effective: ResolvedScenario) -> Brief:
     # It brings numpy and duckdb; a list of scenarios needs none.
     from analysis.verdicts.verdict_file import FILE, Verdict  # noqa: PLC0415
 
-    of_runs = {folder: verdicts.read(folder, FILE, Verdict) for folder in outcome.runs}
+    of_runs = {folder: reports.read_derived(folder, FILE, Verdict) for folder in outcome.runs}
     judged = [(one["id"], one["status"]) for one in outcome.verdict["predictions"]] if outcome.series else []
     for folder, verdict in of_runs.items():
         arm = f"{_arm(outcome.series, folder)}/" if outcome.series else ""

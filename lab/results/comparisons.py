@@ -22,7 +22,7 @@ from lab import paths, suggested
 from lab.errors import BadInput, Problem
 from lab.reading.messages import did_you_mean
 from lab.results import find
-from lab.run.verdicts import STYLES, show
+from lab.runs.reports import STYLES, format_figure
 from lab.scenarios import places
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.series import matrix_file
@@ -230,4 +230,4 @@ def _setting(setting: SettingChange, value: Setting) -> str:
         return "none"
     if setting.name in CATALOGUE and isinstance(value, bool | int | str):
         return format_knob(setting.name, value)
-    return str(value)[:_ID_SHOWN] if str(value).startswith("sha256:") else show(value)
+    return str(value)[:_ID_SHOWN] if str(value).startswith("sha256:") else format_figure(value)

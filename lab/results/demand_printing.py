@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from lab.run.demand import Demand
+    from lab.runs.capacity import Demand
 
 
 def print_demand(console: Console, demand: Demand) -> None:

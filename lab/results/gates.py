@@ -18,7 +18,7 @@ from formats.sanitize import visible
 from lab import suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import comparisons
-from lab.run.verdicts import show
+from lab.runs.reports import format_figure
 
 if TYPE_CHECKING:
     from analysis.compare.intervals import Interval
@@ -76,7 +76,7 @@ def format_line(judged: JudgedGate) -> str:
     said = f"{found.outcome.value}: {found.figure} "
     if found.a is None or found.b is None:
         return f"{said}is unknown: {found.why}"
-    said += f"{show(found.a)} → {with_unit(show(found.b), found.unit)}"
+    said += f"{format_figure(found.a)} → {with_unit(format_figure(found.b), found.unit)}"
     if found.worse_by is not None:
         said += f"; worse by {_interval(found.worse_by, found.a)}, and {found.limit} is allowed"
     said += f" ({counted(found.runs_a, 'run')} and {found.runs_b})"
@@ -86,7 +86,7 @@ def format_line(judged: JudgedGate) -> str:
 def _interval(interval: Interval, mean: float) -> str:
     """Return a difference with its interval, as shares of the baseline where it has any."""
     if not mean:
-        return f"{show(interval.low)} to {show(interval.high)}"
+        return f"{format_figure(interval.low)} to {format_figure(interval.high)}"
     low, high = (100 * end / abs(mean) for end in (interval.low, interval.high))
     return f"{low:+.1f} % to {high:+.1f} %"
 

@@ -16,7 +16,7 @@ from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.guesses import GuessOutcome
 from formats.manifest import FILE
 from formats.safe_open import read_regular
-from lab.run import verdicts
+from lab.runs import reports
 
 MARKS = {
     "right": ("✓ right", "green"),
@@ -32,7 +32,7 @@ def print_run(console: Console, folder: Path, verdict: Mapping[str, Any]) -> Non
     manifest = json.loads(read_regular(folder / FILE))
     if not any(one["value"] is not None for one in manifest.get("guesses", [])):
         return
-    figures = verdicts.read(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)
+    figures = reports.read_derived(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)
     console.print(Text("your predictions", "bold"))
     for outcome in guesses.of_run(manifest, verdict, figures):
         print_one(console, outcome)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from analysis.verdicts.ledger_file import FILE, HopEntry, IdentityEntry, Ledger, NamedRequests, Side
 from lab.results.lacks import Lacks
-from lab.run import verdicts
+from lab.runs import reports
 
 _STYLES = {"false": "red", "unknown": "yellow"}
 _EXAMPLES = 3
@@ -24,7 +24,7 @@ def print_ledger(console: Console, folder: Path, lacks: Lacks) -> None:
         folder: the run's.
         lacks: the instruments' problems, which are printed elsewhere.
     """
-    ledger = verdicts.read(folder, FILE, Ledger)
+    ledger = reports.read_derived(folder, FILE, Ledger)
     _print_causes(console, ledger)
     for hop in ledger.hops:
         _print_hop(console, hop, lacks)

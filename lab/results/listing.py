@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from formats.durations import format_duration
-from lab.run.verdicts import show as show_measured
+from lab.runs.reports import format_figure as show_measured
 from lab.scenarios import preflight, sources
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.resolved import ResolvedScenario

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lab import paths
 from lab.errors import LabError
-from lab.run import reports
+from lab.runs import reports
 
 _PATTERN = paths.ROOT / "notebook" / "run.py"
 _COPIES = paths.ROOT / ".cache" / "notebook"
@@ -30,7 +30,7 @@ def copy_for(folder: Path) -> Path:
         BadInput: the folder is not that of a run.
         LabError: its files cannot be derived, or the copy cannot be written.
     """
-    reports.of_run(folder)
+    reports.ensure_report(folder)
     try:
         _COPIES.mkdir(parents=True, exist_ok=True)
         notebook = Path(tempfile.mkdtemp(dir=_COPIES)) / "notebook.py"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lab import paths
 from lab.results.lacks import Lacks
-from lab.run.verdicts import REPORT_FILE, STYLES, show
+from lab.runs.reports import REPORT_FILE, STYLES, format_figure
 
 
 def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:
@@ -32,7 +32,7 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
         status = (f"{one['status']:<7} ", STYLES[one["status"]])
         console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
         for name, value in one["measured"].items():
-            console.print(f"        {name} = {show(value)}", style="dim", soft_wrap=True)
+            console.print(f"        {name} = {format_figure(value)}", style="dim", soft_wrap=True)
         if one.get("why"):
             console.print(f"        why: {lacks.short(one['why'])}", style="yellow", soft_wrap=True)
     for problem in verdict.get("problems", []):

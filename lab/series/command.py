@@ -13,11 +13,11 @@ from formats.series import Fingerprint, PlannedRun
 from lab import paths
 from lab.engines.protocol import Engine
 from lab.errors import Problem
-from lab.run import configurations, machine_limits
-from lab.run.configurations import Configurations
-from lab.run.lock import Lock, machine_lock
-from lab.run.run import clear_up_after
-from lab.run.signals import interruptible
+from lab.runs import capacity, user_files
+from lab.runs.lock import Lock, machine_lock
+from lab.runs.run import clear_up_after
+from lab.runs.signals import interruptible
+from lab.runs.user_files import Configurations
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import store
 from lab.series.executor import Executor, RealRunner
@@ -57,14 +57,14 @@ def run_plan(
     found = check(plan, engine)
     # Arms mostly have the same configuration.
     for lines in dict.fromkeys(
-        tuple(configurations.told(plan.cells[cell].effective, one)) for cell, one in found.items()
+        tuple(user_files.describe_configurations(plan.cells[cell].effective, one)) for cell, one in found.items()
     ):
         console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     if plan.remark:
         console.print(Text(plan.remark, "yellow"), soft_wrap=True)
     with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
         clear_up_after(held, engine)
-        texts = configurations.texts(found.values())
+        texts = user_files.configuration_texts(found.values())
         own = store.with_own(plan.digest(), texts, [planned.effective for planned in plan.cells.values()])
         taken = store.now(own, plan.roles, engine, plan.with_services)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
@@ -115,7 +115,7 @@ def check(plan: Plan, engine: Engine) -> Mapping[str, Configurations]:
     found: dict[str, Configurations] = {}
     for cell, planned in plan.cells.items():
         with gathered:
-            found[cell] = machine_limits.check(planned.effective, engine)
+            found[cell] = capacity.check_capacity(planned.effective, engine)
     gathered.extend(_stop_rule(plan))
     gathered.refuse()
     return {cell: one for cell, one in found.items() if one}

@@ -18,12 +18,12 @@ from formats.series import PlannedRun, Series, Status, Verdict
 from lab import paths
 from lab.engines.protocol import Engine
 from lab.errors import ConnlabError, Interruption, LabError
-from lab.run import reports
-from lab.run.lock import Lock
-from lab.run.run import record
-from lab.run.session import Occasion, open_session
-from lab.run.signals import Interrupted
-from lab.run.verdicts import VERDICT_FILE
+from lab.runs import reports
+from lab.runs.lock import Lock
+from lab.runs.reports import VERDICT_FILE
+from lab.runs.run import record
+from lab.runs.session import Occasion, open_session
+from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series.printing import Progress
 from lab.series.store import is_own
@@ -243,7 +243,7 @@ class RealRunner:
 
     def derive(self, folder: Path) -> Verdict | None:
         """Derive everything and give the verdict; None if nothing was predicted of this run alone."""
-        verdict = reports.derive(folder)
+        verdict = reports.analyse_run(folder)
         if not verdict["predictions"]:
             return None
         found: Verdict = verdict["verdict"]

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from formats.series import PlannedRun, Search, Series
 from lab import paths
-from lab.run.verdicts import STYLES, show
+from lab.runs.reports import STYLES, format_figure
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series.plan import BESIDES_S, Plan
@@ -127,8 +127,8 @@ def _print_prediction(console: Console, one: Mapping[str, Any]) -> None:
     status = (f"{one['status']:<7} ", STYLES[one["status"]])
     console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
     for name, value in one["measured"].items():
-        interval = "" if value["low"] is None else f", {show(value['low'])} to {show(value['high'])}"
-        line = f"        {name} = {show(value['mean'])}{interval} ({len(value['values'])} runs)"
+        interval = "" if value["low"] is None else f", {format_figure(value['low'])} to {format_figure(value['high'])}"
+        line = f"        {name} = {format_figure(value['mean'])}{interval} ({len(value['values'])} runs)"
         console.print(line, style="dim", soft_wrap=True)
     if one["why"]:
         console.print(f"        why: {one['why']}", style="yellow", soft_wrap=True)

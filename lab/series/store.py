@@ -15,8 +15,8 @@ from formats.series import Budget as RecordedBudget
 from lab import paths
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
-from lab.run import facts
-from lab.run.session import make_folder, point_latest
+from lab.runs import machine
+from lab.runs.session import make_folder, point_latest
 from lab.scenarios import own_script
 from lab.scenarios.own_script import OwnScript
 from lab.scenarios.resolved import ResolvedScenario
@@ -85,7 +85,7 @@ def _machine(engine: Engine) -> dict[str, Any]:
     # Only a series that is run needs it, and its verdict will load the rest.
     from analysis.compare.replicates import must_agree  # noqa: PLC0415
 
-    parts = {"host": facts.host(engine), "lab": facts.lab_version()}
+    parts = {"host": machine.describe_host(engine), "lab": machine.lab_version()}
     said = {f"{group}.{name}": value for group, part in parts.items() for name, value in part}
     return {name: value for name, value in said.items() if must_agree(name)}
 

@@ -11,10 +11,9 @@ from typing import Any
 from analysis.evidence.rawfiles import Places
 from formats.manifest import Manifest, ManifestError, load_manifest
 from lab import paths
-from lab.run import live
-from lab.run.gauges import Gauges, ServerGauge
-from lab.run.history import SECONDS_KEPT, History
-from lab.run.lock import holder
+from lab.runs import live_display
+from lab.runs.gauges import SECONDS_KEPT, Gauges, History, ServerGauge
+from lab.runs.lock import holder
 
 _US_PER_S = 1_000_000
 
@@ -107,7 +106,7 @@ def _figures(gauges: Gauges) -> dict[str, Any]:
             "requests": client.requests,
             "failed": client.failed,
             "dropped": client.dropped,
-            "kinds": live.kinds(client),
+            "kinds": live_display.kinds(client),
             "asking": last(client.asking),
             "failing": last(client.failing),
         },

@@ -20,7 +20,7 @@ from formats import manifest
 from lab import paths, suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import next_step
-from lab.run.verdicts import STYLES, show
+from lab.runs.reports import STYLES, format_figure
 from lab.scenarios import places
 from lab.scenarios.overrides import parse_overrides
 from lab.scenarios.places import Place
@@ -156,7 +156,8 @@ def as_json(ready: Ready, folder: Path, judged: Sequence[tuple[str, Judgement]])
     return {
         "exercise": ready.name,
         "set": list(ready.sets),
-        "answer": [{"expression": text, "status": one.status, "measured": {k: show(v) for k, v in one.measured.items()}}
+        "answer": [{"expression": text, "status": one.status,
+                    "measured": {name: format_figure(value) for name, value in one.measured.items()}}
                    for text, one in judged],
         "found": ready.exercise.found,
         "folder": str(folder),
@@ -177,7 +178,7 @@ def print_judged(console: Console, ready: Ready, folder: Path, judged: Sequence[
     for text, one in judged:
         console.print(Text.assemble((f"{one.status:<7} ", STYLES[one.status]), text), soft_wrap=True)
         for name, value in one.measured.items():
-            console.print(f"        {name} = {show(value)}", style="dim", soft_wrap=True)
+            console.print(f"        {name} = {format_figure(value)}", style="dim", soft_wrap=True)
         if one.why:
             console.print(f"        why: {one.why}", style="yellow", soft_wrap=True)
     for line in _verdict(ready, exit_code(judged)):

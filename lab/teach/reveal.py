@@ -18,7 +18,7 @@ from analysis.verdicts.verdict_file import Verdict
 from formats.series import ExpectedArm, PlannedRun
 from lab import paths
 from lab.results.guesses_printing import MARKS, print_one
-from lab.run import verdicts
+from lab.runs import reports
 from lab.series.plan import Answers
 
 
@@ -48,7 +48,7 @@ def print_series(console: Console, places: Iterable[PlannedRun], verdict: Mappin
 def _derived(folder: Path) -> Iterable[dict[str, Any]]:
     files: dict[Path, type[BaseModel]] = {verdict_file.FILE: Verdict, figures_file.FILE: FiguresFile}
     for file, model in files.items():
-        yield verdicts.read(folder, file, model).model_dump(mode="json", by_alias=True)
+        yield reports.read_derived(folder, file, model).model_dump(mode="json", by_alias=True)
 
 
 def _print_choice(console: Console, choice: ExpectedArm, prediction: Mapping[str, Any]) -> None:

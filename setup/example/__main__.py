@@ -19,7 +19,7 @@ from analysis.reports.stories.explanation import format_explanation
 from lab import paths, terminal
 from lab.errors import BadInput, ConnlabError, LabError, Problem
 from lab.results import explanations, find
-from lab.run import facts, reports
+from lab.runs import machine, reports
 
 SCENARIO = "accept-queue-overflow"
 EXAMPLE = paths.ROOT / "docs" / "example"
@@ -43,7 +43,7 @@ def main(run: str) -> int:
         refuse_unfit(folder, quiet=not run)
         if folder.resolve() != EXAMPLE:
             _take(folder)
-        reports.derive(EXAMPLE)
+        reports.analyse_run(EXAMPLE)
         STORY.write_text(with_story(STORY.read_text()))
         _draw()
     except ConnlabError as error:
@@ -55,7 +55,7 @@ def main(run: str) -> int:
 
 def _recorded() -> Path:
     """Run the scenario, and give the run's folder."""
-    if facts.git_state().dirty is not False:
+    if machine.git_state().dirty is not False:
         raise BadInput(Problem("the work tree differs from its commit, which the run names", way_on="commit it first"))
     command = [str(paths.ROOT / ".venv" / "bin" / "connlab"), "run", SCENARIO]
     if subprocess.run(command, check=False).returncode not in (0, 1, 3):

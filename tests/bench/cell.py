@@ -17,7 +17,7 @@ from rich.console import Console
 
 from formats import manifest
 from lab.engines.selection import selected_engine
-from lab.run.run import run
+from lab.runs.run import run
 from lab.scenarios.resolve import resolve
 
 SCENARIO = "accept-queue-healthy"

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab import parallel
-from lab.run import k6, measure
+from lab.runs import phases
 from lab.scenarios.topology import collector_of
 from tests.bench.passing import passing_run
 
 if TYPE_CHECKING:
     from lab.engines.protocol import Engine, Watch
-    from lab.run.live import Display
-    from lab.run.session import Session
+    from lab.runs.live_display import Display
+    from lab.runs.session import Session
 
 _SCENARIO = "connection-per-request"
 _FREE = ("load.users=20", "load.think_time=0s", "load.arrival_gap=0s")
@@ -76,15 +76,15 @@ def _ratio(on: list[float], off: list[float]) -> float:
 
 def _run(settings: tuple[str, ...], *, with_instrument: bool) -> _Seen:
     overrides = (*_FREE, *settings, *(() if with_instrument else _OFF))
-    measure.load = _load if with_instrument else _without_collectors
+    phases.run_load = _load if with_instrument else _without_collectors
     try:
         with passing_run(_SCENARIO, overrides) as folder:
             return _said(folder)
     finally:
-        measure.load = _load
+        phases.run_load = _load
 
 
-_load, _resume = measure.load, k6.resume
+_load, _resume = phases.run_load, phases.release_clients
 
 
 def _without_collectors(session: Session, watch: Watch, display: Display) -> str | None:
@@ -95,11 +95,11 @@ def _without_collectors(session: Session, watch: Watch, display: Display) -> str
         _resume(engine, instances)
         parallel.each(engine.pause, collectors)
 
-    k6.resume = resume
+    phases.release_clients = resume
     try:
         return _load(session, watch, display)
     finally:
-        k6.resume = _resume
+        phases.release_clients = _resume
         parallel.each(session.engine.resume, collectors)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from lab.engines.selection import selected_engine
-from lab.run.run import run
+from lab.runs.run import run
 from lab.scenarios.resolve import resolve
 
 if TYPE_CHECKING:

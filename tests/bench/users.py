@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 
-from lab.run import reports
+from lab.runs import reports
 from tests.bench.passing import passing_run
 
 _SCENARIO = "long-polling-at-scale"
@@ -33,7 +33,7 @@ def main() -> int:
 def _verdict(users: int) -> str:
     settings = (f"load.users={users}", "backend.max_connections=20000")
     with passing_run(_SCENARIO, settings, "published") as folder:
-        verdict = str(reports.derive(folder)["verdict"])
+        verdict = str(reports.analyse_run(folder)["verdict"])
     sys.stderr.write(f"{users} users: {verdict}\n")
     return verdict
 

@@ -18,7 +18,7 @@ import pytest
 
 from lab import paths
 from lab.errors import ConnlabError, ExitCode
-from lab.run import verdicts
+from lab.runs import reports
 from tests.e2e.conftest import RUNS_MAX
 from tests.e2e.conftest import Run as Ended
 from tests.faults import world
@@ -195,7 +195,7 @@ def strike(run: Run, seen: Seen, engine: Engine) -> None:
 
 def readable(folder: Path) -> bool:
     try:
-        verdicts.derive(folder)
+        reports.derive_run(folder)
     except ConnlabError:
         return False
     return True

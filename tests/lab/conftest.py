@@ -15,7 +15,7 @@ from hypothesis import settings
 from formats.manifest import Git
 from lab import paths
 from lab.observe import observing
-from lab.run import k6, measure, verdicts
+from lab.runs import phases, reports
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from tests.analysis.whole import make_run
@@ -33,20 +33,20 @@ settings.load_profile("connlab")
 @pytest.fixture(autouse=True)
 def _nobody_looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     # The engine in memory is never long about anything.
-    for module, seconds in ((measure, "_TICK_S"), (k6, "_POLL_S"), (observing, "_POLL_S"), (observing, "_LOOK_S")):
+    for module, seconds in ((phases, "_TICK_S"), (phases, "_POLL_S"), (observing, "_POLL_S"), (observing, "_LOOK_S")):
         monkeypatch.setattr(module, seconds, 0.01)
 
 
 @pytest.fixture(autouse=True)
 def _samplers_are_awaited_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     # The engine in memory has samplers that write nothing; a test that is about them sets a limit of its own.
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
+    monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
 
 
 @pytest.fixture(scope="session")
 def _derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("derived")
-    verdicts.derive(make_run(folder).write())
+    reports.derive_run(make_run(folder).write())
     return folder
 
 
@@ -111,9 +111,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     began = time.time()
     seconds = (time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(began + passed)) for passed in itertools.count())
-    monkeypatch.setattr("lab.run.session.stamp", lambda: next(seconds))
+    monkeypatch.setattr("lab.runs.session.stamp", lambda: next(seconds))
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr("lab.run.lock.lock_file", lambda: tmp_path / "connlab.lock")
-    monkeypatch.setattr("lab.run.lock.note_file", lambda: tmp_path / "cache" / "running.json")
-    monkeypatch.setattr("lab.run.facts.git_state", lambda: Git(commit="c" * 40, dirty=False))
+    monkeypatch.setattr("lab.runs.lock.lock_file", lambda: tmp_path / "connlab.lock")
+    monkeypatch.setattr("lab.runs.lock.note_file", lambda: tmp_path / "cache" / "running.json")
+    monkeypatch.setattr("lab.runs.machine.git_state", lambda: Git(commit="c" * 40, dirty=False))
     return tmp_path

@@ -14,9 +14,9 @@ from rich.console import Console
 from formats.series import Fingerprint, Verdict
 from lab import paths
 from lab.errors import LabError
-from lab.run.session import Occasion, make_folder
-from lab.run.signals import Interrupted
-from lab.run.verdicts import VERDICT_FILE
+from lab.runs.reports import VERDICT_FILE
+from lab.runs.session import Occasion, make_folder
+from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices, store
 from lab.series.command import open_places

@@ -8,8 +8,8 @@ from formats import manifest
 from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, LabError
-from lab.run.actions import Actions
-from lab.run.session import Session, open_session
+from lab.runs.actions import Actions
+from lab.runs.session import Session, open_session
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
 from tests.lab.test_watch import event

@@ -13,7 +13,7 @@ from formats import manifest
 from lab.cli import main
 from lab.errors import BadInput
 from lab.results import advice
-from lab.run.session import knob_records
+from lab.runs.session import knob_records
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.overrides import parse_settings
 from lab.scenarios.resolve import resolve

@@ -15,8 +15,8 @@ from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.outcomes import catalogue_run
 from lab.outcomes.catalogue_run import ScenarioEnd
 from lab.outcomes.outcome import Outcome, brief_of
-from lab.run.lock import machine_lock
-from lab.run.signals import Interrupted
+from lab.runs.lock import machine_lock
+from lab.runs.signals import Interrupted
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from tests.lab.engine import InMemoryDocker
@@ -105,8 +105,8 @@ def test_no_other_run_comes_between_two_scenarios(
         return {}
 
     derived: list[str] = []
-    monkeypatch.setattr("lab.run.reports.derive", derive)
-    monkeypatch.setattr("lab.run.verdicts.derive_series", derive)
+    monkeypatch.setattr("lab.runs.reports.analyse_run", derive)
+    monkeypatch.setattr("lab.runs.reports.derive_series", derive)
     monkeypatch.setattr(catalogue_run, "brief_of", lambda *_: None)
     monkeypatch.setattr(Outcome, "print", lambda *_: None)
     quiet = Console(quiet=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.run import demand
+from lab.runs import capacity
 from tests.lab.support import MINIMAL, Make, yaml_with
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
@@ -12,7 +12,7 @@ MILLION = ("load.users=1000000", "load.arrival_gap=0s", "backend.max_connections
 
 
 def test_generators_share_users_ports_and_memory(effective: Make) -> None:
-    found, problems = demand.of_run(effective(*MILLION, "load.instances=64"), apart=True)
+    found, problems = capacity.compute_demand(effective(*MILLION, "load.instances=64"), apart=True)
     k6, backend = found.roles
     assert (k6.instances, k6.connections, k6.ports, k6.ports_max) == (64, 15_625, 15_625, 28_232)
     assert (backend.connections, backend.ports) == (8192, None)
@@ -21,27 +21,27 @@ def test_generators_share_users_ports_and_memory(effective: Make) -> None:
 
 
 def test_a_client_without_ports_enough_is_refused_with_what_it_takes(effective: Make) -> None:
-    _, (problem,) = demand.of_run(effective(*MILLION, "load.instances=2"), apart=True)
+    _, (problem,) = capacity.compute_demand(effective(*MILLION, "load.instances=2"), apart=True)
     assert problem.what == "500,000 users of one k6 need 500,000 ports to one address, and it has 28,232"
     assert problem.way_on is not None
     assert "load.instances=36" in problem.way_on
-    assert demand.of_run(effective(*MILLION, "load.instances=36"), apart=True)[1] == []
+    assert capacity.compute_demand(effective(*MILLION, "load.instances=36"), apart=True)[1] == []
 
 
 def test_a_heap_that_the_connections_fill_is_refused(effective: Make) -> None:
     asked = effective(*MILLION[:2], "load.instances=64", "backend.max_connections=1000000")
-    (problem,) = demand.of_run(asked, apart=True)[1]
+    (problem,) = capacity.compute_demand(asked, apart=True)[1]
     assert "of the heap of backend-1" in problem.what
 
 
 @pytest.mark.parametrize(("apart", "captures"), [(False, 1), (True, 2)])
 def test_on_several_machines_every_server_captures(effective: Make, *, apart: bool, captures: int) -> None:
     asked = effective("capture.max_mb=100", text=THROUGH_NGINX)
-    found, _ = demand.of_run(asked, apart=apart)
+    found, _ = capacity.compute_demand(asked, apart=apart)
     assert found.captures_mb == 100 * captures
     assert [each.role for each in found.roles] == ["k6", "nginx", "backend"]
 
 
 def test_requests_are_foreseen_where_users_make_a_set_number(effective: Make) -> None:
     million = effective("load.users=1000", "load.calls=1000", "load.keep_alive=true")
-    assert demand.of_run(million, apart=False)[0].records_mb == 411
+    assert capacity.compute_demand(million, apart=False)[0].records_mb == 411

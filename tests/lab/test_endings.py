@@ -16,8 +16,8 @@ from formats.manifest import Manifest
 from lab import cli
 from lab.engines.protocol import STOP_GRACE_S
 from lab.errors import EngineFailed, Interruption, LabError
-from lab.run import reports
-from lab.run.run import run
+from lab.runs import reports
+from lab.runs.run import run
 from lab.scenarios.topology import Topology
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make
@@ -80,7 +80,7 @@ Go = Callable[[InMemoryEngine], None]
 @pytest.fixture
 def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     assert elsewhere.is_dir()
-    monkeypatch.setattr("lab.run.reports.derive", lambda _: {})
+    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
 
     def take(engine: InMemoryEngine) -> None:
         run(effective(text=MINIMAL + "drain: 0s\n"), engine, ["connlab"], Console(quiet=True))
@@ -149,8 +149,8 @@ def test_a_signal_in_the_analysis_says_what_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
     (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr("lab.run.verdicts.derive", lambda *_: os.kill(os.getpid(), number))
-    monkeypatch.setattr(reports, "write", lambda folder: folder)
+    monkeypatch.setattr("lab.runs.reports.derive_run", lambda *_: os.kill(os.getpid(), number))
+    monkeypatch.setattr(reports, "write_report", lambda folder: folder)
     with pytest.raises(SystemExit) as ended:
         cli.main(["analyse", str(tmp_path)])
     assert ended.value.code == 4

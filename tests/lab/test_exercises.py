@@ -15,7 +15,7 @@ from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
 from lab.outcomes import outcome
-from lab.run import machine_limits
+from lab.runs import capacity
 from lab.scenarios import places
 from lab.teach import exercise_file, exercises, questions
 from lab.teach.exercises import Ready
@@ -140,7 +140,7 @@ def test_the_command_judges_what_it_ran(
     folder = tmp_path / "results" / "accept-queue-overflow" / "20261123T000000Z-default-r01"
     shutil.copytree(EXAMPLE, folder)
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(machine_limits, "check", lambda *_: None)
+    monkeypatch.setattr(capacity, "check_capacity", lambda *_: None)
     monkeypatch.setattr(outcome, "of_run", lambda *_, tries_out: outcome.Outcome(folder, {"tries_out": tries_out}))
     with pytest.raises(SystemExit) as end:
         main(["exercise", "--set", "backend.max_connections=50", "accept-queue-overflow/7"])

@@ -9,7 +9,7 @@ import pytest
 
 from formats.manifest import Git
 from lab import paths
-from lab.run import facts
+from lab.runs import machine
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -25,12 +25,12 @@ def test_the_commit_and_whether_the_tree_differs_from_it(tmp_path: Path, monkeyp
     git(tmp_path, "commit", "--quiet", "--message", "first")
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     commit = git(tmp_path, "rev-parse", "HEAD")
-    assert facts.git_state() == Git(commit=commit, dirty=False)
+    assert machine.git_state() == Git(commit=commit, dirty=False)
     (tmp_path / "file").write_text("two")
-    assert facts.git_state() == Git(commit=commit, dirty=True)
+    assert machine.git_state() == Git(commit=commit, dirty=True)
 
 
 def test_without_a_repository_nothing_is_said_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert facts.git_state() == Git(commit=None, dirty=None)
+    assert machine.git_state() == Git(commit=None, dirty=None)

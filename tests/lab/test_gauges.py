@@ -7,9 +7,8 @@ import pytest
 from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
-from lab.run.gauges import Gauges
-from lab.run.history import History, bars
-from lab.run.live import Display
+from lab.runs.gauges import Gauges, History, bars
+from lab.runs.live_display import Display
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import topology_of
 from tests.lab.support import Make
@@ -120,7 +119,7 @@ def test_a_plain_line_is_printed_on_a_change_and_after_ten_seconds(
     effective: Make, places: Places, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("lab.run.live.time.monotonic", lambda: now)
+    monkeypatch.setattr("lab.runs.live_display.time.monotonic", lambda: now)
     with Display(Console(highlight=False), "one") as display:
         display.watch(gauges_of(effective(), places))
         display.phase("measure")

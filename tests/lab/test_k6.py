@@ -5,7 +5,7 @@ import pytest
 from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
 from lab.errors import LabError
-from lab.run import k6
+from lab.runs import phases
 from tests.lab.engine import InMemoryDocker
 
 
@@ -16,7 +16,7 @@ def status(number: int, *, paused: bool) -> str:
 def test_it_waits_until_every_instance_stands_paused(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("exec *", status(4, paused=True))
     with Watch("run-1") as watch:
-        k6.wait_ready(Compose(), ["k6-1", "k6-2"], watch)
+        phases.await_clients(Compose(), ["k6-1", "k6-2"], watch)
     assert sum(call.startswith("exec connlab-collector-k6-") for call in fake_docker.calls) == 2
 
 
@@ -29,12 +29,12 @@ def test_an_instance_that_ended_is_named_with_its_last_words(fake_docker: InMemo
         Watch("run-1") as watch,
         pytest.raises(LabError, match=r"k6-1 ended with exit code 107 before its load:\n  CONNLAB_USERS"),
     ):
-        k6.wait_ready(Compose(), ["k6-1"], watch)
+        phases.await_clients(Compose(), ["k6-1"], watch)
 
 
 def test_all_instances_are_let_go(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("exec *", status(5, paused=False))
-    k6.resume(Compose(), ["k6-1", "k6-2"])
+    phases.release_clients(Compose(), ["k6-1", "k6-2"])
     assert {call.split(" collector ")[0] for call in fake_docker.calls} == {
         "exec connlab-collector-k6-1",
         "exec connlab-collector-k6-2",
@@ -46,4 +46,4 @@ def test_all_instances_are_let_go(fake_docker: InMemoryDocker) -> None:
 def test_one_that_does_not_go_is_an_error(fake_docker: InMemoryDocker, answer: str) -> None:
     fake_docker.says("exec *", answer)
     with pytest.raises(LabError):
-        k6.resume(Compose(), ["k6-1"])
+        phases.release_clients(Compose(), ["k6-1"])

@@ -20,8 +20,8 @@ from lab.engines.kubernetes.objects import Images
 from lab.engines.kubernetes.pod_sidecar import PodSidecars
 from lab.engines.programs import Ended
 from lab.errors import BadInput, FilesLost, LabError
-from lab.observe import asked, observing
-from lab.observe.targets import Named, find
+from lab.observe import observing
+from lab.observe.targets import TargetNames, find_targets, parse_options
 from tests.lab.engine import InMemoryDocker
 from tests.lab.waiting import HANG_S, wait_until
 
@@ -101,7 +101,7 @@ def pods(cluster: Cluster) -> PodSidecars:
 
 
 def test_a_pod_is_found_and_its_program_known_by_its_command(cluster: Cluster) -> None:
-    (found,) = find(Named(pod="lab/shop/web"), pods(cluster))
+    (found,) = find_targets(TargetNames(pod="lab/shop/web"), pods(cluster))
     assert (found.record.instance, found.record.kind) == ("lab-shop-web", "pod")
     assert found.record.program is not None
     assert found.record.program.name == "Node.js"
@@ -111,7 +111,7 @@ def test_a_pod_is_found_and_its_program_known_by_its_command(cluster: Cluster) -
 
 
 def test_without_a_container_the_network_alone_is_seen(cluster: Cluster) -> None:
-    (found,) = find(Named(pod="lab/shop"), pods(cluster))
+    (found,) = find_targets(TargetNames(pod="lab/shop"), pods(cluster))
     assert (found.record.image, found.processes) == ("acme/shop:1, envoyproxy/envoy", False)
     assert "targetContainerName" not in cluster.tried[0]
 
@@ -136,7 +136,7 @@ def test_without_a_container_the_network_alone_is_seen(cluster: Cluster) -> None
 def test_what_does_not_run_is_refused(cluster: Cluster, found: dict[str, Any] | None, name: str, message: str) -> None:
     cluster.found = found
     with pytest.raises(BadInput) as refused:
-        find(Named(pod=name), pods(cluster))
+        find_targets(TargetNames(pod=name), pods(cluster))
     assert str(refused.value).startswith(message)
     assert cluster.added == []
 
@@ -197,19 +197,19 @@ def test_a_container_that_could_reach_the_collector_is_seen_without_its_processe
     assert cluster.found
     web = cluster.found["spec"]["containers"][0]
     web["securityContext"] = {"capabilities": {"add": ["SYS_PTRACE"]}}
-    (found,) = find(Named(pod="lab/shop/web"), pods(cluster))
+    (found,) = find_targets(TargetNames(pod="lab/shop/web"), pods(cluster))
     assert (found.processes, found.apart is None) == (False, False)
     web["securityContext"] = {"privileged": True}
-    assert not find(Named(pod="lab/shop/web"), pods(cluster))[0].processes
-    assert find(Named(pod="lab/shop/proxy"), pods(cluster))[0].processes
+    assert not find_targets(TargetNames(pod="lab/shop/web"), pods(cluster))[0].processes
+    assert find_targets(TargetNames(pod="lab/shop/proxy"), pods(cluster))[0].processes
 
 
 def test_a_pod_with_the_node_s_processes_is_refused_without_leave(cluster: Cluster) -> None:
     cluster.found = pod(hostPID=True)
     with pytest.raises(BadInput, match=r"lab/shop is in the host's own process namespace.*add --host"):
-        find(Named(pod="lab/shop"), pods(cluster))
+        find_targets(TargetNames(pod="lab/shop"), pods(cluster))
     assert cluster.added == []
-    assert find(Named(pod="lab/shop", host=True), pods(cluster))[0].with_host
+    assert find_targets(TargetNames(pod="lab/shop", host=True), pods(cluster))[0].with_host
 
 
 def test_a_second_collector_has_a_name_of_its_own(cluster: Cluster, tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_files_that_are_lost_are_said_to_be(cluster: Cluster, tmp_path: Path) ->
 @pytest.fixture
 def watch(cluster: Cluster, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], manifest.Manifest]:
     """Observe the pod for a second, and give the manifest."""
-    monkeypatch.setattr("lab.run.reports.derive", lambda _: {})
+    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
     cluster.says("* collector inspect *", json.dumps({"sysctls": {}, "addresses": ["192.0.2.9"], "listeners": []}))
     cluster.says("* date +%s%6N", "1763956800000000\n")
     cluster.says("* version *", json.dumps({name: {"gitVersion": "v1"} for name in ("serverVersion", "clientVersion")}))
@@ -270,10 +270,10 @@ def watch(cluster: Cluster, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     def take() -> manifest.Manifest:
         engine = Kubernetes(Kubectl(client=cluster))
-        targets = find(Named(pod="lab/shop/web"), engine.sidecars())
-        wish = asked.wish("1s", "headers", 256, None, None, host=False)
+        targets = find_targets(TargetNames(pod="lab/shop/web"), engine.sidecars())
+        options = parse_options("1s", "headers", 256, None, None, host=False)
         try:
-            observing.observe(targets, wish, engine, ["connlab"])
+            observing.observe(targets, options, engine, ["connlab"])
         finally:
             (file,) = elsewhere.glob("results/observed-lab-shop-web/2*/manifest.json")
         return manifest.load_manifest(file.parent)
@@ -311,8 +311,8 @@ def test_a_container_that_ends_takes_the_recording_with_it(
 
 
 def test_it_says_that_its_container_stays_in_the_pod(cluster: Cluster) -> None:
-    targets = find(Named(pod="lab/shop/web"), pods(cluster))
-    says = "\n".join(observing.announce(targets, asked.wish("60s", "headers", 256, None, None, host=False)))
+    targets = find_targets(TargetNames(pod="lab/shop/web"), pods(cluster))
+    says = "\n".join(observing.announce(targets, parse_options("60s", "headers", 256, None, None, host=False)))
     assert "its entry stays there" in says
     assert "takes its collector away" not in says
     assert "processor time and memory of its processes" in says
@@ -345,8 +345,8 @@ def test_a_pod_is_named_with_its_namespace_and_alone(
 def test_a_pod_in_its_node_s_network_is_refused_without_leave(cluster: Cluster) -> None:
     cluster.found = pod(hostNetwork=True)
     with pytest.raises(BadInput, match=r"in the host's own network namespace.*add --host"):
-        find(Named(pod="lab/shop/web"), pods(cluster))
-    (found,) = find(Named(pod="lab/shop/web", host=True), pods(cluster))
+        find_targets(TargetNames(pod="lab/shop/web"), pods(cluster))
+    (found,) = find_targets(TargetNames(pod="lab/shop/web", host=True), pods(cluster))
     assert not found.processes
 
 

@@ -19,8 +19,8 @@ from formats.series import ExpectedArm, PlannedRun
 from lab.engines.compose.engine import Compose
 from lab.results import verdict_printing
 from lab.roles.declared_roles import ROLES
-from lab.run import verdicts
-from lab.run.session import Occasion, open_session
+from lab.runs import reports
+from lab.runs.session import Occasion, open_session
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.series import arms
@@ -183,7 +183,7 @@ def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
     run.manifest["guesses"] = kept
     run.manifest["predictions"] = [stated.prediction.model_dump() for stated in resolved.predictions]
     folder = run.write()
-    verdict = verdicts.derive(folder)
+    verdict = reports.derive_run(folder)
     verdict_printing.print_verdict(Console(width=200), verdict, folder)
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "✓ right How many users get all of their answers? you: 3, measured: 3" in told

@@ -12,8 +12,8 @@ import pytest
 
 from lab import paths
 from lab.errors import LabError
-from lab.run import lock
-from lab.run.lock import is_ours, machine_lock
+from lab.runs import lock
+from lab.runs.lock import is_ours, machine_lock
 
 FLOCK = shutil.which("flock") or "flock"
 NOBODY = 65534
@@ -122,7 +122,7 @@ def test_who_was_killed_leaves_word_of_the_run_s_folder(elsewhere: Path, file: P
 import os, signal
 from pathlib import Path
 from lab import paths
-from lab.run import lock
+from lab.runs import lock
 elsewhere = Path({str(elsewhere)!r})
 paths.RESULTS = elsewhere / "results"
 lock.note_file = lambda: elsewhere / "cache" / "running.json"
@@ -225,7 +225,7 @@ def test_a_file_with_the_same_number_on_another_file_system_is_another_lock(else
     program = f"""
 import subprocess
 from pathlib import Path
-from lab.run import lock
+from lab.runs import lock
 elsewhere = Path({str(elsewhere)!r})
 files = [elsewhere / name / "connlab.lock" for name in ("one", "other")]
 for file in files:

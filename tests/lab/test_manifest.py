@@ -9,7 +9,7 @@ import pytest
 from formats import manifest
 from formats.manifest import Manifest
 from lab import paths
-from lab.run.session import knob_records
+from lab.runs.session import knob_records
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.topology import topology_of
 from lab.schema import schemas

@@ -12,9 +12,9 @@ from rich.console import Console
 from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
 from lab.errors import LabError
-from lab.run import measure
-from lab.run.live import Display
-from lab.run.session import Session, open_session
+from lab.runs import phases
+from lab.runs.live_display import Display
+from lab.runs.session import Session, open_session
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
 from tests.lab.test_watch import event
@@ -60,30 +60,30 @@ def tick(session: Session, instances: Sequence[str], after_us: int) -> None:
 
 
 def test_every_sampler_s_next_sample_is_waited_for(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", LIMIT_S)
+    monkeypatch.setattr(phases, "_SAMPLE_MAX_S", LIMIT_S)
     tick(session, session.topology.all, 0)
     tick(session, session.topology.clients, 1)
     late = threading.Timer(0.2, tick, (session, session.topology.servers, 1))
     began = time.monotonic()
     late.start()
-    measure.await_samples(session)
+    phases.await_samples(session)
     waited_s = time.monotonic() - began
     late.join()
     assert 0.2 <= waited_s < LIMIT_S
 
 
 def test_a_sampler_that_is_gone_is_not_waited_for_forever(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0.1)
+    monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0.1)
     tick(session, session.topology.clients, 1)
     began = time.monotonic()
-    measure.await_samples(session)
+    phases.await_samples(session)
     assert time.monotonic() - began >= 0.1
 
 
 @pytest.fixture
 def underway(opened: Callable[..., Session], fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch) -> Underway:
     """Go through a phase of a run in which services end, each with its exit code."""
-    monkeypatch.setattr(measure, "_END_MARGIN_S", 0)
+    monkeypatch.setattr(phases, "_END_MARGIN_S", 0)
     fake_docker.says("exec *", GOES)
     fake_docker.says("logs *", "last words\n")
 
@@ -98,7 +98,7 @@ def underway(opened: Callable[..., Session], fake_docker: InMemoryDocker, monkey
     return go
 
 
-@pytest.mark.parametrize("phase", [measure.load, measure.drain])
+@pytest.mark.parametrize("phase", [phases.run_load, phases.drain])
 @pytest.mark.parametrize("service", ["backend-1", "collector-backend-1", "collector-k6-1"])
 def test_a_server_or_a_collector_that_ends_ends_the_run(underway: Underway, phase: Phase, service: str) -> None:
     told = rf"^{service} ended with exit code 137 during the run:\n  last words$"
@@ -110,17 +110,17 @@ def test_a_server_that_ends_with_the_engine_is_not_to_blame(underway: Underway, 
     gone = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
     fake_docker.says("version *", stderr=gone, exit_code=1)
     with pytest.raises(LabError, match=r"^the engine ended: Cannot connect .*\nway on: start the Docker Engine"):
-        underway(measure.load, ends={"backend-1": 137})
+        underway(phases.run_load, ends={"backend-1": 137})
 
 
-@pytest.mark.parametrize("phase", [measure.load, measure.drain])
+@pytest.mark.parametrize("phase", [phases.run_load, phases.drain])
 def test_a_full_disk_ends_the_run(underway: Underway, monkeypatch: pytest.MonkeyPatch, phase: Phase) -> None:
-    monkeypatch.setattr("lab.run.machine.disk_free_bytes", lambda _: 1 << 20)
+    monkeypatch.setattr("lab.runs.machine.disk_free_bytes", lambda _: 1 << 20)
     with pytest.raises(LabError, match=r"the disk is full: less than 64 MiB are left at \S+/raw$"):
         underway(phase)
 
 
-@pytest.mark.parametrize("phase", [measure.load, measure.drain])
+@pytest.mark.parametrize("phase", [phases.run_load, phases.drain])
 def test_an_engine_that_stops_telling_ends_the_run(
     underway: Underway, fake_docker: InMemoryDocker, phase: Phase
 ) -> None:
@@ -141,14 +141,14 @@ def test_an_engine_that_stops_telling_ends_the_run(
 def test_how_the_clients_ended_tells_whether_the_load_went_well(
     underway: Underway, first: int, second: int, fault: str | None
 ) -> None:
-    assert underway(measure.load, "load.instances=2", ends={"k6-1": first, "k6-2": second}) == fault
+    assert underway(phases.run_load, "load.instances=2", ends={"k6-1": first, "k6-2": second}) == fault
 
 
 def test_a_load_that_does_not_end_is_stopped_and_spoils_the_run(
     underway: Underway, fake_docker: InMemoryDocker
 ) -> None:
     settings = ("load.instances=2", "load.max_duration=1s")
-    fault = underway(measure.load, *settings, text=MINIMAL, ends={"k6-1": 0})
+    fault = underway(phases.run_load, *settings, text=MINIMAL, ends={"k6-1": 0})
     assert fault == "k6 did not come to an end within 1 s and was stopped"
     assert "stop --time 15 connlab-k6-1 connlab-k6-2" in fake_docker.calls
 
@@ -156,7 +156,7 @@ def test_a_load_that_does_not_end_is_stopped_and_spoils_the_run(
 def test_an_action_that_fails_ends_the_load(underway: Underway, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("pause *", stderr="cgroups: cannot freeze", exit_code=1)
     with pytest.raises(LabError, match=r"(?s)could not pause backend-1 \(0 s after the start\): .*cannot freeze"):
-        underway(measure.load, text=LONG + "actions: [{at: 0s, do: pause, instance: backend-1, for: 1s}]\n")
+        underway(phases.run_load, text=LONG + "actions: [{at: 0s, do: pause, instance: backend-1, for: 1s}]\n")
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_an_action_that_fails_ends_the_load(underway: Underway, fake_docker: InM
 )
 def test_an_action_that_never_was_spoils_a_load_that_went_well(underway: Underway, code: int, fault: str) -> None:
     text = LONG + "actions: [{at: 50s, do: stop, instance: backend-1}]\n"
-    assert underway(measure.load, text=text, ends={"k6-1": code}) == fault
+    assert underway(phases.run_load, text=text, ends={"k6-1": code}) == fault
 
 
 def test_the_drain_lasts_as_long_as_the_scenario_says(underway: Underway) -> None:
     began = time.monotonic()
-    underway(measure.drain, text=MINIMAL + "drain: 300ms\n")
+    underway(phases.drain, text=MINIMAL + "drain: 300ms\n")
     assert time.monotonic() - began >= 0.3
 
 
@@ -187,7 +187,7 @@ def test_the_last_servers_of_the_path_are_warmed_up_one_request_at_a_time(
         asked[server] = command
 
     monkeypatch.setattr(Compose, "ask", ask)
-    measure.warm_up(opened("backend.instances=2", text=PROXIED + "warmup: {requests: 3}\n"))
+    phases.warm_up(opened("backend.instances=2", text=PROXIED + "warmup: {requests: 3}\n"))
     three = ("collector", "http", "--times", "3", "http://127.0.0.1:8080/api/delay")
     assert asked == dict.fromkeys(("backend-1", "backend-2"), three)
 
@@ -203,7 +203,7 @@ def test_a_waiting_room_is_warmed_up_by_one_user_who_asks_again_and_again(
         return '{"token": "its own"}'
 
     monkeypatch.setattr(Compose, "ask", ask)
-    measure.warm_up(opened("load.workload=long_polling", text=MINIMAL + "warmup: {requests: 3}\n"))
+    phases.warm_up(opened("load.workload=long_polling", text=MINIMAL + "warmup: {requests: 3}\n"))
     room = "http://127.0.0.1:8080/api"
     assert asked == [
         ("collector", "http", "--method", "POST", f"{room}/wait"),
@@ -214,4 +214,4 @@ def test_a_waiting_room_is_warmed_up_by_one_user_who_asks_again_and_again(
 def test_a_warm_up_that_fails_ends_the_run(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> None:
     fake_docker.says("exec *", stderr="connection refused", exit_code=123)
     with pytest.raises(LabError, match="connection refused"):
-        measure.warm_up(opened(text=MINIMAL + "warmup: {requests: 1}\n"))
+        phases.warm_up(opened(text=MINIMAL + "warmup: {requests: 1}\n"))

@@ -27,11 +27,11 @@ from lab.engines.kubernetes.engine import Kubernetes
 from lab.engines.kubernetes.objects import Images
 from lab.engines.protocol import Parts, Watch
 from lab.errors import LabError
-from lab.run import machine_limits, measure, scrape_targets
-from lab.run.live import Display
-from lab.run.lock import machine_lock
-from lab.run.run import clear_up_after, run
-from lab.run.session import Session
+from lab.runs import capacity, phases, scrape_targets
+from lab.runs.live_display import Display
+from lab.runs.lock import machine_lock
+from lab.runs.run import clear_up_after, run
+from lab.runs.session import Session
 from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
 from tests.lab.support import MINIMAL, Make
@@ -151,14 +151,14 @@ def test_a_port_that_the_run_needs_itself_is_refused(
 ) -> None:
     engine = InMemoryEngine()
     engine.metrics = port
-    (problem,) = machine_limits.of_engine(effective(*overrides), engine)
+    (problem,) = capacity.engine_problems(effective(*overrides), engine)
     assert said in str(problem)
 
 
 def test_the_default_port_stands_in_no_scenario_s_way(effective: Make) -> None:
     engine = InMemoryEngine()
     engine.metrics = DEFAULT_METRICS_PORT
-    assert list(machine_limits.of_engine(effective(), engine)) == []
+    assert list(capacity.engine_problems(effective(), engine)) == []
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ Go = Callable[[InMemoryEngine], tuple[manifest.Manifest, str]]
 @pytest.fixture
 def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     """Take a scenario through a run, and give its manifest and what was printed."""
-    monkeypatch.setattr("lab.run.reports.derive", lambda _: {})
+    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
     assert elsewhere.is_dir()
 
     def take(engine: InMemoryEngine) -> tuple[manifest.Manifest, str]:
@@ -220,13 +220,13 @@ def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
 def seen_while_it_runs(engine: InMemoryEngine, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Note what the file of targets has when the load is over."""
     found: list[Any] = []
-    drain = measure.drain
+    drain = phases.drain
 
     def look(session: Session, watch: Watch, display: Display) -> None:
         found.append(json.loads(scrape_targets.file().read_text()) if scrape_targets.file().exists() else None)
         drain(session, watch, display)
 
-    monkeypatch.setattr(measure, "drain", look)
+    monkeypatch.setattr(phases, "drain", look)
     assert engine.running == set()
     return found
 

@@ -11,7 +11,7 @@ from formats.series import SCHEMA, Budget, PlannedRun, Series, Stop
 from lab import paths
 from lab.cli import main
 from lab.results import next_step, searched
-from lab.run.session import tries_out
+from lab.runs.session import tries_out
 from lab.scenarios.places import Place
 from lab.scenarios.resolve import resolve
 from lab.series import searches

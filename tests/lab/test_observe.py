@@ -14,9 +14,9 @@ import pytest
 from formats import manifest, owner
 from lab.engines.compose import docker_sidecar
 from lab.errors import BadInput, LabError
-from lab.observe import asked, known_servers, observing
-from lab.observe.targets import Named, find
-from lab.run.signals import Interrupted
+from lab.observe import known_servers, observing
+from lab.observe.targets import TargetNames, find_targets, parse_options
+from lab.runs.signals import Interrupted
 from tests.lab.engine import InMemoryEngine, InMemorySidecar, InMemorySidecars
 from tests.lab.support import FakeDocker
 
@@ -39,7 +39,7 @@ def inspected(name: str = "shop", **changes: object) -> str:
 def test_a_container_is_found_and_its_program_known_by_its_command(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected())
     docker_program.says("top*", "PID COMMAND\n4711 node shop.js\n")
-    (found,) = find(Named(containers=["shop"]), docker_sidecar)
+    (found,) = find_targets(TargetNames(containers=["shop"]), docker_sidecar)
     assert (found.record.instance, found.record.kind, found.joins) == ("shop", "container", ID)
     assert found.record.program is not None
     assert (found.record.program.name, found.record.program.backlog) == ("Node.js", 511)
@@ -48,25 +48,28 @@ def test_a_container_is_found_and_its_program_known_by_its_command(docker_progra
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        (Named(), "nothing to observe is named; give --container, --compose, --pid or --pod"),
-        (Named(containers=["shop"]), "there is no container 'shop'; those that run: web"),
-        (Named(compose="acme/web"), "the Compose project 'acme' has no running container of the service 'web'; its"),
-        (Named(pid=2**22), f"there is no process {2**22} (it may have ended)"),
+        (TargetNames(), "nothing to observe is named; give --container, --compose, --pid or --pod"),
+        (TargetNames(containers=["shop"]), "there is no container 'shop'; those that run: web"),
+        (
+            TargetNames(compose="acme/web"),
+            "the Compose project 'acme' has no running container of the service 'web'; its",
+        ),
+        (TargetNames(pid=2**22), f"there is no process {2**22} (it may have ended)"),
     ],
 )
-def test_what_is_not_there_is_refused(docker_program: FakeDocker, named: Named, message: str) -> None:
+def test_what_is_not_there_is_refused(docker_program: FakeDocker, named: TargetNames, message: str) -> None:
     docker_program.says("'container inspect'*", stderr="Error: No such container: shop", exit_code=1)
     docker_program.says("'ps --format {{.Names}}'", "web\n")
     docker_program.says("'ps --filter'*", "db\n")
     with pytest.raises(BadInput) as refused:
-        find(named, docker_sidecar)
+        find_targets(named, docker_sidecar)
     assert str(refused.value).startswith(message)
 
 
 def test_a_container_that_has_ended_is_refused(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected(State={"Running": False, "Status": "exited", "Pid": 0}))
     with pytest.raises(BadInput, match=r"the container 'shop' does not run \(exited\)"):
-        find(Named(containers=["shop"]), docker_sidecar)
+        find_targets(TargetNames(containers=["shop"]), docker_sidecar)
 
 
 @pytest.mark.parametrize("mode", ["host", f"container:{'b' * 64}"])
@@ -74,8 +77,8 @@ def test_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker,
     docker_program.says(f"*{'b' * 64}*", inspected("pause", Id="b" * 64, HostConfig={"NetworkMode": "host"}))
     docker_program.says("'container inspect'*", inspected(HostConfig={"NetworkMode": mode}))
     with pytest.raises(BadInput, match=r"in the host's own network namespace.*add --host"):
-        find(Named(containers=["shop"]), docker_sidecar)
-    assert find(Named(containers=["shop"], host=True), docker_sidecar)[0].on_host
+        find_targets(TargetNames(containers=["shop"]), docker_sidecar)
+    assert find_targets(TargetNames(containers=["shop"], host=True), docker_sidecar)[0].on_host
 
 
 @pytest.mark.parametrize(
@@ -95,9 +98,9 @@ def test_a_collector_stays_out_of_processes_that_are_the_host_s_or_could_reach_i
     of = {"NetworkMode": "acme_default"}
     docker_program.says(f"*{'b' * 64}*", inspected("agent", Id="b" * 64, HostConfig=of | {"PidMode": "host"}))
     docker_program.says("'container inspect'*", inspected(HostConfig=of | configured))
-    (found,) = find(Named(containers=["shop"]), docker_sidecar)
+    (found,) = find_targets(TargetNames(containers=["shop"]), docker_sidecar)
     assert not found.processes
-    says = observing.announce([found], asked.wish("60s", "headers", 256, None, None, host=False))
+    says = observing.announce([found], parse_options("60s", "headers", 256, None, None, host=False))
     assert any(line.startswith(f"It does not see the processes of shop: {why}") for line in says)
     assert not any("of its processes" in line for line in says)
 
@@ -105,25 +108,25 @@ def test_a_collector_stays_out_of_processes_that_are_the_host_s_or_could_reach_i
 def test_a_collector_joins_the_processes_of_a_container_without_such_rights(docker_program: FakeDocker) -> None:
     configured = {"NetworkMode": "acme_default", "PidMode": "", "CapAdd": ["CAP_NET_ADMIN"], "Privileged": False}
     docker_program.says("'container inspect'*", inspected(HostConfig=configured))
-    (found,) = find(Named(containers=["shop"]), docker_sidecar)
+    (found,) = find_targets(TargetNames(containers=["shop"]), docker_sidecar)
     assert (found.processes, found.apart) == (True, None)
 
 
 def test_a_process_of_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker) -> None:
     assert docker_program.calls == []
     with pytest.raises(BadInput, match="add --host"):
-        find(Named(pid=os.getpid()), docker_sidecar)
+        find_targets(TargetNames(pid=os.getpid()), docker_sidecar)
 
 
 def test_without_an_engine_the_message_says_so(docker_program: FakeDocker) -> None:
     docker_program.says("*", stderr="Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", exit_code=1)
     with pytest.raises(LabError, match="start the Docker Engine"):
-        find(Named(containers=["shop"]), docker_sidecar)
+        find_targets(TargetNames(containers=["shop"]), docker_sidecar)
 
 
 def test_two_targets_of_one_name_get_folders_of_their_own(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected("Acme_Web.1"))
-    found = find(Named(containers=["Acme_Web.1"], peers=["acme-web-1"]), docker_sidecar)
+    found = find_targets(TargetNames(containers=["Acme_Web.1"], peers=["acme-web-1"]), docker_sidecar)
     assert [each.record.instance for each in found] == ["acme-web-1", "acme-web-1-2"]
     assert [each.record.peer for each in found] == [False, True]
 
@@ -147,9 +150,9 @@ def test_a_process_s_namespace_is_entered_by_its_file(docker_program: FakeDocker
     assert call.endswith(f"--entrypoint nsenter connlab/collector {' '.join(started.enter[1:])} collector run")
 
 
-def test_every_wish_that_is_wrong_is_named() -> None:
+def test_every_options_that_is_wrong_is_named() -> None:
     with pytest.raises(BadInput) as refused:
-        asked.wish("60", "header", 256, "any", "0s", host=False)
+        parse_options("60", "header", 256, "any", "0s", host=False)
     assert [str(problem).partition(":")[0] for problem in refused.value.problems] == [
         "--duration", "--connect-timeout", "--capture",
     ]  # fmt: skip
@@ -158,28 +161,30 @@ def test_every_wish_that_is_wrong_is_named() -> None:
 @pytest.mark.parametrize("duration", ["0s", "999ms", "25h"])
 def test_an_observation_lasts_from_a_second_to_a_day(duration: str) -> None:
     with pytest.raises(BadInput, match="from 1s to 24h"):
-        asked.wish(duration, "headers", 256, None, None, host=False)
+        parse_options(duration, "headers", 256, None, None, host=False)
 
 
 def test_it_says_what_it_will_see_before_it_starts(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected())
-    targets = find(Named(containers=["shop"]), docker_sidecar)
-    says = "\n".join(observing.announce(targets, asked.wish("60s", "headers", 256, None, None, host=False)))
+    targets = find_targets(TargetNames(containers=["shop"]), docker_sidecar)
+    says = "\n".join(observing.announce(targets, parse_options("60s", "headers", 256, None, None, host=False)))
     assert "at most 128 bytes of a packet and no data" in says
     assert "restarts nothing, sets nothing and sends nothing" in says
-    assert "no packet" in "\n".join(observing.announce(targets, asked.wish("60s", "off", 256, None, None, host=False)))
+    assert "no packet" in "\n".join(
+        observing.announce(targets, parse_options("60s", "off", 256, None, None, host=False))
+    )
 
 
 @pytest.fixture
 def watch(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     """Observe a container on an engine in memory, for a second or until it ends, and give the manifest."""
-    monkeypatch.setattr("lab.run.reports.derive", lambda _: {})
+    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
 
     def take(sidecars: InMemorySidecars) -> manifest.Manifest:
-        targets = find(Named(containers=["shop"]), sidecars)
-        wish = asked.wish("1s", "headers", 256, None, None, host=False)
+        targets = find_targets(TargetNames(containers=["shop"]), sidecars)
+        options = parse_options("1s", "headers", 256, None, None, host=False)
         try:
-            observing.observe(targets, wish, InMemoryEngine(sidecars=sidecars), ["connlab"])
+            observing.observe(targets, options, InMemoryEngine(sidecars=sidecars), ["connlab"])
         finally:
             assert [one.partition(" connlab-observe-")[0] for one in sidecars.did] == ["start", "stop", "remove"]
         (file,) = elsewhere.glob("results/observed-shop/2*/manifest.json")
@@ -228,7 +233,7 @@ def test_files_that_cannot_be_sealed_end_the_observation_and_the_manifest_says_s
         assert ended
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("lab.run.rawfolders.seal", breaks)
+    monkeypatch.setattr("lab.runs.raw_folders.seal_raw_folders", breaks)
     with pytest.raises(LabError, match=r"the files in .*/raw cannot be taken back: Input/output"):
         watch(InMemorySidecars())
     (file,) = elsewhere.glob("results/observed-shop/2*/manifest.json")
@@ -280,27 +285,27 @@ def test_a_collector_that_ends_fails_the_observation(watch: Watched, elsewhere: 
     ],
 )
 def test_programs_are_known_by_image_and_command(words: str, name: str | None) -> None:
-    found = known_servers.of_words(words)
+    found = known_servers.program_in(words)
     assert (found.name if found else None) == name
 
 
 def test_each_known_program_has_a_source_and_says_how() -> None:
-    assert all(each.source.startswith("https://") and each.how for each in known_servers.known())
-    assert all(each.backlog is not None or each.how for each in known_servers.known())
-    names = [each.name for each in known_servers.known()]
+    assert all(each.source.startswith("https://") and each.how for each in known_servers.known_programs())
+    assert all(each.backlog is not None or each.how for each in known_servers.known_programs())
+    names = [each.name for each in known_servers.known_programs()]
     assert len(names) == len(set(names))
 
 
 def test_a_role_that_the_user_declares_names_the_setting() -> None:
-    found = known_servers.of_role(Path(__file__).parents[2] / "backend" / "role.yaml")
+    found = known_servers.program_of_role(Path(__file__).parents[2] / "backend" / "role.yaml")
     assert (found.setting, found.backlog) == ("backend.accept_count", 100)
 
 
 def test_a_role_without_a_backlog_is_refused() -> None:
     with pytest.raises(BadInput, match="no limit 'backlog'"):
-        known_servers.of_role(Path(__file__).parents[2] / "k6" / "role.yaml")
+        known_servers.program_of_role(Path(__file__).parents[2] / "k6" / "role.yaml")
 
 
 def test_a_role_that_is_not_there_is_refused() -> None:
     with pytest.raises(BadInput, match="No such file"):
-        known_servers.of_role(Path("/nowhere/role.yaml"))
+        known_servers.program_of_role(Path("/nowhere/role.yaml"))

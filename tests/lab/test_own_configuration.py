@@ -22,8 +22,8 @@ from lab.results import listing
 from lab.roles.configurations import Found, Setting, read
 from lab.roles.configurations.found import Position, Stands
 from lab.roles.declared_roles import ROLES
-from lab.run import configurations, machine_limits
-from lab.run.run import run
+from lab.runs import capacity, user_files
+from lab.runs.run import run
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.scenarios.topology import topology_of
@@ -169,14 +169,14 @@ def test_a_configuration_that_cannot_stand_on_the_path_is_refused_by_its_line(
     assert old in APP
     engine = InMemoryEngine(configuration=dump(app=APP.replace(old, new, 1)))
     with pytest.raises(BadInput, match=said):
-        machine_limits.check(make(), engine)
+        capacity.check_capacity(make(), engine)
     assert engine.did == []
 
 
 def test_a_program_that_would_leave_its_container_is_refused(make: Make) -> None:
     engine = InMemoryEngine(configuration=dump(f"daemon on;\n{NGINX}"))
     with pytest.raises(BadInput, match=r"nginx.conf:1: daemon on lets the container end"):
-        machine_limits.check(make(), engine)
+        capacity.check_capacity(make(), engine)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_program_that_would_leave_its_container_is_refused(make: Make) -> None
 def test_what_the_program_refuses_is_one_problem_with_its_line(make: Make, said: str, problem: str) -> None:
     message = f"nginx: [warn] something\nconnlab-nginx: nginx refuses the configuration: nginx: [emerg] {said}\n"
     with pytest.raises(BadInput, match=problem) as refused:
-        machine_limits.check(make(), InMemoryEngine(configuration_refused=message))
+        capacity.check_capacity(make(), InMemoryEngine(configuration_refused=message))
     assert len(refused.value.problems) == 1
 
 
@@ -249,8 +249,8 @@ def test_nginx_finds_its_folder_and_reads_no_knob(make: Make, home: Path, tmp_pa
 
 def test_the_lab_says_what_it_adds_and_which_knobs_are_the_file_s_own(make: Make) -> None:
     effective = make()
-    found = machine_limits.check(effective, InMemoryEngine(configuration=dump()))
-    said = "\n".join(configurations.told(effective, found))
+    found = capacity.check_capacity(effective, InMemoryEngine(configuration=dump()))
+    said = "\n".join(user_files.describe_configurations(effective, found))
     assert "    access_log /raw/access.jsonl connlab;" in said
     assert "A comment" not in said
     assert "    nginx.proxy_connect_timeout: 1500ms (conf.d/app.conf:10)" in said
@@ -263,14 +263,16 @@ def test_connections_that_a_process_may_not_open_are_refused_by_the_value_found(
     engine = InMemoryEngine(configuration=dump(NGINX.replace("1024", "900000")))
     monkeypatch.setattr(engine, "open_files_cap", lambda: 20_000)
     with pytest.raises(BadInput, match=r"nginx.worker_connections = 900,000 needs about"):
-        machine_limits.check(make(), engine)
+        capacity.check_capacity(make(), engine)
 
 
 def test_a_series_knows_a_configuration_by_its_text(make: Make) -> None:
     effective = make()
     one, other = (
         store.with_own(
-            "plan", configurations.texts([machine_limits.check(effective, InMemoryEngine(configuration=text))]), []
+            "plan",
+            user_files.configuration_texts([capacity.check_capacity(effective, InMemoryEngine(configuration=text))]),
+            [],
         )
         for text in (dump(), dump(app=APP.replace("1500ms", "1501ms")))
     )

@@ -15,8 +15,8 @@ from analysis.evidence.rawfiles import Places
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput
 from lab.results import listing
-from lab.run import machine_limits
-from lab.run.run import run
+from lab.runs import capacity
+from lab.runs.run import run
 from lab.scenarios import own_script
 from lab.scenarios.topology import topology_of
 from lab.series import store
@@ -153,7 +153,7 @@ def test_a_script_outside_the_scenario_s_folder_is_refused(
 )
 def test_what_k6_refuses_is_one_problem_with_its_place(make: Make, said: str, problem: str) -> None:
     with pytest.raises(BadInput, match=problem) as refused:
-        machine_limits.check(make(), InMemoryEngine(script_refused=said or "\n"))
+        capacity.check_capacity(make(), InMemoryEngine(script_refused=said or "\n"))
     assert len(refused.value.problems) == 1
 
 
@@ -180,13 +180,13 @@ def test_an_import_is_looked_for_in_the_script_and_in_what_it_imports(
     (home / "checkout.js").write_text(f"// {imports}// import './lib/pages.js'\n{line}\nexport default () => {{}};\n")
     said = 'The moduleSpecifier "https://example.org/x.js" couldn\'t be retrieved from the resolved url'
     with pytest.raises(BadInput, match=f"{place}: k6 refuses .*checkout.js"):
-        machine_limits.check(make(), InMemoryEngine(script_refused=said))
+        capacity.check_capacity(make(), InMemoryEngine(script_refused=said))
 
 
 def test_options_that_contradict_the_scenario_are_refused_before_anything_starts(make: Make) -> None:
     engine = InMemoryEngine(script_options=json.dumps({**OPTIONS, "maxVUs": 1}))
     with pytest.raises(BadInput) as refused:
-        machine_limits.check(make("load.max_duration=1m", "load.instances=2"), engine)
+        capacity.check_capacity(make("load.max_duration=1m", "load.instances=2"), engine)
     said = [str(problem) for problem in refused.value.problems]
     assert "the script's options let it run for 90.5 s, but load.max_duration is 60 s" in said[0]
     assert "the script's 1 users cannot be shared by 2 instances" in said[1]

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from lab import parallel
-from lab.run.signals import Interrupted
+from lab.runs.signals import Interrupted
 
 HANG_S = 300
 

@@ -14,7 +14,7 @@ from lab import paths
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
 from lab.results.find import find_run
-from lab.run.session import open_session, refuse_taken
+from lab.runs.session import open_session, refuse_taken
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.series import arms, matrices

@@ -11,7 +11,7 @@ from lab.cli import main
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
 from lab.results import listing
-from lab.run import session
+from lab.runs import session
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario

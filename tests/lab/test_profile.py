@@ -15,8 +15,8 @@ from formats.manifest import Manifest
 from lab import paths
 from lab.cli import main
 from lab.errors import LabError
-from lab.run import measure, reports, verdicts
-from lab.run.run import run
+from lab.runs import phases, reports
+from lab.runs.run import run
 from lab.series import arms, command
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make, Write, yaml_with
@@ -33,7 +33,7 @@ Go = Callable[..., Path]
 @pytest.fixture
 def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     """Take a scenario through a run on an engine in memory, and give its folder."""
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
+    monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
     assert elsewhere.is_dir()
 
     def take(profile: Steps | None, engine: InMemoryEngine | None = None) -> Path:
@@ -75,26 +75,26 @@ def test_what_came_before_the_run_stands_before_it(go: Go) -> None:
 
 def test_a_run_that_nobody_profiles_says_nothing_of_its_steps(go: Go) -> None:
     folder = go(None)
-    reports.derive(folder)
+    reports.analyse_run(folder)
     assert manifest.load_manifest(folder).profile is None
-    assert "Where the time of the run went" not in (folder / verdicts.REPORT_FILE).read_text()
+    assert "Where the time of the run went" not in (folder / reports.REPORT_FILE).read_text()
 
 
 def test_the_first_analysis_adds_its_steps_and_a_later_one_changes_nothing(go: Go) -> None:
     folder = go(Steps())
     before = manifest.load_manifest(folder)
-    reports.derive(folder)
+    reports.analyse_run(folder)
     after = manifest.load_manifest(folder)
 
     profile = after.profile or {}
     assert outermost(profile) == [*outermost(before.profile), "analysis", "report"]
     assert within(profile, "analysis")[-1] == "figures"
     assert after.model_copy(update={"profile": before.profile}) == before
-    page = (folder / verdicts.REPORT_FILE).read_text()
+    page = (folder / reports.REPORT_FILE).read_text()
     assert "Where the time of the run went" in page
     assert f'<td class="number">{profile["analysis"]:,.0f}</td>' in page
 
-    reports.derive(folder)
+    reports.analyse_run(folder)
     assert manifest.load_manifest(folder) == after
 
 
@@ -112,8 +112,8 @@ def test_a_run_that_breaks_off_says_what_its_steps_took_until_then(go: Go, elsew
 def test_each_run_of_a_series_has_steps_of_its_own(
     effective: Make, elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch, *, profile: bool
 ) -> None:
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
-    monkeypatch.setattr("lab.run.reports.write", lambda _: None)
+    monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
+    monkeypatch.setattr("lab.runs.reports.write_report", lambda _: None)
     of_arms = yaml_with(
         ARMS, {"[k6, nginx, backend]": "[k6, gateway, backend]", "      nginx.keepalive_timeout: 5s\n": ""}
     )
@@ -139,8 +139,8 @@ def connlab(
     elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Connlab:
     """Run the scenario by the command line; give its manifest, and the lines that were printed."""
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
-    monkeypatch.setattr("lab.outcomes.outcome.chosen", InMemoryEngine)
+    monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
+    monkeypatch.setattr("lab.outcomes.outcome.selected_engine", InMemoryEngine)
     monkeypatch.setattr(paths, "SCENARIOS", write_scenario(TEXT))
 
     def take(*options: str) -> tuple[Manifest, list[str]]:

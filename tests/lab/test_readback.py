@@ -10,8 +10,8 @@ import pytest
 
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, LabError
-from lab.run.readback import read_back
-from lab.run.session import Session, open_session
+from lab.runs.readback import read_back
+from lab.runs.session import Session, open_session
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
 

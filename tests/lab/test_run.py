@@ -13,9 +13,9 @@ from rich.console import Console
 from formats import owner
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, Interruption, LabError
-from lab.run import machine_limits
-from lab.run.lock import machine_lock
-from lab.run.run import run
+from lab.runs import capacity
+from lab.runs.lock import machine_lock
+from lab.runs.run import run
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices
 from lab.series.command import run_plan
@@ -169,7 +169,7 @@ def test_an_analysis_that_fails_hides_not_why_the_run_broke_off(
     def fail(_: Path) -> None:
         raise ValueError("half a file\nand more")
 
-    monkeypatch.setattr("lab.run.reports.derive", fail)
+    monkeypatch.setattr("lab.runs.reports.analyse_run", fail)
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with pytest.raises(LabError, match=r"(?s)the run was aborted: .*broken.*\nthere is no report of it: half a file$"):
         start()
@@ -181,7 +181,7 @@ def test_a_run_that_was_killed_is_reported_by_the_next(
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     # As if the process had been killed before it could clear up.
     with monkeypatch.context() as killed:
-        killed.setattr("lab.run.run._abandon", lambda _: "left")
+        killed.setattr("lab.runs.run._abandon", lambda _: "left")
         killed.setattr("formats.manifest.Manifest.finish", lambda *_: None)
         with pytest.raises(LabError):
             start()
@@ -202,7 +202,7 @@ def left(
     """The manifest of a run whose process was killed."""
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with monkeypatch.context() as killed:
-        killed.setattr("lab.run.run.record", interrupt)
+        killed.setattr("lab.runs.run.record", interrupt)
         with pytest.raises(Interruption):
             start()
     (file,) = elsewhere.glob("results/one/*/manifest.json")
@@ -300,7 +300,9 @@ def test_a_run_that_had_come_to_its_end_keeps_its_manifest(start: Callable[..., 
     assert left.read_bytes() == before
 
 
-@pytest.mark.parametrize("moment", ["lab.run.run.clear_up_after", "lab.run.facts.host", "formats.owner.reserve"])
+@pytest.mark.parametrize(
+    "moment", ["lab.runs.run.clear_up_after", "lab.runs.machine.describe_host", "formats.owner.reserve"]
+)
 def test_an_interruption_before_the_run_is_at_work_needs_no_traceback(
     start: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -329,25 +331,25 @@ def test_a_run_that_was_killed_as_it_was_opened_is_reported_by_the_next(start: C
 @pytest.mark.parametrize(
     ("patched", "overrides", "message"),
     [
-        ({"run.machine.memory_kb": 500_000}, ["load.users=5000"], "MiB of memory for 5,000 users"),
-        ({"run.machine.disk_free_bytes": 1 << 20}, [], "1 MiB are free"),
+        ({"runs.machine.memory_kb": 500_000}, ["load.users=5000"], "MiB of memory for 5,000 users"),
+        ({"runs.machine.disk_free_bytes": 1 << 20}, [], "1 MiB are free"),
         (
-            {"run.machine.disk_free_bytes": 1 << 30},
+            {"runs.machine.disk_free_bytes": 1 << 30},
             ["backend.instances=3", "capture.client=headers"],
             "may write 1,280 MiB below .*, and 1,024 MiB are free",
         ),
         (
-            {"engine.compose.engine.Compose.open_files_cap": 4_096},
+            {"engines.compose.engine.Compose.open_files_cap": 4_096},
             ["load.users=5000"],
             "load.users = 5,000 needs about 5,128 open files in one process of k6",
         ),
         (
-            {"run.machine.memory_kb": 64 << 20},
+            {"runs.machine.memory_kb": 64 << 20},
             ["load.users=20000", "backend.max_connections=20000"],
             r"20,000 connections take about 371 MiB of the heap of backend-1, and it has 256 \(backend.heap_mb\)",
         ),
         (
-            {"scenario.sysctls.lacking": ("this kernel has no such sysctl", None)},
+            {"scenarios.sysctls.lacking": ("this kernel has no such sysctl", None)},
             ["kernel.k6.net.ipv4.tcp_x=1"],
             "this kernel has no such",
         ),
@@ -361,4 +363,4 @@ def test_what_the_machine_cannot_hold_is_refused_with_numbers(
         monkeypatch.setattr(f"lab.{name}", lambda *_, value=value: value)
     resolved: ResolvedScenario = effective(*overrides)
     with pytest.raises(BadInput, match=message):
-        machine_limits.check(resolved, Compose())
+        capacity.check_capacity(resolved, Compose())

@@ -10,7 +10,7 @@ from rich.console import Console
 from formats import manifest
 from lab.engines.compose.engine import Compose
 from lab.errors import LabError
-from lab.run.run import run
+from lab.runs.run import run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import IMAGES, MINIMAL, Make
 from tests.lab.test_k6 import status

@@ -115,7 +115,7 @@ def test_a_dry_run_needs_no_docker(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("lab.run.machine.memory_kb", lambda _: 64_000_000)
+    monkeypatch.setattr("lab.runs.machine.memory_kb", lambda _: 64_000_000)
     code, out, _ = connlab(capsys, "matrix", "spike-workers", "--dry-run")
     assert code == 0
     assert "16 cells x 1 = 16 runs" in out

@@ -12,7 +12,7 @@ from formats import series as series_file
 from lab import paths
 from lab.errors import BadInput, Interruption
 from lab.results import next_step
-from lab.run.session import Occasion
+from lab.runs.session import Occasion
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import searches
 from lab.series.searches import Asked, SearchPlan

@@ -15,7 +15,7 @@ import pytest
 
 from lab import paths
 from lab.engines.compose import images
-from lab.run.signals import Interrupted
+from lab.runs.signals import Interrupted
 from tests.lab.support import FakeDocker
 from tests.lab.waiting import HANG_S, is_at_work, wait_until
 

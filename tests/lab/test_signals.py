@@ -7,7 +7,7 @@ import pytest
 PROGRAM = """
 import signal, sys, time
 from lab.errors import Interruption
-from lab.run.signals import interruptible
+from lab.runs.signals import interruptible
 # As it was started, whatever those do who started the tests.
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN if str(int(number)) in sys.argv else signal.SIG_DFL)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from lab.run.tail import Tail, last_tick_us
+from lab.runs.gauges import Tail, last_tick_us
 
 
 def test_only_what_is_new_and_whole_is_given(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ HERE = r"127\.0\.0\.1:(\d+)"
         ("nginx/templates/http.d/60-management.conf", HERE, MANAGEMENT),
         ("collector/internal/management/management.go", r"K6Port += (\d+)", K6),
         ("k6/connlab-k6", f"--address {HERE}", K6),
-        ("lab/run/k6.py", HERE, K6),
+        ("lab/runs/phases.py", HERE, K6),
     ],
 )
 def test_every_part_has_the_same_ports(file: str, place: str, port: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lab import paths
 from lab.cli import main
-from lab.run import facts
+from lab.runs import machine
 from tests.lab.support import FakeDocker
 
 PROJECT = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]
@@ -22,7 +22,7 @@ def test_the_command_line_and_a_run_s_manifest_say_it(capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert (ended.value.code, capsys.readouterr().out) == (0, f"connlab {VERSION}\n"), "run: setup/python.sh dev"
-    assert facts.lab_version().version == VERSION
+    assert machine.lab_version().version == VERSION
 
 
 def test_the_backend_s_project_repeats_version_and_licence() -> None:

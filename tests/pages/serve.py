@@ -17,7 +17,7 @@ import threading
 from pathlib import Path
 
 from lab import paths
-from lab.run import lock
+from lab.runs import lock
 from lab.serve import server
 from tests.pages.make import AT_WORK, SCENARIO
 

@@ -17,7 +17,7 @@ from lab.cli import main
 from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.outcomes import outcome
 from lab.outcomes.outcome import Outcome
-from lab.run.lock import machine_lock
+from lab.runs.lock import machine_lock
 from lab.scenarios import sources
 from lab.scenarios.places import slugs
 from lab.scenarios.resolve import resolve

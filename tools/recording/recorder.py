@@ -15,8 +15,8 @@ from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.outcomes import catalogue_run
 from lab.outcomes.outcome import Outcome, brief_of, of_scenario
-from lab.run.lock import Lock, machine_lock
-from lab.run.signals import Interrupted
+from lab.runs.lock import Lock, machine_lock
+from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
 from tools.recording import documents, recorded_figures, recorded_runs
 from tools.recording.recorded_runs import RecordedRun

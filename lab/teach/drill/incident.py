@@ -17,7 +17,7 @@ from lab import paths, suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading.messages import did_you_mean
 from lab.results import next_step
-from lab.run import verdicts
+from lab.runs import reports
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.overrides import parse_overrides
 from lab.scenarios.resolve import resolve
@@ -315,7 +315,7 @@ def solved(drill: Drill, state: DrillState) -> bool:
 
 
 def _counts(run: Path) -> tuple[int, int]:
-    requests = verdicts.read(run, LEDGER, Ledger).requests
+    requests = reports.read_derived(run, LEDGER, Ledger).requests
     if requests is None:
         raise BadInput(Problem(f"{paths.shown(run)} has no ledger", way_on="run the remedy again"))
     return requests.failed, requests.slow
@@ -339,8 +339,8 @@ def result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iter
     yield f"minutes: {outcome.minutes}; evidence asked for: {used}; remedies tried: {len(state.remedies)}"
     yield f"score: {outcome.points} of {_CAUSE + _PLACE + _HEALED + _SPEED}"
     run = paths.RESULTS / state.run
-    yield f"report of the incident: {paths.shown(run / verdicts.REPORT_FILE)}"
-    yield f"report of the remedy: {paths.shown(after / verdicts.REPORT_FILE)}"
+    yield f"report of the incident: {paths.shown(run / reports.REPORT_FILE)}"
+    yield f"report of the remedy: {paths.shown(after / reports.REPORT_FILE)}"
     if outcome.healed and outcome.cause_right:
         level = min(drill.level + 1, max(faults.LEVELS))
         yield f"next drill: {suggested.make('drill', {'LEVEL': str(level)})}"

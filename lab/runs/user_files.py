@@ -1,4 +1,4 @@
-"""Asks a role's program about a scenario's own configuration, before anything starts, and says what it found."""
+"""Asks k6 about the user's script, and a role's program about the user's configuration, before anything starts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,55 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from formats.role import Role
 from lab.engines.protocol import Engine
-from lab.errors import ConfigurationRefused, Problem
+from lab.errors import ConfigurationRefused, LabError, Problem, ScriptRefused
 from lab.roles.configurations import Found
-from lab.scenarios import own_configuration
+from lab.scenarios import own_configuration, own_script
 from lab.scenarios.knobs import KnobValue, format_knob
+from lab.scenarios.own_script import Options
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
+
+
+def examine_script(
+    effective: ResolvedScenario, topology: Topology, engine: Engine
+) -> tuple[Options | None, list[Problem]]:
+    """Give the options as `options` does, with why k6 does not take the script, or what they contradict.
+
+    Raises:
+        LabError: no engine answers.
+    """
+    try:
+        found = script_options(effective, topology, engine)
+    except ScriptRefused as refusal:
+        script = own_script.find_script(effective, topology)
+        return None, [own_script.refusal(effective, script, refusal.what)] if script else []
+    return found, [*own_script.contradictions(effective, found)] if found else []
+
+
+def script_options(effective: ResolvedScenario, topology: Topology, engine: Engine) -> Options | None:
+    """Give the options of a scenario's own script; None if it has none, or there is no k6 to ask yet.
+
+    Raises:
+        ScriptRefused: k6 does not take it.
+        LabError: no engine answers.
+    """
+    script = own_script.find_script(effective, topology)
+    said = engine.examine_script(script) if script else None
+    if said is None:
+        return None
+    try:
+        return own_script.read_options(said)
+    except (ValueError, KeyError, TypeError) as error:
+        raise LabError(f"k6 described the script in a way that the lab does not know: {error!r}") from None
+
 
 # What each role's own configuration says, by the role.
 Configurations = Mapping[str, Found]
 
 
-def examine(effective: ResolvedScenario, topology: Topology, engine: Engine) -> tuple[Configurations, list[Problem]]:
+def examine_configurations(
+    effective: ResolvedScenario, topology: Topology, engine: Engine
+) -> tuple[Configurations, list[Problem]]:
     """Give what the scenario's own configurations say, with why one cannot be run.
 
     A role whose image is not there yet is left out.
@@ -42,7 +79,7 @@ def examine(effective: ResolvedScenario, topology: Topology, engine: Engine) -> 
     return found, problems
 
 
-def values(configurations: Configurations, roles: Mapping[str, Role]) -> dict[str, KnobValue | None]:
+def configured_values(configurations: Configurations, roles: Mapping[str, Role]) -> dict[str, KnobValue | None]:
     """Give the knobs that configurations say, by their full names; None for one that is not known."""
     return {
         roles[role].knob(name): setting.value
@@ -51,12 +88,12 @@ def values(configurations: Configurations, roles: Mapping[str, Role]) -> dict[st
     }
 
 
-def texts(configurations: Iterable[Configurations]) -> list[str]:
+def configuration_texts(configurations: Iterable[Configurations]) -> list[str]:
     """Give the text of each configuration."""
     return [found.text for one in configurations for found in one.values()]
 
 
-def told(effective: ResolvedScenario, configurations: Configurations) -> Iterator[str]:
+def describe_configurations(effective: ResolvedScenario, configurations: Configurations) -> Iterator[str]:
     """Say what the lab adds to configurations, and which knobs are theirs."""
     for role, found in configurations.items():
         declared = effective.registry.roles[role]

@@ -1,4 +1,4 @@
-"""A run's report and the index of all runs: written by analysis.reports.run_report, found and opened here."""
+"""Derives a run's verdict, writes its report and the index of all runs, and opens them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,127 @@ import os
 import sys
 import tempfile
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
+from analysis.expressions.values import Unknown
+from analysis.formatting import number
 from analysis.steps import Steps
 from formats.manifest import FILE, Manifest, load_manifest
 from lab import paths, suggested, terminal
-from lab.errors import BadInput, Interruption, LabError, Problem
-from lab.run import verdicts
-from lab.run.session import tries_out
-from lab.run.signals import interruptible
+from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
+from lab.runs.session import tries_out
+from lab.runs.signals import interruptible
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+VERDICT_FILE = Path("derived") / "verdict.json"
+REPORT_FILE = Path("report.html")
+
+_EXIT_CODES = {
+    "reproduced": ExitCode.REPRODUCED,
+    "not-reproduced": ExitCode.NOT_REPRODUCED,
+    "inconclusive": ExitCode.INCONCLUSIVE,
+}
+STYLES = {
+    "reproduced": "bold green",
+    "not-reproduced": "bold red",
+    "inconclusive": "bold yellow",
+    "true": "green",
+    "false": "red",
+    "unknown": "yellow",
+    "not-applicable": "dim",
+}
+_LIST_SHOWN = 6
+_DIGITS = 4
+
+
+def derive_run(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
+    """Derive everything from a run's raw files and give its verdict, as derived/verdict.json has it.
+
+    Args:
+        folder: the run's.
+        steps: gets the steps of the analysis.
+
+    Raises:
+        BadInput: the folder is not that of a run.
+        LabError: the program that reads captures does not work, or the run is too large for this machine.
+    """
+    # The analysis brings numpy and duckdb, which a run needs only at its end.
+    from analysis import derivation  # noqa: PLC0415
+
+    try:
+        return derivation.analyse(folder, steps).model_dump(mode="json", by_alias=True)
+    except derivation.ManifestError as error:
+        raise BadInput(Problem(str(error))) from None
+    except (derivation.FlowsError, derivation.TooLargeError) as error:
+        raise LabError(f"nothing was derived, and all files are as they were: {error}") from None
+
+
+def read_derived(folder: Path, file: Path, model: type[_Model]) -> _Model:
+    """Give a file of a run's derived/; where it is none that this version writes, say so and derive everything again.
+
+    Args:
+        folder: the run's.
+        file: its place in the folder.
+        model: what the file is written from.
+
+    Raises:
+        BadInput, LabError: as `derive`.
+    """
+    from analysis.verdicts import derived  # noqa: PLC0415 # as in `derive`
+
+    try:
+        return derived.read(folder, file, model)
+    except derived.DerivedError as error:
+        terminal.problem(f"{error.what}; it is derived again")
+        derive_run(folder)
+        return derived.read(folder, file, model)
+
+
+def derive_series(folder: Path) -> dict[str, Any]:
+    """Judge a series by its runs' derived files and give its verdict, as its own derived/verdict.json has it.
+
+    Raises:
+        LabError: its runs cannot be compared.
+    """
+    from analysis import compare  # noqa: PLC0415 # as in `derive`
+
+    try:
+        return compare.judge_series(folder).model_dump(mode="json", by_alias=True)
+    except compare.CompareError as error:
+        raise LabError(str(error)) from None
+
+
+def exit_code(verdict: Mapping[str, Any]) -> ExitCode:
+    """Give the exit code that a verdict stands for."""
+    return _EXIT_CODES[verdict["verdict"]]
+
+
+def format_figure(value: object) -> str:
+    """Write a measured value for a reader: rounded, lists cut short."""
+    if value is None or isinstance(value, Unknown):
+        return "unknown"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return number(value, _DIGITS)
+    if isinstance(value, list):
+        more = f", … {len(value)} in all" if len(value) > _LIST_SHOWN else ""
+        return f"[{', '.join(map(format_figure, value[:_LIST_SHOWN]))}{more}]"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {format_figure(inner)}" for key, inner in value.items())
+    return str(value)
+
 
 # What a folder says in which this user may not write.
 CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
-def derive(folder: Path) -> dict[str, Any]:
+def analyse_run(folder: Path) -> dict[str, Any]:
     """Derive everything from a run's raw files, write its report, and give its verdict.
 
     Raises:
@@ -35,10 +140,10 @@ def derive(folder: Path) -> dict[str, Any]:
     try:
         with interruptible():  # a second signal, after a run that one has ended, ends the analysis alone
             with steps.step("analysis"):
-                verdict = verdicts.derive(folder, steps)
+                verdict = derive_run(folder, steps)
             _keep(steps, profiled, folder)
             with steps.step("report"):
-                write(folder)
+                write_report(folder)
             _keep(steps, profiled, folder)
     except (Interruption, OSError) as error:
         again = suggested.make("analyse", {"RUN": suggested.folder(folder)})
@@ -66,7 +171,7 @@ def _keep(steps: Steps, profiled: Manifest | None, folder: Path) -> None:
         profiled.save(folder)
 
 
-def write(folder: Path) -> Path:
+def write_report(folder: Path) -> Path:
     """Write the report of a run that was analysed, and the index.
 
     Raises:
@@ -90,7 +195,7 @@ def _write_index(folder: Path) -> None:
         run_report.write_index(paths.RESULTS)
 
 
-def of_run(folder: Path) -> Path:
+def ensure_report(folder: Path) -> Path:
     """Write the report of any run; one that was not analysed, or by another version, is analysed first.
 
     Raises:
@@ -103,13 +208,13 @@ def of_run(folder: Path) -> Path:
         page = run_report.write(folder)
     except run_report.ReportError as error:
         terminal.problem(f"{error.what}; it is derived again")
-        verdicts.derive(folder)
-        return write(folder)
+        derive_run(folder)
+        return write_report(folder)
     _write_index(folder)
     return page
 
 
-def to_open(folder: Path) -> Path:
+def report_to_open(folder: Path) -> Path:
     """Return the report of any run as `of_run`; where it cannot be written, it lies outside the run's folder.
 
     Raises:
@@ -118,19 +223,19 @@ def to_open(folder: Path) -> Path:
     from analysis.reports import run_report  # noqa: PLC0415 # as above
 
     try:
-        return of_run(folder)
+        return ensure_report(folder)
     except OSError as error:
         if error.errno not in CLOSED:
             raise
     try:
-        page = Path(tempfile.mkdtemp(prefix="connlab-")) / verdicts.REPORT_FILE
+        page = Path(tempfile.mkdtemp(prefix="connlab-")) / REPORT_FILE
         page.write_text(run_report.render(folder), encoding="utf-8")
     except run_report.ReportError as error:
         raise LabError(str(error)) from None
     return page
 
 
-def newest() -> Path:
+def newest_run() -> Path:
     """The folder of the run that began last; cells of searches and matrices are passed over, if there is another.
 
     Raises:
@@ -155,7 +260,7 @@ def has_screen() -> bool:
     return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def show(page: Path) -> bool:
+def open_in_browser(page: Path) -> bool:
     """Open a page in the user's browser, if there is one on this screen; say whether there was."""
     if not has_screen():
         return False

@@ -15,23 +15,12 @@ from formats.manifest import Guess
 from lab import paths, suggested, terminal
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
-from lab.run import (
-    clocks,
-    configurations,
-    k6,
-    machine_limits,
-    measure,
-    prepare,
-    rawfolders,
-    reports,
-    scrape_targets,
-    verdicts,
-)
-from lab.run.gauges import Gauges
-from lab.run.live import Display
-from lab.run.lock import Lock, is_ours, machine_lock
-from lab.run.session import Occasion, Session, open_session, point_latest
-from lab.run.signals import Interrupted, interruptible, shielded
+from lab.runs import capacity, phases, raw_folders, reports, scrape_targets, user_files
+from lab.runs.gauges import Gauges
+from lab.runs.live_display import Display
+from lab.runs.lock import Lock, is_ours, machine_lock
+from lab.runs.session import Occasion, Session, open_session, point_latest
+from lab.runs.signals import Interrupted, interruptible, shielded
 from lab.scenarios import preflight
 from lab.scenarios.resolved import ResolvedScenario
 
@@ -67,7 +56,7 @@ def run(
     """
     steps = profile or Steps()
     with steps.step("check"):
-        for line in configurations.told(effective, machine_limits.check(effective, engine)):
+        for line in user_files.describe_configurations(effective, capacity.check_capacity(effective, engine)):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
         with steps.step("clear up"):
@@ -90,13 +79,13 @@ def record(session: Session, console: Console, lock: Lock, title: str) -> None:
         with _brought_to_an_end(session, lock):
             _phases(session, console, title)
     finally:
-        scrape_targets.withdraw()
+        scrape_targets.withdraw_targets()
 
 
 def clear_up_after(lock: Lock, engine: Engine) -> None:
     """Remove what a run left behind that could not clear up after itself, and let its manifest say so."""
     engine.remove()
-    scrape_targets.withdraw()
+    scrape_targets.withdraw_targets()
     if lock.dead is None or lock.dead.folder is None:
         return
     try:
@@ -117,7 +106,7 @@ def _bring_to_an_end(name: str, pid: int) -> None:
         return
     left.finish("aborted", f"the lab's process {pid} ended without a word (killed, or the machine went down)")
     try:
-        left.removed.extend(rawfolders.seal(folder / rawfiles.FOLDER))
+        left.removed.extend(raw_folders.seal_raw_folders(folder / rawfiles.FOLDER))
     finally:
         owner.release(folder)
         left.save(folder)
@@ -189,11 +178,11 @@ def _what_is_left(session: Session) -> Iterator[str]:
     """Derive what can be derived of a run that broke off, and say where it lies; a run is not lost for this."""
     yield f"what was recorded stays in {paths.shown(session.folder)}"
     try:
-        reports.derive(session.folder)
+        reports.analyse_run(session.folder)
     except Exception as error:  # noqa: BLE001 # whatever half a run's files make of the analysis, why it broke off matters more
         yield f"there is no report of it: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     else:
-        yield f"its report: {paths.shown(session.folder / verdicts.REPORT_FILE)}"
+        yield f"its report: {paths.shown(session.folder / reports.REPORT_FILE)}"
 
 
 def _reason(error: BaseException) -> str:
@@ -212,7 +201,7 @@ def _abandon(session: Session) -> str | None:
         session.manifest.exits = session.engine.exit_codes(session.topology)
     left = _remove_or_say(session.engine)
     with contextlib.suppress(Exception):
-        session.manifest.removed.extend(rawfolders.seal(session.raw, ended=left is None))
+        session.manifest.removed.extend(raw_folders.seal_raw_folders(session.raw, ended=left is None))
     return left
 
 
@@ -230,16 +219,16 @@ def _phases(session: Session, console: Console, title: str) -> None:
     with Display(console, title) as display, session.engine.watch(session.manifest.run) as watch:
         with step("prepare"):
             _begin(session, display, "prepare")
-            prepare.start(session, watch)
-            if line := scrape_targets.publish(session):
+            phases.start_servers(session, watch)
+            if line := scrape_targets.publish_targets(session):
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
             with step("start line"):
-                k6.wait_ready(session.engine, session.topology.clients, watch)
+                phases.await_clients(session.engine, session.topology.clients, watch)
         if scenario.warmup.requests:
             with step("warmup"):
                 _begin(session, display, "warmup")
-                measure.warm_up(session)
-        clocks.look(session)
+                phases.warm_up(session)
+        phases.record_clocks(session)
         _end(session)
 
         # Files that come after the run tell nothing during it.
@@ -248,12 +237,12 @@ def _phases(session: Session, console: Console, title: str) -> None:
         display.watch(gauges)
         with step("measure"):
             _begin(session, display, "measure", preflight.expected_s(session.effective))
-            fault = measure.load(session, watch, display)
+            fault = phases.run_load(session, watch, display)
         with step("drain"):
             _begin(session, display, "drain", scenario.drain / 1000)
-            measure.drain(session, watch, display)
+            phases.drain(session, watch, display)
         _end(session)
-        clocks.look(session)
+        phases.record_clocks(session)
 
         display.watch(None)
         display.phase("stopping")
@@ -271,7 +260,7 @@ def _begin(session: Session, display: Display, name: manifest.PhaseName, expecte
 def _end(session: Session) -> None:
     session.manifest.end_phase()
     with session.steps.step("samples"):
-        measure.await_samples(session)
+        phases.await_samples(session)
 
 
 def _close(session: Session, fault: str | None) -> None:
@@ -291,7 +280,7 @@ def _close(session: Session, fault: str | None) -> None:
             except LabError as error:
                 terminal.problem(f"connlab: the containers' exit codes were not kept: {error}")
         with step("seal"):
-            session.manifest.removed.extend(rawfolders.seal(session.raw))
+            session.manifest.removed.extend(raw_folders.seal_raw_folders(session.raw))
             session.finish("failed" if fault else "complete", fault)
         with step("remove"):
             session.engine.remove()

@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.formatting import counted
-from lab.run.gauges import ClientGauge, Gauges, ServerGauge
-from lab.run.history import SECONDS_KEPT, bars
+from lab.runs.gauges import SECONDS_KEPT, ClientGauge, Gauges, ServerGauge, bars
 
 # Meanings of the k6 error codes that the lab's experiments provoke (k6's own are in lib/netext/httpext/error_codes.go).
 _ERRORS = {

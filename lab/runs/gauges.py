@@ -1,15 +1,73 @@
-"""The live figures of a run: what its clients and its kernels say at this moment, and said in the last seconds."""
+"""The live figures of a run: what its clients and kernels say now, and said in the last seconds."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from analysis.evidence.rawfiles import Places
-from lab.run.history import History
-from lab.run.tail import Tail
+from formats.safe_open import open_regular
+
+SECONDS_KEPT = 60
+_US_PER_S = 1_000_000
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+class History:
+    """One value for each second, by the writer's clock; a second in which nothing was written has none.
+
+    Levels keep their greatest value in a second, what grows is summed up in it.
+    """
+
+    def __init__(self, *, grows: bool = False) -> None:
+        self._grows = grows
+        self._seconds: dict[int, float] = {}
+
+    def add(self, time_us: int, value: float) -> None:
+        """Take in a value.
+
+        Args:
+            time_us: when it was read, Unix epoch.
+            value: a level, or by how much something grew.
+        """
+        second = time_us // _US_PER_S
+        before = self._seconds.get(second, 0)
+        self._seconds[second] = before + value if self._grows else max(before, value)
+        for old in [one for one in self._seconds if one <= second - SECONDS_KEPT]:
+            del self._seconds[old]
+
+    @property
+    def newest(self) -> int:
+        """The last second of which there is a reading, Unix epoch; 0 if there is none."""
+        return max(self._seconds, default=0)
+
+    def last(self, count: int, until: int) -> list[float | None]:
+        """Give so many seconds, up to one of them; None where there was no reading."""
+        return [self._seconds.get(second) for second in range(until - count + 1, until + 1)]
+
+    @property
+    def per_second(self) -> float:
+        """What the last second that is over came to; the newest is still being written."""
+        return self._seconds.get(self.newest - 1, 0)
+
+
+def bars(values: Sequence[float | None], most: float) -> str:
+    """Draw values as bars in a line; nothing for none, the lowest for 0 alone.
+
+    Args:
+        values: one for each character.
+        most: what the highest bar stands for.
+    """
+    steps = len(_BARS) - 1
+    return "".join(
+        " " if value is None else _BARS[0 if value <= 0 else max(1, min(steps, round(steps * value / max(most, 1e-9))))]
+        for value in values
+    )
 
 
 @dataclass
@@ -119,3 +177,50 @@ def _take(gauge: ServerGauge, tick: dict[str, Any], port: int) -> None:
         gauge.queues = len(traffic)
         gauge.is_full = any(one["depth"] > one["limit"] for one in traffic)
         gauge.filling.add(time_us, gauge.depth)
+
+
+_READ_MAX_BYTES = 4 << 20
+# Holds the last lines of samples.jsonl; a tick with all counters has about 10 KB.
+_END_BYTES = 256 << 10
+
+
+class Tail:
+    """The lines of a JSON Lines file since the last look; a file that is not there yet has none."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._offset = 0
+
+    def objects(self) -> list[dict[str, Any]]:
+        """Give the whole new lines; what is not a JSON object is passed over, for a display must not stop a run."""
+        try:
+            with open_regular(self._file) as stream:
+                stream.seek(self._offset)
+                data = stream.read(_READ_MAX_BYTES)
+        except OSError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return [parsed for parsed in map(_parsed, whole.splitlines()) if isinstance(parsed, dict)]
+
+
+def last_tick_us(samples: Path) -> int:
+    """Give the time of the last whole tick in a samples.jsonl, in microseconds since 1970; 0 where there is none."""
+    try:
+        with open_regular(samples) as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _END_BYTES))
+            data = stream.read()
+    except OSError:
+        return 0
+    for line in reversed(data[: data.rfind(b"\n") + 1].splitlines()):
+        parsed = _parsed(line)
+        if isinstance(parsed, dict) and parsed.get("kind") == "tick":
+            return int(parsed.get("time_us", 0))
+    return 0
+
+
+def _parsed(line: bytes) -> Any:  # noqa: ANN401 # JSON
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None

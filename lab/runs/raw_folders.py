@@ -30,7 +30,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHOWN_MAX = 1000
 
 
-def make(places: Places, instance: str) -> None:
+def make_raw_folders(places: Places, instance: str) -> None:
     """Make the folders of an instance.
 
     Raises:
@@ -49,7 +49,7 @@ def make(places: Places, instance: str) -> None:
         os.chown(role, ROLE_UID, ROLE_UID)
 
 
-def seal(raw: Path, *, ended: bool = True) -> list[Removed]:
+def seal_raw_folders(raw: Path, *, ended: bool = True) -> list[Removed]:
     """Take the raw files back from the containers, and remove what is not a plain file of its own.
 
     What a role left under the name of a raw file may be a link, a named pipe or a second name of another file. Nothing

@@ -21,9 +21,9 @@ from lab import paths
 from lab.engines import container_settings
 from lab.engines.compose.engine import Compose
 from lab.errors import LabError
-from lab.run import measure, rawfolders
-from lab.run.session import Session, open_session
-from lab.run.tail import Tail, last_tick_us
+from lab.runs import phases, raw_folders
+from lab.runs.gauges import Tail, last_tick_us
+from lab.runs.session import Session, open_session
 from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import Make
@@ -61,7 +61,7 @@ def test_no_folder_of_a_run_is_open_to_the_world(effective: Make, fake_docker: I
     assert len(folders) == 8
     assert [str(each) for each in folders if mode(each) & stat.S_IWOTH] == []
     assert mode(session.folder) == 0o700, "nobody else looks in while containers write"
-    rawfolders.seal(session.raw)
+    raw_folders.seal_raw_folders(session.raw)
     assert mode(session.folder) == 0o755
 
 
@@ -72,7 +72,7 @@ def test_as_root_a_role_owns_its_own_folder_and_no_other(
     monkeypatch.setattr("os.geteuid", lambda: 0)
     (tmp_path / "raw").mkdir()
     places = Places(tmp_path)
-    rawfolders.make(places, "k6-1")
+    raw_folders.make_raw_folders(places, "k6-1")
     assert chowned == {"role": (10001, 10001)}
     assert [mode(each) for each in (places.collector("k6-1"), places.role("k6-1"))] == [0o755, 0o755]
     assert not mode(places.role("k6-1").parent) & 0o022
@@ -86,7 +86,7 @@ def test_as_another_user_both_folders_are_open_to_its_group_alone(
     monkeypatch.setattr("os.getegid", lambda: 5678)
     (tmp_path / "raw").mkdir()
     places = Places(tmp_path)
-    rawfolders.make(places, "k6-1")
+    raw_folders.make_raw_folders(places, "k6-1")
     assert chowned == {"collector": (-1, 5678), "role": (-1, 5678)}
     assert [mode(each) for each in (places.collector("k6-1"), places.role("k6-1"))] == [0o775, 0o775]
     assert not mode(places.role("k6-1").parent) & 0o022
@@ -122,7 +122,7 @@ def test_what_is_no_plain_file_is_removed_and_nothing_behind_it_is_touched(tmp_p
     (role / "kept.jsonl").chmod(0o4777)
     role.chmod(0o777)
 
-    removed = rawfolders.seal(tmp_path / "run" / "raw")
+    removed = raw_folders.seal_raw_folders(tmp_path / "run" / "raw")
 
     assert removed == [
         Removed(file=r"raw/k6-1/role/\x1b[2J", was="a symbolic link"),
@@ -178,7 +178,7 @@ def test_folders_in_each_other_are_sealed_however_deep_they_are(
     beside.mkdir(mode=0o777)
     (beside / "link").symlink_to(target)
 
-    removed = rawfolders.seal(tmp_path / "run" / "raw")
+    removed = raw_folders.seal_raw_folders(tmp_path / "run" / "raw")
 
     assert [each.was for each in removed] == ["a symbolic link"] * 2
     assert removed[0].file == "raw/k6-1/role/d/beside/link"
@@ -192,11 +192,11 @@ def test_folders_in_each_other_are_sealed_however_deep_they_are(
 def test_as_root_the_lab_takes_back_what_a_role_wrote(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     places = Places(tmp_path)
-    rawfolders.make(places, "k6-1")
+    raw_folders.make_raw_folders(places, "k6-1")
     file = places.role("k6-1", "requests.jsonl")
     file.write_text("")
     os.chown(file, container_settings.ROLE_UID, container_settings.ROLE_UID)
-    assert rawfolders.seal(tmp_path / "raw") == []
+    assert raw_folders.seal_raw_folders(tmp_path / "raw") == []
     assert {(each.stat().st_uid, each.stat().st_gid) for each in (file, file.parent)} == {(0, 0)}
 
 
@@ -221,7 +221,7 @@ def test_no_program_with_another_user_s_rights_is_left_open_to_others(
 
     os.seteuid(1234)
     try:
-        removed = rawfolders.seal(run / "raw")
+        removed = raw_folders.seal_raw_folders(run / "raw")
     finally:
         os.seteuid(0)
 
@@ -241,7 +241,7 @@ def test_a_run_is_sealed_however_it_ends(
         if how == "aborted":
             raise LabError("no more")
 
-    monkeypatch.setattr(measure, "drain", plant)
+    monkeypatch.setattr(phases, "drain", plant)
     if how == "aborted":
         with pytest.raises(LabError):
             ended(0)
@@ -261,8 +261,8 @@ def test_a_run_whose_containers_are_left_stays_closed_to_others(
     def breaks(*_: object) -> None:
         raise LabError("no more")
 
-    monkeypatch.setattr(measure, "drain", breaks)
-    monkeypatch.setattr("lab.run.run._remove_or_say", lambda _: "its containers could not be removed")
+    monkeypatch.setattr(phases, "drain", breaks)
+    monkeypatch.setattr("lab.runs.run._remove_or_say", lambda _: "its containers could not be removed")
     with pytest.raises(LabError, match="could not be removed"):
         ended(0)
     [folder] = [each for each in (elsewhere / "results" / "one").iterdir() if not each.is_symlink()]
@@ -275,7 +275,7 @@ def test_folders_in_each_other_end_neither_their_run_nor_the_next(
     def plant(session: Session, *_: object) -> None:
         nested(session.places.role("k6-1", "d"))
 
-    monkeypatch.setattr(measure, "drain", plant)
+    monkeypatch.setattr(phases, "drain", plant)
     for _ in range(2):
         assert manifest.load_manifest(ended(0)).status == "complete"
 
@@ -290,16 +290,16 @@ def test_what_the_last_run_left_never_ends_the_next(
         raise RecursionError("too deep")
 
     with monkeypatch.context() as patched:
-        patched.setattr(measure, "drain", killed)
-        patched.setattr("lab.run.run._brought_to_an_end", lambda *_: contextlib.nullcontext())
+        patched.setattr(phases, "drain", killed)
+        patched.setattr("lab.runs.run._brought_to_an_end", lambda *_: contextlib.nullcontext())
         with pytest.raises(SystemExit):
             ended(0)
     [left] = [each for each in (elsewhere / "results" / "one").iterdir() if not each.is_symlink()]
     assert manifest.load_manifest(left).status == "running"
 
     with monkeypatch.context() as patched:
-        patched.setattr(rawfolders, "seal", breaks)
-        patched.setattr("lab.run.run._phases", lambda *_: None)
+        patched.setattr(raw_folders, "seal_raw_folders", breaks)
+        patched.setattr("lab.runs.run._phases", lambda *_: None)
         ended(0)
     assert f"{left.name}: what the run before this one left stays as it is: too deep" in capsys.readouterr().err
     assert manifest.load_manifest(left).status == "aborted"

@@ -19,8 +19,8 @@ from formats.manifest import ActionRecord, Guess, Knob, Manifest, Status, utc_no
 from lab import paths, terminal
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
-from lab.run import facts, rawfolders, script
-from lab.run.lock import Lock
+from lab.runs import machine, raw_folders, user_files
+from lab.runs.lock import Lock
 from lab.scenarios import places
 from lab.scenarios.model import Action
 from lab.scenarios.places import Place
@@ -115,8 +115,8 @@ def open_session(
     """
     refuse_taken(effective.place)
     topology = topology_of(effective)
-    host, git, version = facts.host(engine), facts.git_state(), facts.lab_version()
-    options = script.options(effective, topology, engine)
+    host, git, version = machine.describe_host(engine), machine.git_state(), machine.lab_version()
+    options = user_files.script_options(effective, topology, engine)
     folder = _make_folders(paths.RESULTS / effective.slug, topology, occasion)
     if lock:
         named = occasion.cell != Occasion.cell
@@ -188,7 +188,7 @@ def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
         parent.mkdir(parents=True, exist_ok=True)
         folder = make_run_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
         for instance in topology.all:
-            rawfolders.make(Places(folder), instance)
+            raw_folders.make_raw_folders(Places(folder), instance)
     except OSError as error:
         raise _unwritable(error, parent) from None
     return folder
@@ -201,7 +201,7 @@ def _unwritable(error: OSError, folder: Path) -> LabError:
 
 def make_run_folder(parent: Path, name: str) -> Path:
     """Make a run's folder, closed to other users until its raw files are sealed, and the folder of these."""
-    folder = make_folder(parent, name, rawfolders.CLOSED)
+    folder = make_folder(parent, name, raw_folders.CLOSED)
     (folder / rawfiles.FOLDER).mkdir(mode=_FOLDER_MODE)
     return folder
 

@@ -1,20 +1,22 @@
-"""Warm-up, load and drain: what happens between servers that are ready and the end of the measurement."""
+"""The phases of a run: start and read back, hold k6 at the start line, warm up, load, drain."""
 
 from __future__ import annotations
 
 import json
 import time
+from functools import partial
+from typing import Any
 
 from analysis.diagnosis.health.limits import K6_EXITS_IN_ORDER
 from lab import parallel
 from lab.engines import collector
-from lab.engines.protocol import Watch
-from lab.errors import LabError
-from lab.run import k6, machine
-from lab.run.actions import Actions
-from lab.run.live import Display
-from lab.run.session import Session
-from lab.run.tail import last_tick_us
+from lab.engines.protocol import Engine, Parts, Watch
+from lab.errors import EngineFailed, LabError
+from lab.runs import machine, readback
+from lab.runs.actions import Actions
+from lab.runs.gauges import last_tick_us
+from lab.runs.live_display import Display
+from lab.runs.session import Session
 from lab.scenarios.topology import collector_of
 
 _TICK_S = 0.25
@@ -28,6 +30,19 @@ _SAMPLE_POLL_S = 0.02
 _UNSEEN_S = 1
 
 
+def record_clocks(session: Session) -> None:
+    """Note what the clock of each other machine shows, with this one's before and after.
+
+    A look that fails tells nothing: the analysis says what it lacks.
+    """
+    nodes = session.manifest.nodes
+    first = {node: instance for instance, node in reversed(nodes.items())}
+    found = parallel.each(
+        lambda instance: machine.read_clock(instance, partial(session.engine.ask, instance)), first.values()
+    )
+    session.manifest.clocks += [each for of_node in found.values() for each in of_node]
+
+
 def warm_up(session: Session) -> None:
     """Let the servers that answer serve some requests of the load's kind, one at a time.
 
@@ -39,12 +54,12 @@ def warm_up(session: Session) -> None:
         LabError: a request failed.
     """
     engine, scenario, topology = session.engine, session.effective.scenario, session.topology
-    count, load = scenario.warmup.requests, scenario.knobs.load
+    count, run_load = scenario.warmup.requests, scenario.knobs.load
     server_url = f"http://127.0.0.1:{topology.roles[topology.answering].port}"
 
     def warm(server: str) -> str:
-        request: tuple[str, ...] = (f"{server_url}{load.path}",)
-        if load.workload == "long_polling":
+        request: tuple[str, ...] = (f"{server_url}{run_load.path}",)
+        if run_load.workload == "long_polling":
             place = collector.request_from(engine, server, f"{server_url}/api/wait", method="POST")
             body = json.dumps({"token": place["token"]})
             request = ("--method", "POST", "--body", body, f"{server_url}/api/entry")
@@ -54,7 +69,7 @@ def warm_up(session: Session) -> None:
     parallel.each(warm, topology.instances[topology.answering])
 
 
-def load(session: Session, watch: Watch, display: Display) -> str | None:
+def run_load(session: Session, watch: Watch, display: Display) -> str | None:
     """Let the clients go, act on the servers as the scenario says, and wait until all have come to their end.
 
     Returns:
@@ -70,7 +85,7 @@ def load(session: Session, watch: Watch, display: Display) -> str | None:
 
 def _load(session: Session, watch: Watch, display: Display, actions: Actions) -> str | None:
     clients = session.topology.clients
-    k6.resume(session.engine, clients)
+    release_clients(session.engine, clients)
     limit_s = session.effective.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
     deadline = time.monotonic() + limit_s
     while any(watch.exit_code(client) is None for client in clients):
@@ -127,3 +142,81 @@ def _check(session: Session, watch: Watch) -> None:
             raise LabError(f"{ended} during the run:{session.engine.last_words(service)}")
     if machine.disk_free_bytes(session.raw) < _DISK_FREE_MIN_BYTES:
         raise LabError(f"the disk is full: less than {_DISK_FREE_MIN_BYTES >> 20} MiB are left at {session.raw}")
+
+
+def start_servers(session: Session, watch: Watch) -> None:
+    """Start everything but the load and check that each setting took.
+
+    Raises:
+        BadInput: the kernel refuses a sysctl.
+        LabError: an image, an instance or a setting failed.
+    """
+    engine, effective, topology = session.engine, session.effective, session.topology
+    own = effective.registry.services
+    step = session.steps.step
+    with step("images"):
+        session.manifest.images = {
+            **engine.images(["collector", *(role for role in effective.scenario.path if role not in own)]),
+            **engine.service_images(effective),
+        }
+    with step("start"):
+        engine.start(Parts(effective, topology, session.manifest.run, session.places), watch)
+        session.manifest.nodes = dict(engine.machines(topology))
+    with step("read back"):
+        readback.read_back(engine, effective, topology, session.manifest, session.places)
+        session.save()
+
+
+_STATUS_URL = "http://127.0.0.1:6565/v1/status"
+_POLL_S = 0.1
+_READY_TIMEOUT_S = 120
+# k6's lib.ExecutionStatusPausedBeforeRun: all users are initialised, and the test waits to be resumed.
+_PAUSED_BEFORE_RUN = 4
+
+
+def await_clients(engine: Engine, instances: list[str], watch: Watch) -> None:
+    """Wait until every instance has initialised its users and stands paused.
+
+    Raises:
+        LabError: an instance ended, or did not get there in time.
+    """
+    deadline = time.monotonic() + _READY_TIMEOUT_S
+    waiting = list(instances)
+    while True:
+        ready = parallel.each(lambda one: _is_ready(engine, one), waiting)
+        waiting = [instance for instance in waiting if not ready[instance]]
+        if not waiting:
+            return
+        for instance in waiting:
+            ended = watch.ended(instance)
+            if ended:
+                raise LabError(f"{ended} before its load:{engine.last_words(instance)}")
+        if time.monotonic() > deadline:
+            raise LabError(f"{', '.join(waiting)} did not initialise its users within {_READY_TIMEOUT_S} s")
+        time.sleep(_POLL_S)
+
+
+def _is_ready(engine: Engine, instance: str) -> bool:
+    try:
+        attributes = _attributes(collector.request_from(engine, instance, _STATUS_URL))
+    except EngineFailed:
+        return False  # its API is not up yet, or it has ended, which the caller sees
+    return attributes.get("status") == _PAUSED_BEFORE_RUN and attributes.get("paused") is True
+
+
+def release_clients(engine: Engine, instances: list[str]) -> None:
+    """Start the load in all instances at once."""
+    body = json.dumps({"data": {"type": "status", "id": "default", "attributes": {"paused": False}}})
+    answers = parallel.each(
+        lambda one: collector.request_from(engine, one, _STATUS_URL, method="PATCH", body=body), instances
+    )
+    for instance, answer in answers.items():
+        if _attributes(answer).get("paused") is not False:
+            raise LabError(f"{instance} did not start its load: {json.dumps(answer)[:200]}")
+
+
+def _attributes(answer: Any) -> dict[str, Any]:  # noqa: ANN401 # JSON
+    try:
+        return dict(answer["data"]["attributes"])
+    except (KeyError, TypeError):
+        raise LabError(f"k6 answered no status: {json.dumps(answer)[:200]}") from None

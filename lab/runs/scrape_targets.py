@@ -14,7 +14,7 @@ from pathlib import Path
 from analysis import output
 from lab import paths
 from lab.errors import LabError
-from lab.run.session import Session
+from lab.runs.session import Session
 
 FILE_NAME = "metrics-targets.json"
 
@@ -24,7 +24,7 @@ def file() -> Path:
     return paths.RESULTS / FILE_NAME
 
 
-def publish(session: Session) -> str | None:
+def publish_targets(session: Session) -> str | None:
     """Write the targets of a run, and give the line that says where they are; None if the run serves no metrics.
 
     Raises:
@@ -52,7 +52,7 @@ def publish(session: Session) -> str | None:
     return f"metrics: {named}; a Prometheus on this machine finds them by {paths.shown(file())}"
 
 
-def withdraw() -> None:
+def withdraw_targets() -> None:
     """Leave no target in the file, if there is one: what answers at these addresses next is another run's."""
     with contextlib.suppress(OSError):
         if file().is_file():

@@ -10,7 +10,7 @@ from formats.manifest import ActionRecord
 from lab.engines import collector
 from lab.engines.protocol import Watch
 from lab.errors import LabError
-from lab.run.session import Session
+from lab.runs.session import Session
 
 _READY_S = 90
 _EVENT_S = 5

@@ -1,0 +1,109 @@
+"""Facts about the machine, the repository and the clocks, for the manifest, the doctor and the limits of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+from formats.manifest import Git, Host, LabVersion, Look
+from lab import parallel, paths
+from lab.engines.protocol import Engine
+from lab.errors import LabError
+
+_MEMINFO = Path("/proc/meminfo")
+_OS_RELEASE = Path("/etc/os-release")
+
+
+def memory_kb(field: str) -> int:
+    """Read a field of /proc/meminfo, such as MemTotal or MemAvailable; kB, 0 where it is missing."""
+    match = re.search(rf"^{field}:\s+([0-9]+) kB$", _MEMINFO.read_text(), re.MULTILINE)
+    return int(match[1]) if match else 0
+
+
+def distribution() -> str:
+    """Name the distribution as it names itself."""
+    try:
+        match = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', _OS_RELEASE.read_text(), re.MULTILINE)
+    except OSError:
+        match = None
+    return match[1] if match else "unknown"
+
+
+def cpus() -> int:
+    """Count the processors of the machine, which are the containers' too."""
+    return os.cpu_count() or 1
+
+
+def kernel() -> str:
+    """Give the kernel's release."""
+    return platform.release()
+
+
+def disk_free_bytes(path: Path) -> int:
+    """Give the free space for this user on the file system of the nearest existing folder above `path`."""
+    while not path.exists():
+        path = path.parent
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize
+
+
+_GIT_TIMEOUT_S = 10
+
+
+def git_state() -> Git:
+    """Give the repository's commit and whether the work tree differs from it; nulls where git cannot tell."""
+    answers = parallel.each(_git, [("rev-parse", "HEAD"), ("status", "--porcelain")])
+    commit, status = answers.values()
+    return Git(commit=commit and commit.strip(), dirty=None if status is None else bool(status.strip()))
+
+
+def _git(arguments: tuple[str, ...]) -> str | None:
+    command = ["git", "-C", str(paths.ROOT), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def lab_version() -> LabVersion:
+    """Give the lab's version and Python's."""
+    return LabVersion(version=metadata.version("connlab"), python=platform.python_version())
+
+
+def describe_host(engine: Engine) -> Host:
+    """Describe the machine; asks the engine for its versions.
+
+    Raises:
+        LabError: no engine answers.
+    """
+    return Host(
+        kernel=kernel(),
+        distribution=distribution(),
+        cpus=cpus(),
+        memory_kb=memory_kb("MemTotal"),
+        **engine.versions(),
+    )
+
+
+# What a look takes is what it leaves open: of several, one may be quick.
+_LOOKS = 3
+
+
+def read_clock(instance: str, ask: Callable[..., str]) -> list[Look]:
+    """Note what the clock of an instance's machine shows; `ask` runs a command there. None if that fails."""
+    found = []
+    with contextlib.suppress(LabError, ValueError):
+        for _ in range(_LOOKS):
+            asked_us = time.time_ns() // 1000
+            shown = ask("date", "+%s%6N")
+            told_us = time.time_ns() // 1000
+            found.append(Look(instance=instance, asked_us=asked_us, shown_us=int(shown), told_us=told_us))
+    return found
