@@ -67,8 +67,11 @@ def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
 def test_a_table_that_is_made_empty_has_the_columns_that_its_query_gives(proxied_run: RunFolder) -> None:
     """All queries run: a line at the proxy, a SYN that got lost, a dial without a port, and an action."""
     proxied_run.manifest["actions"] = [
-        {"do": "pause", "instance": "backend-1", "start_us": at_us(MEASURE_S), "end_us": at_us(MEASURE_S + 1)}
-    ]
+        {
+            "do": "pause", "instance": "backend-1", "at_ms": 0, "for_ms": 1000, "start_us": at_us(MEASURE_S),
+            "end_us": at_us(MEASURE_S + 1), "exit_code": None, "down_us": None,
+        }
+    ]  # fmt: skip
     proxied_run.clients["k6-1"].dials[5]["error_kind"] = "address-not-available"
     capture = proxied_run.captures["nginx"]
     Connection(capture, "172.18.0.3:41999", "172.18.0.4:8080").syns(MEASURE_S + 1)

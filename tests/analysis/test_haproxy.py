@@ -15,7 +15,7 @@ from analysis.evidence.records import Records
 from formats.role import Role
 from tests.analysis.joined import one_request
 from tests.analysis.packets import Capture, Connection
-from tests.analysis.support import RunFolder, at_us, make_capture, make_dial, make_request
+from tests.analysis.support import RunFolder, at_us, make_capture, make_dial, make_request, role
 
 ROOT = Path(__file__).parents[2]
 # As HAProxy wrote them in runs: an answer; one at the fourth try; a time-out at the second; a time-out in its queue; no
@@ -88,10 +88,11 @@ def test_a_recorded_page_of_statistics_has_every_declared_value() -> None:
 def through_haproxy(proxied_run: RunFolder) -> RunFolder:
     """One request through a proxy that logs as HAProxy does, answered with 503 after two seconds."""
     run = proxied_run
-    proxy = {"kind": "proxy", "group": "nginx", "logs": {"access.jsonl": "haproxy-access"}}
     run.manifest["roles"] = {
-        "k6": {"kind": "client", "group": "load"}, "nginx": proxy, "backend": {"kind": "server", "group": "backend"}
-    }  # fmt: skip
+        "k6": role("client", "load"),
+        "nginx": role("proxy", "nginx", logs={"access.jsonl": "haproxy-access"}),
+        "backend": role("server", "backend"),
+    }
     client = run.clients["k6-1"]
     local, remote = "172.18.0.3:41000", "172.18.0.4:8080"
     client.dials = [
