@@ -356,6 +356,16 @@ def test_a_cluster_that_does_not_answer_is_said_with_a_way_on(said: str) -> None
         Kubectl(client=client)("get", "pods")
 
 
+def test_a_folder_of_results_that_kubectl_takes_for_a_pod_is_refused(
+    effective: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RESULTS", Path("/home/me/a:b/results"))
+    (problem,) = Kubernetes().cannot(effective(), topology_of(effective()))
+    assert str(problem).startswith("kubectl cannot copy files into /home/me/a:b/results: ")
+    with pytest.raises(BadInput, match="kubectl cannot copy files into /home/me/a:b/results"):
+        Kubernetes().sidecars().container("lab/shop")
+
+
 def test_what_kubernetes_cannot_is_refused_before_anything_starts(effective: Make) -> None:
     asked = effective("nginx.addresses=2", text=THROUGH_NGINX)
     problems = list(Kubernetes().cannot(asked, topology_of(asked)))

@@ -131,15 +131,17 @@ def test_two_targets_of_one_name_get_folders_of_their_own(docker_program: FakeDo
     assert [each.record.peer for each in found] == [False, True]
 
 
-def test_a_collector_has_no_right_but_to_capture_and_joins_the_target(docker_program: FakeDocker) -> None:
-    started = docker_sidecar.start("c", {"CONNLAB_OBSERVING": "1"}, Path("/raw"), target=ID, processes=True)
+def test_a_collector_has_no_right_but_to_capture_joins_the_target_and_writes_into_a_folder_of_any_name(
+    docker_program: FakeDocker,
+) -> None:
+    started = docker_sidecar.start("c", {"CONNLAB_OBSERVING": "1"}, Path("/a:b,c"), target=ID, processes=True)
     (call,) = docker_program.calls
     assert f"--network container:{ID} --pid container:{ID}" in call
     # The second is there so that nobody in the target's container has all of them.
     assert "--cap-drop ALL --cap-add NET_RAW --cap-add WAKE_ALARM --security-opt no-new-privileges:true" in call
     assert "--read-only" in call
     assert "--privileged" not in call
-    assert call.endswith("connlab/collector run")
+    assert call.endswith('--mount type=bind,"source=/a:b,c",target=/raw connlab/collector run')
     assert started.enter == ()
 
 

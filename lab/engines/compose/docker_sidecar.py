@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.engines.compose.docker import DockerFailed, docker, run_options
+from lab.engines.compose.docker import DockerFailed, docker, mount_option, run_options
 from lab.engines.protocol import CAPABILITIES, Container, why_apart
 from lab.errors import BadInput, Problem
 
@@ -197,7 +197,7 @@ def start(
     entry, command = (("--entrypoint", enter[0]), (*enter[1:], "collector", "run")) if enter else ((), ("run",))
     docker(
         *("run", "--detach", "--name", name, "--label", f"{LABEL}={name}", *run_options(*CAPABILITIES)),
-        *(*joins, *settings, "--volume", f"{folder}:/raw", *entry, _IMAGE, *command),
+        *(*joins, *settings, "--mount", mount_option(folder, "/raw"), *entry, _IMAGE, *command),
     )
     return DockerSidecar(name, enter)
 
@@ -207,6 +207,6 @@ def _joins(target: str | int, *, processes: bool) -> tuple[Sequence[str], tuple[
         namespace = f"{_NAMESPACE_OF}{target}"
         return ["--network", namespace, *(["--pid", namespace] if processes else [])], ()
     # Docker joins containers alone. A namespace's file can be mounted, and the program enters it by itself.
-    mount = f"type=bind,source=/proc/{target}/ns/net,target={_NAMESPACE},readonly"
+    mount = mount_option(Path(f"/proc/{target}/ns/net"), _NAMESPACE, "readonly")
     rights = ["--cap-add", "SYS_ADMIN", "--security-opt", "apparmor=unconfined", "--security-opt", "seccomp=unconfined"]
     return ["--network", "none", "--mount", mount, *rights], ("nsenter", f"--net={_NAMESPACE}", "--")

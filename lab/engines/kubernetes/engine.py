@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab import parallel
+from lab import parallel, paths
 from lab.engines import protocol
 from lab.engines.kubernetes import objects
 from lab.engines.kubernetes.containers import Containers
@@ -77,6 +77,7 @@ class Kubernetes:
 
     def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
         """Yield what Kubernetes cannot, or what the lab cannot do on it yet."""
+        yield from self.kubectl.check_target(paths.RESULTS)
         if effective.registry.services:
             yield Problem("services of a scenario's own do not run on Kubernetes yet", way_on=_ELSEWHERE)
         if effective.scenario.configurations:

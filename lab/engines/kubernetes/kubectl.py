@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines.programs import CommandLine, Following, ProgramClient, ProgramFailed
-from lab.errors import LabError
+from lab.errors import LabError, Problem
 
 GUIDE = "docs/kubernetes.md"
 # Verb, API group, resource.
@@ -126,6 +126,13 @@ class Kubectl:
     def copy_out(self, pod: str, container: str, folder: str, target: Path) -> None:
         """Bring the files of a folder out, by tar in the container; raises as a call."""
         self("cp", "--container", container, "--retries", "3", f"{pod}:{folder}", str(target), timeout_s=_FILES_S)
+
+    @staticmethod
+    def check_target(folder: Path) -> Iterator[Problem]:
+        """Yield why no files can be copied into a folder: kubectl takes what stands before a colon for a pod."""
+        if ":" in str(folder):
+            what = f"kubectl cannot copy files into {folder}: it takes what stands before the colon for a pod"
+            yield Problem(what, way_on="move the lab to a folder without a colon in its path")
 
     def find_namespace(self) -> str:
         """Return the namespace that is used; raises as a call."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lab import paths
 from lab.engines.kubernetes.kubectl import OBSERVING, Kubectl, KubectlFailed
 from lab.engines.kubernetes.objects import Images, env_entries, image_id
 from lab.engines.kubernetes.startup import find_container_problem
@@ -79,6 +80,8 @@ class PodSidecars:
             LabError: a right is missing, or the cluster does not take a collector there.
         """
         namespace, pod, *within = name.split("/")
+        if problems := list(self.kubectl.check_target(paths.RESULTS)):
+            raise BadInput(problems)
         kubectl = self._of(namespace)
         kubectl.require_rights(OBSERVING)
         found = _get(kubectl, pod)
