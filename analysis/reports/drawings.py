@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from analysis import formatting
 from analysis.diagnosis import causes
@@ -167,11 +166,6 @@ def _agreement(hop: Row) -> tuple[str, str]:
     return "bad" if broken else ("good" if holding == total else ""), f"{sign} {holding} of {total} counts agree"
 
 
-def path_geometry() -> dict[str, int]:
-    """Return what the template draws with."""
-    return {"box": _BOX, "line": _LINE_HEIGHT, "band": _BAND}
-
-
 WIDTH = 1000
 TIME_X, NOTE_X = 92, 715
 _FIRST_X, _LAST_X = 175, 625
@@ -319,6 +313,6 @@ def _notes(step: Row) -> list[tuple[str, str]]:
     ]
 
 
-def ladder_geometry() -> dict[str, Any]:
-    """Return what the template draws with."""
-    return {"width": WIDTH, "time_x": TIME_X, "note_x": NOTE_X, "row": _ROW, "slope": _SLOPE, "top": _TOP}
+# What the templates draw with.
+PATH_GEOMETRY = {"box": _BOX, "line": _LINE_HEIGHT, "band": _BAND}
+LADDER_GEOMETRY = {"width": WIDTH, "time_x": TIME_X, "note_x": NOTE_X, "row": _ROW, "slope": _SLOPE, "top": _TOP}

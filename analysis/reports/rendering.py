@@ -17,11 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unicodedata import category
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+
+from formats.sanitize import visible_lines
 
 _FOLDER = Path(__file__).parent
 _ECHARTS = "vendor/echarts.min.js"
@@ -98,18 +99,9 @@ def _environment(filters: tuple[tuple[str, Callable[..., str]], ...]) -> Environ
     return environment
 
 
-# What would steer the text around it, or hide in it: controls, directions, and the ends of lines of their own.
-_STEERING = frozenset({"Cc", "Cf", "Zl", "Zp"})
-
-
 def visible(text: str) -> str:
     r"""Return a text of a run with what is not seen as `\x1b` or `\u202e`; the page's own parts as they are."""
-    if isinstance(text, Markup):
-        return text
-    return "".join(
-        char.encode("unicode_escape").decode() if category(char) in _STEERING and char != "\n" else char
-        for char in text
-    )
+    return text if isinstance(text, Markup) else visible_lines(text)
 
 
 def _policy(styles: str, scripts: list[str]) -> str:

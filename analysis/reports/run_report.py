@@ -19,27 +19,20 @@ from analysis.diagnosis.causes import Cause
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.formatting import counted, spoken
 from analysis.output import write as write_file
-from analysis.reports import conditions, drawings, index, rendering, summary, time_series, timelines
+from analysis.reports import conditions, drawings, rendering, summary, time_series, timelines
 from analysis.reports.run_record import Record, ReportError, load_manifest_json, load_record
 from analysis.verdicts import connections_file, derived, guesses
 from analysis.verdicts.connections_file import QUEUES, Connections
 from analysis.verdicts.derived import DerivedError
 from formats.safe_open import open_within
 
-__all__ = ["FILE", "ReportError", "render", "write", "write_index"]
+__all__ = ["FILE", "ReportError", "render", "write"]
 
 FILE = Path("report.html")
-write_index = index.write
 
 
 def write(run_dir: Path) -> Path:
-    """Write the report into a run's folder.
-
-    Args:
-        run_dir: the folder with manifest.json and derived/.
-
-    Returns:
-        The page.
+    """Write the report into a run's folder, beside manifest.json and derived/; return the page.
 
     Raises:
         ReportError: the folder is not that of a run, or was not analysed by this version.
@@ -88,9 +81,9 @@ def render_run(record: Record) -> str:
             "health": summary.instrument_rows(record),
             "charts": charts,
             "path": drawings.draw_path(record),
-            "path_size": drawings.path_geometry(),
+            "path_size": drawings.PATH_GEOMETRY,
             "ladders": drawings.draw_ladders(record),
-            "size": drawings.ladder_geometry(),
+            "size": drawings.LADDER_GEOMETRY,
             "load": conditions.load_rows(record),
             "times": conditions.latency_rows(record),
             "statistics": conditions.STATISTICS,
@@ -176,14 +169,14 @@ def _charts(folder: Path) -> list[QueueChart]:
             ).fetchall()
         except duckdb.Error:
             raise derived.DerivedError(f"{folder / QUEUES}: damaged", folder) from None
-    time_series: dict[str, list[tuple[int, int]]] = {}
+    queues: dict[str, list[tuple[int, int]]] = {}
     for server, _, depth, limit in rows:
-        time_series.setdefault(server, []).append((depth, limit))
+        queues.setdefault(server, []).append((depth, limit))
     return [
         QueueChart(
-            f"queue-{number}", f"Accept queue of {server}", len(steps), max(limit for _, limit in steps), _svg(steps)
+            f"queue-{number}", f"Accept queue of {server}", len(steps), max(each[1] for each in steps), _svg(steps)
         )
-        for number, (server, steps) in enumerate(time_series.items(), start=1)
+        for number, (server, steps) in enumerate(queues.items(), start=1)
     ]
 
 

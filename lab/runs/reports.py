@@ -189,10 +189,10 @@ def write_report(folder: Path) -> Path:
 
 
 def _write_index(folder: Path) -> None:
-    from analysis.reports import run_report  # noqa: PLC0415 # as above
+    from analysis.reports import index  # noqa: PLC0415 # as above
 
     if paths.RESULTS in folder.parents:
-        run_report.write_index(paths.RESULTS)
+        index.write(paths.RESULTS)
 
 
 def ensure_report(folder: Path) -> Path:

@@ -95,14 +95,6 @@ def test_data_may_complete_the_handshake(tmp_path: Path) -> None:
     assert told(tmp_path, capture)[2:] == ["ACK: C takes the connection for established", "C sends 5 bytes"]
 
 
-def test_a_syn_of_each_side(tmp_path: Path) -> None:
-    capture = Capture()
-    capture.tcp(1, CLIENT, SERVER, SYN, seq=1)
-    capture.tcp(2, SERVER, CLIENT, SYN, seq=7)
-
-    assert told(tmp_path, capture) == ["SYN 1 of 2: C → S", "SYN 2 of 2: S → C"]
-
-
 def test_data_of_several_segments_is_one_line_and_a_repetition_another(tmp_path: Path) -> None:
     capture = Capture()
     Connection(capture, CLIENT, SERVER).handshake(1)

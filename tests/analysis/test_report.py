@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from html import escape, unescape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -16,7 +17,7 @@ from analysis.compare import judge_series
 from analysis.derivation import analyse
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.reports import conditions, drawings, run_record, run_report, summary, time_series, timelines
+from analysis.reports import conditions, drawings, index, run_record, run_report, summary, time_series, timelines
 from analysis.verdicts import tables
 from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
@@ -26,12 +27,13 @@ from tests.analysis.whole import make_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from analysis.reports.time_series import Chart
     from tests.analysis.support import RunFolder, Samples
 
     Tick = Callable[[float], tuple[dict[str, int], int]]
+
+OTHER = "other: the kernel, the engine, the lab itself, services beside the path, other programs"
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +106,31 @@ def test_a_report_is_the_same_each_time(analysed: Path) -> None:
     assert run_report.write(analysed).read_bytes() == first
 
 
-def test_a_run_that_was_not_analysed_is_refused_with_the_way_on(run: RunFolder) -> None:
-    with pytest.raises(run_report.ReportError, match=r"the run has no figures\.json; derive it again: make analyse"):
-        run_report.write(run.write())
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def of_another_version(file: Path) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), "schema": f"connlab.{file.stem}/99"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "says"),
+    [
+        ("figures.json", Path.unlink, r"the run has no figures\.json"),
+        ("requests.parquet", cut, r"requests\.parquet: damaged"),
+        ("requests.parquet", damage_pages, "derived is damaged"),
+        *((f"{name}.json", of_another_version, f"this version reads connlab.{name}/1")
+          for name in ("verdict", "ledger", "figures", "ladders")),
+    ],
+)  # fmt: skip
+def test_a_derived_file_that_is_missing_damaged_or_of_another_version_is_refused_with_a_hint(
+    analysed: Path, name: str, damage: Callable[[Path], None], says: str
+) -> None:
+    damage(analysed / "derived" / name)
+
+    with pytest.raises(run_report.ReportError, match=f"{says}; derive it again: make analyse RUN="):
+        run_report.write(analysed)
 
 
 def test_a_run_that_broke_off_before_its_load_has_a_report_too(run: RunFolder) -> None:
@@ -116,30 +140,6 @@ def test_a_run_that_broke_off_before_its_load_has_a_report_too(run: RunFolder) -
     analyse(folder)
 
     assert "The run was aborted: no backend." in text_of(run_report.write(folder))
-
-
-def test_a_derived_table_that_was_cut_is_refused_with_the_way_on(analysed: Path) -> None:
-    path = analysed / "derived" / "requests.parquet"
-    path.write_bytes(path.read_bytes()[:-100])
-
-    with pytest.raises(run_report.ReportError, match=r"requests\.parquet: damaged; derive it again: make analyse RUN="):
-        run_report.write(analysed)
-
-
-def test_a_derived_table_that_is_damaged_within_is_refused_with_the_way_on(analysed: Path) -> None:
-    damage_pages(analysed / "derived" / "requests.parquet")
-
-    with pytest.raises(run_report.ReportError, match=r"derived is damaged; derive it again: make analyse RUN="):
-        run_report.write(analysed)
-
-
-@pytest.mark.parametrize("name", ["verdict", "ledger", "figures", "ladders"])
-def test_a_derived_file_of_another_version_is_refused(analysed: Path, name: str) -> None:
-    path = analysed / "derived" / f"{name}.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": f"connlab.{name}/99"}))
-
-    with pytest.raises(run_report.ReportError, match=f"this version reads connlab.{name}/1; derive it again"):
-        run_report.write(analysed)
 
 
 def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(analysed: Path) -> None:
@@ -196,25 +196,33 @@ def test_one_request_and_one_step_are_no_plurals(analysed: Path) -> None:
     assert "<td>; " not in content
 
 
-def test_the_heading_is_the_scenarios_title_and_question(analysed: Path) -> None:
-    describe(analysed, title="Three <places>", question="Who waits?")
-    content = run_report.write(analysed).read_text()
+def test_the_page_has_what_was_asked_guessed_set_and_told_apart(analysed: Path) -> None:
+    plain = text_of(run_report.write(analysed))
+    assert "By name" not in plain
+    assert "Your own predictions" not in plain
 
-    assert "<h1>Three &lt;places&gt;</h1>" in content
-    assert "Who waits?" in content
-
-
-def test_a_learner_s_own_predictions_stand_beside_what_was_measured(analysed: Path) -> None:
     asked = {"prediction": "none", "asks": "How many fail?", "unit": "count"}
     guesses = [
         asked | {"figure": "client.requests.failed", "value": 99},
         asked | {"figure": "client.requests.ok", "value": None},
     ]
-    describe(analysed, guesses=guesses)
+    knobs = make_manifest()["knobs"]
+    knobs["load.users"] = knob(7) | {"source": "set"}
+    knobs["load.connect_timeout"] = knob(1_500) | {"source": "set"}
+    describe(analysed, title="Three <places>", question="Who waits?", guesses=guesses, knobs=knobs)
+    file, times = analysed / "derived" / "ledger.json", {"median_ms": 3.5, "p95_ms": 4.25}
+    names = [
+        {"name": "<pay>", "group": "::buy", "total": 7, "failed": 2, "slow": 0, **times, "causes": {"refused": 2}},
+        {"name": "home", "group": "", "total": 9, "failed": 0, "slow": 0, **times, "causes": {}},
+    ]
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"names": names}))
     text = text_of(run_report.write(analysed))
 
-    assert "Your own predictions" in text
+    assert "Three <places>" in text
+    assert "Who waits?" in text
     assert re.search(r"How many fail\? 99 100 ≈ near: 1 too few How many fail\? passed over 3", text)
+    assert "<pay> ::buy 7 2 0 3.5 4.25 refused 2 home 9 0 0" in text
+    assert 'make run SCENARIO=accept-queue-overflow SET="load.users=7 load.connect_timeout=1500ms"' in text
 
 
 def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> None:
@@ -225,6 +233,10 @@ def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> N
     assert max(depth for _, depth in queue["depth"]) == 2
     assert [total for _, total in queue["overflows"]] == sorted(total for _, total in queue["overflows"])
     assert queue["overflows"][-1][1] == 500
+    assert [(each.name, each.tone, each.most) for each in chart_of(found, "queue").series] == [
+        ("backend: waiting", "role", 2),
+        ("backend: limit", "limit", 1),
+    ]
     for drawing in drawings.draw_ladders(found):
         steps = [line.at_s for line in drawing.lines]
         assert steps == sorted(steps)
@@ -275,22 +287,6 @@ def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(analysed: Path) 
     assert [turn.knob for turn in found.turns] == ["gateway.max_idle_conns"]
 
 
-def test_requests_of_several_names_are_told_apart(analysed: Path) -> None:
-    assert "By name" not in text_of(run_report.write(analysed))
-    file = analysed / "derived" / "ledger.json"
-    ledger = json.loads(file.read_text())
-    times = {"median_ms": 3.5, "p95_ms": 4.25}
-    ledger["names"] = [
-        {"name": "<pay>", "group": "::buy", "total": 7, "failed": 2, "slow": 0, **times, "causes": {"refused": 2}},
-        {"name": "home", "group": "", "total": 9, "failed": 0, "slow": 0, **times, "causes": {}},
-    ]
-    file.write_text(json.dumps(ledger))
-    text = text_of(run_report.write(analysed))
-
-    assert "By name request group requests failed slow median, ms 95 % within, ms causes" in text
-    assert "<pay> ::buy 7 2 0 3.5 4.25 refused 2 home 9 0 0" in text
-
-
 def test_a_path_of_four_roles_is_drawn_wider_than_the_page(analysed: Path) -> None:
     found = drawings.draw_path(run_record.load_record(analysed))
     describe(analysed, path=["k6", "nginx", "shop", "db"])
@@ -302,15 +298,6 @@ def test_a_path_of_four_roles_is_drawn_wider_than_the_page(analysed: Path) -> No
     assert wide.width > found.width
     assert all(one.x + one.width <= other.x for one, other in zip(wide.bands, wide.boxes[1:], strict=True))
     assert wide.boxes[-1].x < wide.width
-
-
-def test_the_queue_is_drawn_against_its_limit(analysed: Path) -> None:
-    chart = chart_of(run_record.load_record(analysed), "queue")
-
-    assert [(each.name, each.tone, each.most) for each in chart.series] == [
-        ("backend: waiting", "role", 2),
-        ("backend: limit", "limit", 1),
-    ]
 
 
 def second_of(run: RunFolder, role: str, tick: Tick) -> Samples:
@@ -415,13 +402,6 @@ def test_requests_are_drawn_by_what_became_of_them(run: RunFolder) -> None:
     }
 
 
-def test_the_table_behind_a_chart_counts_the_same(analysed: Path) -> None:
-    header, rows = chart_of(run_record.load_record(analysed), "requests").table
-
-    failed = header.index("failed: accept queue full")
-    assert sum(int(row[failed]) for row in rows) == 100
-
-
 def test_each_bar_stands_in_its_own_row_and_the_last_row_may_be_shorter() -> None:
     places = range(13)
     bars = time_series.ChartSeries("answered well", "ok", [(round(0.1 * place, 3), place + 1) for place in places])
@@ -430,14 +410,6 @@ def test_each_bar_stands_in_its_own_row_and_the_last_row_may_be_shorter() -> Non
     _, rows = time_series.chart_table(chart, 1.25)
 
     assert rows == [[f"{place / 10:g}", str(place + 1)] for place in places]
-
-
-def test_sums_in_a_table_are_whole_numbers() -> None:
-    chart = time_series.Chart(
-        "requests", "", "", "", "bars", [time_series.ChartSeries("ok", "ok", [(0, 700_000), (0.05, 534_567)])]
-    )
-
-    assert time_series.chart_table(chart, 1)[1][0] == ["0", "1,234,567"]
 
 
 def test_a_limit_far_above_is_written_and_not_drawn() -> None:
@@ -485,39 +457,66 @@ def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(analysed: Pa
     assert run_report.write(analysed).stat().st_size < 1_500_000
 
 
-def test_the_command_that_runs_it_again_has_what_was_set(analysed: Path) -> None:
-    knobs = make_manifest()["knobs"]
-    knobs["load.users"] = knob(7) | {"source": "set"}
-    knobs["load.connect_timeout"] = knob(1_500) | {"source": "set"}
-    describe(analysed, knobs=knobs)
-
-    assert 'make run SCENARIO=accept-queue-overflow SET="load.users=7 load.connect_timeout=1500ms"' in text_of(
-        run_report.write(analysed)
-    )
-
-
-@pytest.mark.parametrize(
-    ("knob_name", "value", "shown"),
-    [
-        ("backend.keep_alive_timeout", 20_000, "20s"),
-        ("load.max_duration", 600_000, "10m"),
-        ("load.arrival_gap", 15, "15ms"),
-        ("load.think_time", 0, "0s"),
-        ("load.header_interval", 500, "500ms"),
-        ("backend.max_connections", 8_000, "8000"),
-        ("load.keep_alive", True, "true"),
-        ("nginx.proxy_connection", "", '""'),
-        ("kernel.k6.net.ipv4.tcp_fin_timeout", 60, "60"),
-    ],
-)
-def test_knobs_are_written_as_a_scenario_writes_them(knob_name: str, value: object, shown: str) -> None:
-    assert formatting.format_knob(knob_name, {"value": value}) == shown
-
-
 def test_the_unit_of_a_knob_is_declared_not_guessed_from_its_name() -> None:
     seconds, ms = {"value": 60, "unit": None}, {"value": 60_000, "unit": "ms"}
     assert formatting.format_knob("shop.pool_timeout", seconds) == "60"
     assert formatting.format_knob("shop.patience", ms) == "1m"
+
+
+def test_the_processors_are_divided_among_all_that_had_them_by_their_programs_names(run: RunFolder) -> None:
+    record = read(run)
+    found = conditions.cpu_shares(record)
+
+    assert found.missing is None
+    assert dict(found.rows) == pytest.approx(
+        {"k6": 2.5, "backend (java)": 2.5, "the collectors": 0.8, "tcpdump": 0.04, OTHER: 4.16, "idle": 90.0}
+    )
+    assert sum(share or 0 for _, share in found.rows) == pytest.approx(100)
+    # More than all of them leaves nothing for others.
+    record.figures["process.k6.cpu_percent.mean"] = 60.0
+    assert dict(conditions.cpu_shares(record).rows)[OTHER] == 0
+
+
+def test_what_one_program_had_is_unknown_without_its_readings_and_then_among_the_others(run: RunFolder) -> None:
+    run.samples["k6-1"].lose_readings("processes", 20, 30)
+    found = dict(conditions.cpu_shares(read(run)).rows)
+
+    assert (found["k6"], found["the collectors"], found["backend (java)"]) == (None, None, 2.5)
+    assert found[OTHER] == pytest.approx(7.46)
+    assert '<th scope="row">k6</th><td class="number">unknown</td>' in run_report.render(run.folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"nodes": {"k6-1": "node-1", "backend-1": "node-1"}}, "the run was on a cluster, and how many processors"),
+        ({"host": {}}, "nothing says how busy the processors were under the load"),
+        ({"status": "aborted", "reason": "no backend"}, "nothing says how busy the processors were under the load"),
+    ],
+)
+def test_where_nothing_says_it_there_is_the_reason(run: RunFolder, changes: dict[str, object], why: str) -> None:
+    run.manifest |= changes
+    found = conditions.cpu_shares(read(run))
+
+    assert found.rows == []
+    assert (found.missing or "").startswith(why)
+    assert f"<p>Not known: {why}" in run_report.render(run.folder)
+
+
+def test_the_steps_of_a_run_stand_in_its_report_if_its_manifest_has_them(analysed: Path) -> None:
+    assert "Where the time of the run went" not in run_report.render(analysed)
+    describe(analysed, profile={"prepare": 2250.4, "prepare/start <now>": 1750.0})
+    content = run_report.render(analysed)
+
+    assert '<th scope="row">prepare</th><td class="number">2,250</td>' in content
+    assert '<th scope="row">\u2003start &lt;now&gt;</th><td class="number">1,750</td>' in content
+
+
+@pytest.mark.parametrize("steps", [{"prepare": -1}, {"prepare": 1e300}, {"prepare": "1"}, ["prepare"]])
+def test_steps_that_no_run_takes_are_no_manifest_s(analysed: Path, steps: object) -> None:
+    describe(analysed, profile=steps)
+    with pytest.raises(run_report.ReportError, match="profile"):
+        run_report.render(analysed)
 
 
 def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tmp_path: Path) -> None:
@@ -528,6 +527,9 @@ def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tm
     shutil.copytree(analysed, broken)
     (broken / "derived" / "verdict.json").write_text("{")
     (broken / "report.html").unlink()
+    raw = results / "queue" / "20251121T072639Z-default-r01"
+    shutil.copytree(analysed, raw)
+    (raw / "derived" / "verdict.json").unlink()
     unread = {
         "20251121T072642Z-default-r01": "no JSON",
         "20251121T072643Z-default-r01": '{"schema": "connlab.manifest/1"}',
@@ -538,27 +540,15 @@ def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tm
         (results / "queue" / name / "manifest.json").write_text(content)
     (results / "queue" / "latest").symlink_to("20251121T072640Z-default-r01")
 
-    content = run_report.write_index(results).read_text()
+    content = index.write(results).read_text()
 
-    assert "<p>2 runs of 1 scenario." in content
+    assert "<p>3 runs of 1 scenario." in content
     names = ", ".join(f"queue/{escape(name)}" for name in unread)
     assert f"Not listed, because manifest.json or series.json cannot be read: {names}." in content
-    assert content.count("<tr data-scenario") == 2
+    assert sorted(re.findall(r'<tr data-scenario[^>]*data-state="([^"]+)"', content)) == [
+        "analyse again", "not analysed", "not-reproduced",
+    ]  # fmt: skip
     assert 'href="queue/20251121T072640Z-default-r01/report.html"' in content
-    assert content.count("analyse again") == 3  # the row's state and its filter
-
-
-def test_the_index_says_which_runs_another_version_analysed_and_which_none(analysed: Path, tmp_path: Path) -> None:
-    runs = [tmp_path / "results" / "queue" / f"20251121T07264{number}Z-default-r01" for number in range(2)]
-    for run in runs:
-        shutil.copytree(analysed, run)
-    verdict = runs[0] / "derived" / "verdict.json"
-    verdict.write_text(verdict.read_text().replace("connlab.verdict/1", "connlab.verdict/0"))
-    (runs[1] / "derived" / "verdict.json").unlink()
-
-    content = run_report.write_index(tmp_path / "results").read_text()
-
-    assert re.findall(r'data-state="([^"]+)"', content) == ["analyse again", "not analysed"]
 
 
 def test_the_index_has_a_series_as_one_entry_with_its_runs_below_and_what_went_wrong_first(tmp_path: Path) -> None:
@@ -570,7 +560,7 @@ def test_the_index_has_a_series_as_one_entry_with_its_runs_below_and_what_went_w
     (results.root / "series" / "broken").mkdir()
     (results.root / "series" / "broken" / "series.json").write_text("{")
 
-    content = run_report.write_index(results.root).read_text()
+    content = index.write(results.root).read_text()
 
     assert "4 runs of 2 arms" in content
     assert 'class="series" data-scenario="queue" data-state="inconclusive"' in content

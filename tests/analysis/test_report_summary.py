@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from analysis.derivation import analyse
-from analysis.reports import advice, run_record, run_report, summary
+from analysis.reports import advice, index, run_record, summary
 from tests.analysis.support import knob, make_manifest
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def few_failures(run: RunFolder) -> Path:
 
 def index_of(folder: Path) -> str:
     """The index's entry of a run, without its marks."""
-    return run_report.write_index(folder.parents[1]).read_text().partition("<tbody>")[2]
+    return index.write(folder.parents[1]).read_text().partition("<tbody>")[2]
 
 
 @pytest.fixture
@@ -200,20 +200,6 @@ def test_a_cause_of_failures_is_the_main_one_however_many_were_slow(listed: RunF
     assert [(each.cause.name, each.failed) for each in summary.summarize(found).reasons] == [(DROP, 1), (WAITED, 0)]
     assert advice.advise_on_run(found).cause == DROP
     assert "accept queue full" in index_of(folder)
-
-
-def test_a_ledger_of_an_earlier_version_is_refused_and_the_index_asks_to_analyse_again(listed: RunFolder) -> None:
-    folder = few_failures(listed)
-    path = folder / "derived" / "ledger.json"
-    ledger = json.loads(path.read_text())
-    del ledger["failed_causes"]
-    path.write_text(json.dumps(ledger))
-
-    with pytest.raises(
-        run_record.ReportError, match=r"failed_causes: Field required; derive it again: make analyse RUN="
-    ):
-        run_record.load_record(folder)
-    assert 'data-state="analyse again"' in index_of(folder)
 
 
 def test_what_nothing_explains_may_be_the_main_cause_in_the_index_too(listed: RunFolder) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from analysis.compare import compare_series, judge_series
 from analysis.derivation import analyse
-from analysis.reports import comparison_page, run_report
+from analysis.reports import comparison_page, index, run_report
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.results import Results, write
 from tests.analysis.support import (
@@ -333,7 +333,7 @@ def many(results: Path) -> None:
         write(results / "queue" / own["run"] / "manifest.json", manifest | own | (wrong if number == FAILED else {}))
     folder = Results(results).series({"kept": [{}, {}], "closed": [{}, {"status": "aborted"}]})
     comparison_page.write(compare_series(folder)[0], folder / "derived", results, judge_series(folder))
-    run_report.write_index(results)
+    index.write(results)
 
 
 def make(results: Path) -> None:
@@ -348,7 +348,7 @@ def make(results: Path) -> None:
         run.write()
         analyse(folder)
         run_report.write(folder)
-    run_report.write_index(results)
+    index.write(results)
     at_work(results)
     for name, watched in OBSERVED.items():
         folder = results / "observed" / "observed-shop" / name
