@@ -47,14 +47,7 @@ def advise_on_run(record: Record) -> Advice:
 
 
 def advise_on_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str, count: int) -> Advice:
-    """Return the advice on one cause of a run, which so many requests have.
-
-    Args:
-        manifest: the content of manifest.json.
-        ledger: that of derived/ledger.json, which has requests.
-        cause: of the closed list.
-        count: the requests that have it.
-    """
+    """Return the advice on one cause of a run, of whose requests `count` have it; its ledger has requests."""
     remedy = causes.cause_named(cause).remedy
     if isinstance(remedy, str):
         return Advice(cause, count, remedy)
@@ -99,11 +92,9 @@ class Rerun:
 
 
 def rerun_command(manifest: Mapping[str, Any], changes: Mapping[str, str] | None = None) -> Rerun:
-    """Find the command: of an arm it runs that arm alone, and of a cell its scenario or, if need be, the matrix.
+    """Return the command that makes a run again, with knobs changed to values as a scenario writes them.
 
-    Args:
-        manifest: the content of manifest.json.
-        changes: knobs that are to have another value, as a scenario writes it.
+    Of an arm it runs that arm alone, and of a cell its scenario or, if need be, the matrix.
     """
     changed = dict(changes or {})
     # A scenario that is not one of the lab's own is called by its folder.

@@ -10,14 +10,13 @@ from analysis.expressions.values import is_number
 from analysis.formatting import spoken
 from analysis.reports.advice import rerun_command
 from analysis.reports.run_record import Record
-from formats.manifest import declared_roles
 
 STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 def load_rows(record: Record) -> list[tuple[str, str]]:
     """Return what was asked of the servers, and what came of it, as names and values."""
-    knobs = record.manifest.get("knobs", {})
+    knobs = record.knobs
     rows = [
         ("workload", str(record.knob("load.workload"))),
         *((name, formatting.format_knob(name, knobs[name])) for name in _load_knobs(record)),
@@ -46,7 +45,7 @@ _ALWAYS = ("instances", "handler_delay", "keep_alive", "connect_timeout", "reque
 
 def _load_knobs(record: Record) -> list[str]:
     names = [f"load.{each}" for each in (*_PACING.get(str(record.knob("load.workload")), ()), *_ALWAYS)]
-    return [name for name in names if name in record.manifest.get("knobs", {}) and not record.idle(name)]
+    return [name for name in names if name in record.knobs and not record.idle(name)]
 
 
 def _lasted(record: Record) -> list[tuple[dict[str, Any], float]]:
@@ -86,7 +85,7 @@ def knob_rows(record: Record) -> list[dict[str, Any]]:
             "read_back": "—" if knob.get("read_back") is None else formatting.format_knob(name, knob, "read_back"),
             "differs": knob["value"] != knob.get("default"),
         }
-        for name, knob in record.manifest.get("knobs", {}).items()
+        for name, knob in record.knobs.items()
     ]
 
 
@@ -176,7 +175,7 @@ def cpu_shares(record: Record) -> Shares:
 
 def _program(record: Record, role: str) -> str:
     """Return a role, with the names of its processes where these are others."""
-    declared = declared_roles(record.manifest).get(role)
+    declared = record.roles.get(role)
     names = [name for name in declared.processes if name != role] if declared else []
     return f"{role} ({', '.join(names)})" if names else role
 

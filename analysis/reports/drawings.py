@@ -8,7 +8,6 @@ from analysis import formatting
 from analysis.diagnosis import causes
 from analysis.formatting import counted, spoken
 from analysis.reports.run_record import Record, Row
-from formats.manifest import declared_roles
 
 # With more than three roles the drawing is wider than the page, and is scrolled.
 _PATH_WIDTH = 1150
@@ -79,14 +78,14 @@ def draw_path(record: Record) -> PathDrawing:
 
 
 def _name(record: Record, role: str) -> str:
-    instances = record.manifest.get("instances", {}).get(role, [])
+    instances = record.instances(role)
     return role if len(instances) <= 1 else f"{role} ({len(instances)} instances)"
 
 
 def _limits(record: Record, role: str) -> list[str]:
-    knobs = record.manifest.get("knobs", {})
+    knobs = record.knobs
     workload = record.knob("load.workload")
-    declared = declared_roles(record.manifest).get(role)
+    declared = record.roles.get(role)
     shown = [(declared.knob(name), knob.shown) for name, knob in declared.knobs.items()] if declared else []
     return [
         f"{text}: {formatting.format_knob(name, knobs[name])}"

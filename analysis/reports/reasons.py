@@ -14,7 +14,6 @@ from analysis.formatting import counted, spoken
 from analysis.reports import time_series
 from analysis.reports.run_record import Record
 from formats import manifest
-from formats.manifest import declared_roles
 
 
 @dataclass(frozen=True)
@@ -50,13 +49,7 @@ def find_reasons(record: Record) -> list[Reason]:
 def rank_causes(
     explained: Mapping[str, int], unexplained: int | None, failed: Mapping[str, int]
 ) -> list[tuple[str, int]]:
-    """Return each cause with its failed and slow requests: that of most failures first, then the most frequent one.
-
-    Args:
-        explained: the ledger's `causes`.
-        unexplained: the ledger's.
-        failed: how many requests failed for each cause.
-    """
+    """Return each cause with its failed and slow requests: that of most failures first, then the most frequent one."""
     counts = {**explained, UNEXPLAINED.name: unexplained or 0}
     found = [(name, count) for name, count in counts.items() if count]
     return sorted(found, key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
@@ -71,7 +64,7 @@ def _reason(record: Record, cause: Cause, count: int, failed: int) -> Reason:
 
 def name_role(record: Record, role: str) -> str:
     """Return a role within a sentence."""
-    declared = declared_roles(record.manifest).get(role)
+    declared = record.roles.get(role)
     return (declared.called if declared else None) or f"the {role}"
 
 

@@ -60,15 +60,28 @@ class Record:
         return list(self.manifest.get("path", []))
 
     @cached_property
+    def roles(self) -> dict[str, role_file.Role]:
+        """Return the roles that the manifest declares."""
+        return declared_roles(self.manifest)
+
+    @property
+    def knobs(self) -> dict[str, Row]:
+        """Return every knob of the manifest."""
+        return dict(self.manifest.get("knobs", {}))
+
+    @cached_property
     def request_path(self) -> list[str]:
         """Return the roles that carry requests, from the client to the server that answers."""
-        declared = declared_roles(self.manifest)
-        return role_file.request_path(self.path, lambda role: declared[role].kind if role in declared else None)
+        return role_file.request_path(self.path, lambda role: self.roles[role].kind if role in self.roles else None)
 
     @cached_property
     def role_of(self) -> dict[str, str]:
         """Return the role of each instance."""
         return {each: role for role, instances in self.manifest.get("instances", {}).items() for each in instances}
+
+    def instances(self, role: str) -> list[str]:
+        """Return the instances of a role."""
+        return list(self.manifest.get("instances", {}).get(role, []))
 
     @cached_property
     def start_us(self) -> int | None:
@@ -88,8 +101,7 @@ class Record:
 
     def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
         """Return a knob's value, durations in ms; None if the path has no such knob."""
-        found = self.manifest.get("knobs", {}).get(name)
-        return found["value"] if found else None
+        return self.knobs[name]["value"] if name in self.knobs else None
 
     def idle(self, knob: str) -> bool:
         """Return whether the run's workload does not read this knob, which every run has."""

@@ -14,7 +14,6 @@ from analysis.reports.advice import Advice
 from analysis.reports.reasons import Reason
 from analysis.reports.run_record import Record, Row
 from formats import role as role_file
-from formats.manifest import declared_roles
 
 _VERDICTS = {
     "reproduced": "Reproduced",
@@ -206,14 +205,14 @@ def _places(record: Record, main: Reason) -> str | None:
     """Return how the number of those who fail comes about."""
     capacity, backlog = record.figures.get("model.accept_capacity"), record.figures.get("model.listen_backlog")
     server = record.request_path[-1]
-    role = declared_roles(record.manifest).get(server)
+    role = record.roles.get(server)
     if len(record.request_path) > 2 or role is None or not isinstance(capacity, int) or not isinstance(backlog, int):  # noqa: PLR2004  client and server
         return None
     limits = {what: role.knob(name) for what, name in role.limits.model_dump(exclude_none=True).items()}
     connections, users = record.knob(limits.get("connections", "")), record.knob("load.users")
     if not isinstance(connections, int):
         return None
-    instances = len(record.manifest["instances"].get(server, [])) or 1
+    instances = len(record.instances(server)) or 1
     named = reasons.name_role(record, server)
     serves = f"{named[0].upper()}{named[1:]} serves" if instances == 1 else f"Each instance of {named} serves"
     at_once = f"{connections:,} at once ({limits['connections']})"
@@ -240,10 +239,9 @@ def _places(record: Record, main: Reason) -> str | None:
 def _turns(record: Record, main: Reason | None) -> list[Turn]:
     if main is None:
         return []
-    knobs: dict[str, Row] = record.manifest.get("knobs", {})
-    declared = declared_roles(record.manifest)
+    knobs = record.knobs
     ends = {"client": main.hop[0], "server": main.hop[1]}
-    named = {_knob(name.format(**ends), declared): does.format(**ends) for name, does in main.cause.knobs.items()}
+    named = {_knob(name.format(**ends), record.roles): does.format(**ends) for name, does in main.cause.knobs.items()}
     return [
         Turn(
             name,
@@ -252,7 +250,7 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
             does,
         )
         for name, does in named.items()
-        if name is not None and name in knobs and _role_of(name) in main.hop and not record.idle(name)
+        if name is not None and name in knobs and _role_of(name, record) in main.hop and not record.idle(name)
     ]
 
 
@@ -262,9 +260,9 @@ def _knob(name: str, declared: Mapping[str, role_file.Role]) -> str | None:
     return declared[role].limiting_knobs().get(limit) if role in declared else name
 
 
-def _role_of(knob: str) -> str:
+def _role_of(knob: str, record: Record) -> str:
     role = knob.removeprefix("kernel.").partition(".")[0]
-    return "k6" if role == "load" else role
+    return record.path[0] if role == "load" else role
 
 
 def instrument_rows(record: Record) -> list[dict[str, Any]]:

@@ -12,7 +12,6 @@ from analysis import formatting
 from analysis.database import sql
 from analysis.reports.rendering import visible
 from analysis.reports.run_record import Record, Row
-from formats.manifest import declared_roles
 
 # None: nothing from there on.
 Point = tuple[float, float | None]
@@ -169,7 +168,7 @@ def levels(
         start=record.start_us,
         width=width_us,
         queues=queues,
-        instances=record.manifest["instances"].get(role, []),
+        instances=record.instances(role),
     )
     of_instances: dict[str, dict[int, float | None]] = {}
     for row in rows:
@@ -215,7 +214,7 @@ def counter_growth(record: Record, role: str, counter: str, width_us: int) -> li
         start=record.start_us,
         width=width_us,
         counter=counter,
-        instances=record.manifest["instances"].get(role, []),
+        instances=record.instances(role),
     )
     return [(row["step"], int(row["grown"])) for row in rows]
 
@@ -274,14 +273,14 @@ def queue_levels(record: Record, lasts_s: float) -> list[Row]:
 
 def count_queues(record: Record, role: str) -> int:
     """Return how many accept queues a role has: one of each instance, and with nginx's reuseport one of each worker."""
-    return queues_per_instance(record, role) * len(record.manifest["instances"].get(role, []))
+    return queues_per_instance(record, role) * len(record.instances(role))
 
 
 def queues_per_instance(record: Record, role: str) -> int:
     """Return how many accept queues each instance of a role has."""
     listeners = record.manifest.get("listeners", {})
-    port = declared_roles(record.manifest)[role].port
-    of_instances = [listeners.get(each, []) for each in record.manifest["instances"].get(role, [])]
+    port = record.roles[role].port
+    of_instances = [listeners.get(each, []) for each in record.instances(role)]
     return max((sum(one["port"] == port for one in each) for each in of_instances), default=0) or 1
 
 

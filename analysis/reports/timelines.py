@@ -15,7 +15,6 @@ from analysis.formatting import spoken
 from analysis.reports import time_series
 from analysis.reports.run_record import Record, Row
 from analysis.reports.time_series import WIDTHS_S, Chart, ChartSeries, Point, chart_table
-from formats.manifest import declared_roles
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
 _DOTS_MAX = 3000
@@ -264,7 +263,7 @@ def _time_wait(record: Record, lasts_s: float) -> Chart:
         points = time_series.levels(record, role, "time_wait", lasts_s, max)
         if points:
             chart.add(f"{role}: TIME_WAIT", "role", points)
-            if len(record.manifest["instances"][role]) > 1:
+            if len(record.instances(role)) > 1:
                 chart.notes.append(f"{role}: of its instances the one that has the most at each moment.")
     for role in record.path[:-1]:
         ports = _ports(record, role)
@@ -276,7 +275,7 @@ def _time_wait(record: Record, lasts_s: float) -> Chart:
 
 def _ports(record: Record, role: str) -> int | None:
     """Return how many ports an instance of a role may connect from."""
-    for instance in record.manifest.get("instances", {}).get(role, []):
+    for instance in record.instances(role):
         bounds = str(record.manifest.get("sysctls", {}).get(instance, {}).get("net.ipv4.ip_local_port_range")).split()
         if len(bounds) == 2 and all(bound.isdigit() for bound in bounds):  # noqa: PLR2004  first and last
             return int(bounds[1]) - int(bounds[0]) + 1
@@ -346,8 +345,7 @@ def _servers(record: Record, lasts_s: float) -> Chart:
         "",
         "lines",
     )
-    declared = declared_roles(record.manifest)
-    pages = [(role, name, page) for role, each in declared.items() for name, page in each.scrape.items()]
+    pages = [(role, name, page) for role, each in record.roles.items() for name, page in each.scrape.items()]
     words = {
         f"{page.called or name}.{each}": value.shown or value.says or each
         for _, name, page in pages
@@ -360,9 +358,9 @@ def _servers(record: Record, lasts_s: float) -> Chart:
     if chart.series:
         for role, _, page in pages:
             for value in page.values.values():
-                limit = None if value.limit is None else record.knob(declared[role].knob(value.limit))
+                limit = None if value.limit is None else record.knob(record.roles[role].knob(value.limit))
                 if isinstance(limit, int) and not isinstance(limit, bool):
-                    limit *= len(record.manifest.get("instances", {}).get(role, [])) or 1
+                    limit *= len(record.instances(role)) or 1
                     points = [(0, limit), (round(lasts_s, 1), limit)]
                     chart.add(f"{role}: {value.limit_shown or value.limit}", "limit", points)
         chart.keep_limits_in_view()

@@ -847,13 +847,6 @@ def test_the_typical_good_request_had_to_connect_with_packets_or_without(tables:
     assert tables.made("typical", "", outcome="ok", cause=None) == [("k6-1", 3, 3)]
 
 
-def test_the_queue_of_a_server_is_in_the_order_of_its_ticks(tables: Tables) -> None:
-    tick = {"instance": "nginx", "listeners": 1, "depth": 2, "queue_limit": 4, "overflows": 0}
-    rows: list[Row] = [{"n": 2, "time_us": 5}, {"n": 1, "time_us": 9}, {"n": 3, "time_us": 7, "listeners": 0}]
-    tables.given("ticks", *({**tick, **row} for row in (*rows, {"n": 0, "time_us": 1, "instance": "backend-1"})))
-    assert tables.made("queue_of_server", "", server="nginx") == [(9, 2, 4, 0), (5, 2, 4, 0)]
-
-
 def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: Tables) -> None:
     plain = {
         **MADE, "in_window": True, "answered": True, "established": True, "refused": False, "entered": True,

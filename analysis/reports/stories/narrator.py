@@ -53,13 +53,7 @@ class Narrator:
         return host if port is None else f"{host}:{port}"
 
     def timeline(self, story: Story, carriers: list[Carrier], cause: AttributedCause | None) -> RequestTimeline:
-        """Tell one request.
-
-        Args:
-            story: its records.
-            carriers: the connections that carried it, with their packets.
-            cause: why it failed or was slow.
-        """
+        """Tell one request, with the packets of the connections that carried it."""
         case = story.case
         return RequestTimeline(
             **request_head(case),
@@ -216,12 +210,8 @@ def packet_moments(
 ) -> list[Moment]:
     """Tell the packets of one connection, in the order of time.
 
-    Args:
-        packets: in the order of the capture.
-        ends: the names of its client's socket and of its server's.
-        observer: whose capture it is.
-        file: the capture.
-        seen: what else was seen at a SYN's time, by its number and its time: notes, and the accept queue.
+    `ends` are the names of its client's socket and of its server's. `seen` gives what else was seen at a SYN's time, by
+    its number and its time: notes, and the accept queue.
     """
     found = split_segments(packets)
     in_all, told = Counter(each.kind for each in found), Counter[str]()

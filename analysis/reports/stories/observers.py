@@ -38,11 +38,8 @@ _ASKED_MS = re.compile(r"/api/delay\?(?:[^#]*&)?ms=([0-9]{1,9})(?:[&#]|$)")
 def client_moments(case: Row, close: Row | None, dial_notes: tuple[Note, ...], places: Places) -> Iterator[Moment]:
     """Tell a request as its client saw it.
 
-    Args:
-        case: its row of analysis.diagnosis.joins.requests.
-        close: when and how its connection ended; None if that is not recorded, or came after another request.
-        dial_notes: what else was seen as the dial began.
-        places: of the run's raw files.
+    `close` says how its connection ended; it is None if that is not recorded, or came after another request.
+    `dial_notes` are what else was seen as the dial began.
     """
     observer = case["instance"]
     requests = places.shown(places.role(observer, "requests.jsonl")), f"id {case['id']}"
@@ -110,15 +107,9 @@ def proxy_moments(
 ) -> Iterator[Moment]:
     """Tell a request as the proxy saw it; nothing if its access log has no line of it.
 
-    Its times have milliseconds, its error log's have seconds.
-
-    Args:
-        story: the request's records.
-        asked_us: when the request came, as exactly as that is known. The proxy cuts its times down to milliseconds, so
-            that they may seem to be before what they follow.
-        name: gives an address and a port the name of whose they are.
-        notes: what else was seen as it turned to a server.
-        places: of the run's raw files.
+    Its times have milliseconds, its error log's have seconds. It cuts them down, so that they may seem to be before
+    what they follow: `asked_us` is when the request came, as exactly as that is known. `name` names an address and a
+    port; `notes` gives what else was seen as the proxy turned to a server.
     """
     line = story.line
     if line is None:
@@ -182,15 +173,7 @@ def _try_outcome(each: Row, answered_us: int) -> Iterator[tuple[int, str]]:
 def acceptance_moment(
     found: Acceptance, server: str, end_us: int, source: tuple[str, str], notes: tuple[Note, ...]
 ) -> Moment:
-    """Tell when a server accepted a connection: they leave the queue in the order in which they came.
-
-    Args:
-        found: the bounds.
-        server: its name.
-        end_us: when the request ended.
-        source: its samples.
-        notes: what else was seen.
-    """
+    """Tell when a server accepted a connection: they leave the queue in the order in which they came."""
     if found.latest_us is None or found.earliest_us >= end_us:
         waited = format_us(end_us - found.queued_us)
         text = f"has not accepted the connection yet: it is in the accept queue, for {waited} now"
@@ -206,12 +189,7 @@ def handler_moments(
 ) -> Iterator[Moment]:
     """Tell how long a server had a request before it began to answer.
 
-    Args:
-        packets: of the request, in the order of the capture.
-        accepted: when the server took the connection, None if that is not known or long ago.
-        case: the request's row of analysis.diagnosis.joins.requests.
-        server: its name.
-        file: the capture.
+    `accepted` is None where it is not known when the server took the connection, or that was long ago.
     """
     asked = next((packet for packet in packets if packet.from_client and packet.data_bytes), None)
     if asked is None or (accepted and accepted.latest_us is None):
@@ -231,13 +209,7 @@ def handler_moments(
 
 
 def action_moments(case: Row, actions: Iterable[manifest.ActionRecord], servers: Collection[str]) -> Iterator[Moment]:
-    """Tell of the lab's actions that overlap a request: their beginning, and their end if it came within the request.
-
-    Args:
-        case: the request.
-        actions: the run's.
-        servers: the instances that the request had to do with.
-    """
+    """Tell of the lab's actions on servers of a request that overlap it: their beginning, and their end within it."""
     for place, action in enumerate(actions, start=1):
         start_us, over_us = action.start_us, action.end_us
         if action.instance not in servers or start_us is None or start_us >= case["end_us"]:
