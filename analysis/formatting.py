@@ -1,4 +1,4 @@
-"""How numbers, durations and counts are written for a reader."""
+"""How numbers, durations, knobs and texts from outside are written for a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice: the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
+"""Advice: the knob that a run's main cause points to, its value, and the command that makes the run again with it."""
 
 from __future__ import annotations
 

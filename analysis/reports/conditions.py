@@ -1,4 +1,4 @@
-"""The last section: under which conditions the run was made, and how to make it again."""
+"""The last section: under which conditions the run was made, what took CPU and time, and how to make it again."""
 
 from __future__ import annotations
 
@@ -16,18 +16,14 @@ STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 
 def load_rows(record: Record) -> list[tuple[str, str]]:
     """Return what was asked of the servers, and what came of it, as names and values."""
-    knobs = record.knobs
-    rows = [
+    figures = (("users at all", "client.users.total"), ("iterations dropped", "client.iterations.dropped"))
+    phases = [phase for phase in record.phases if phase.get("end_us") is not None]
+    return [
         ("workload", str(record.knob("load.workload"))),
-        *((name, formatting.format_knob(name, knobs[name])) for name in _load_knobs(record)),
+        *((name, formatting.format_knob(name, record.knobs[name])) for name in _load_knobs(record)),
+        *((name, formatting.format_value(record.figures.get(figure))) for name, figure in figures),
+        *((f"{phase['name']} lasted", spoken((phase["end_us"] - phase["start_us"]) / 1000)) for phase in phases),
     ]
-    for name, figure in (
-        ("users at all", "client.users.total"),
-        ("iterations dropped", "client.iterations.dropped"),
-    ):
-        rows.append((name, formatting.format_value(record.figures.get(figure))))
-    rows += [(f"{phase['name']} lasted", spoken(lasted)) for phase, lasted in _lasted(record)]
-    return rows
 
 
 _PACING = {
@@ -46,14 +42,6 @@ _ALWAYS = ("instances", "handler_delay", "keep_alive", "connect_timeout", "reque
 def _load_knobs(record: Record) -> list[str]:
     names = [f"load.{each}" for each in (*_PACING.get(str(record.knob("load.workload")), ()), *_ALWAYS)]
     return [name for name in names if name in record.knobs and not record.idle(name)]
-
-
-def _lasted(record: Record) -> list[tuple[dict[str, Any], float]]:
-    return [
-        (phase, (phase["end_us"] - phase["start_us"]) / 1000)
-        for phase in record.phases
-        if phase.get("end_us") is not None
-    ]
 
 
 def latency_rows(record: Record) -> list[dict[str, Any]]:

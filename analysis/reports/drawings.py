@@ -1,4 +1,8 @@
-"""The third section: the path, with what flowed over each hop and what was lost there, by the ledger's counts."""
+"""Drawings of the third and fourth section: the path with the ledger's counts, and connections as packet ladders.
+
+Rows of a ladder are as high as their text, not as their time: what matters happens within a millisecond or seconds
+apart. Longer pauses have a row of their own that says how long they are.
+"""
 
 from __future__ import annotations
 
@@ -110,11 +114,8 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
         found.append(("bad" if full else "", f"queue: {depth:,} at most, limit {limit:,}{': full' if full else ''}"))
     logged = figures.get(f"access.{role}.requests")
     if isinstance(logged, int):
-        errors = sum(
-            value
-            for name, value in figures.items()
-            if name.startswith(f"access.{role}.status.5") and isinstance(value, int)
-        )
+        answers = (value for name, value in figures.items() if name.startswith(f"access.{role}.status.5"))
+        errors = sum(value for value in answers if isinstance(value, int))
         found.append(("", f"{counted(logged, 'request')} logged"))
         found.append(("bad" if errors else "", f"{errors:,} answered with 5xx"))
     time_wait, cpu = figures.get(f"sockets.{role}.time_wait.max"), figures.get(f"process.{role}.cpu_percent.mean")
@@ -126,16 +127,12 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
 
 
 def _band(record: Record, hop: Row, index: int, x: int, width: int) -> Band:
-    server = hop["to"]
-    counted = {name: record.figures.get(f"flows.{server}.{name}") for name in ("total", "established")}
+    server, dropped = hop["to"], hop["dropped_syns"]
+    total, made = (record.figures.get(f"flows.{server}.{name}") for name in ("total", "established"))
     source = "connections"
-    if counted["total"] is None and index == 0:
-        counted = {
-            "total": record.figures.get("client.dials.total"),
-            "established": record.figures.get("client.dials.ok"),
-        }
+    if total is None and index == 0:
+        total, made = record.figures.get("client.dials.total"), record.figures.get("client.dials.ok")
         source = "dials, by the client alone"
-    total, made = counted["total"], counted["established"]
     if not isinstance(total, int) or not isinstance(made, int):
         return Band(
             x, width, _BAND_TOP, 0, 0, "not counted", [("", "no capture told of"), ("", "this hop"), _agreement(hop)]
@@ -143,9 +140,7 @@ def _band(record: Record, hop: Row, index: int, x: int, width: int) -> Band:
     lost = total - made
     passed_px = max(round(_BAND * made / total), _THINNEST if made else 0) if total else 0
     lost_px = max(round(_BAND * lost / total), _THINNEST if lost else 0) if total else 0
-    dropped = hop["dropped_syns"]
-    counts = [("good", f"{made:,} came about")]
-    counts.append(("bad" if lost else "", f"{lost:,} did not{' ✗' if lost else ''}"))
+    counts = [("good", f"{made:,} came about"), ("bad" if lost else "", f"{lost:,} did not{' ✗' if lost else ''}")]
     portless = record.figures.get(f"{'client' if hop['from'] == record.path[0] else hop['from']}.{_PORTLESS}")
     if isinstance(portless, int) and portless:
         counts.append(("bad", f"{portless:,} more: no port left ✗"))
@@ -263,31 +258,25 @@ def _like(ladder: Row) -> str:
 
 
 def _pause(y: int, lasts_us: int, at_s: float) -> Rung:
-    text = f"{spoken(lasts_us / 1000)} pass"
-    return Rung("pause", y, _FIRST_X, _LAST_X, "pause", text, "", [], [], at_s)
+    return Rung("pause", y, _FIRST_X, _LAST_X, "pause", f"{spoken(lasts_us / 1000)} pass", "", [], [], at_s)
 
 
 def _line(step: Row, y: int, places: dict[str, int], began_us: int) -> Rung:
     x1 = places.get(step["from"], _FIRST_X)
     x2 = x1 if step["to"] is None else places.get(step["to"], _LAST_X)
-    lost = bool(step["lost"])
-    classes = " ".join([step["kind"], *(["lost"] if lost else []), *(["again"] if step["again"] else [])])
-    queue = step["queue"]
-    taken: list[bool] = []
-    if queue and queue["limit"] + 1 <= _PLACES_MAX:
-        depth = queue["depth_before"] if queue["depth_before"] == queue["depth_after"] else queue["depth_after"]
-        taken = [place < depth for place in range(queue["limit"] + 1)]
+    lost, queue = step["lost"], step["queue"]
+    small = queue is not None and queue["limit"] + 1 <= _PLACES_MAX
     return Rung(
         kind=step["kind"],
         y=y,
         x1=x1,
         # What got lost does not arrive.
         x2=round(x1 + 0.82 * (x2 - x1)) if lost else x2,
-        classes=classes,
+        classes=" ".join([step["kind"], *(name for name in ("lost", "again") if step[name])]),
         label=step["text"] + (": no answer" if lost else ""),
         time=_time(step["after_us"]),
         notes=_notes(step),
-        places=taken,
+        places=[place < queue["depth_after"] for place in range(queue["limit"] + 1)] if small else [],
         at_s=(began_us + step["after_us"]) / _US_PER_S,
         at_right=x1 > (_FIRST_X + _LAST_X) // 2,
     )

@@ -1,4 +1,4 @@
-"""Why requests failed or were slow, in words, and on which hop."""
+"""Why requests failed or were slow, in words, and on which hop; and whose next SYN was due too late."""
 
 from __future__ import annotations
 
@@ -83,28 +83,18 @@ _WHOLE_SECONDS_FROM = 10
 
 
 def too_late_sentence(record: Record, main: Reason) -> str | None:
-    """Say how many clients failed though the accept queue had a free place from some moment on.
+    """Return how many clients failed though the accept queue had a free place from some moment on.
 
-    Args:
-        record: the run's.
-        main: its main cause.
-
-    Returns:
-        None if there were none, or the evidence does not say: it takes the flows, the queue's samples, and clients
-        that the lab dialled with.
+    None if there were none, or the evidence does not say: it takes the flows, the queue's samples, and clients that the
+    lab dialled with.
     """
     if main.hop != tuple(record.path[:2]) or not all(map(record.has, ("requests", "flows", "timeline"))):
         return None
-    role = main.hop[1]
     next_ms = _next_syn_ms(record)
     if next_ms is None or record.start_us is None:
         return None
-    rows = record.rows(
-        sql(__name__, "too_late"),
-        queues=time_series.queues_per_instance(record, role),
-        cause=main.cause.name,
-    )
-    found = rows[0]
+    queues = time_series.queues_per_instance(record, main.hop[1])
+    found = record.rows(sql(__name__, "too_late"), queues=queues, cause=main.cause.name)[0]
     if not found["count"]:
         return None
     since, first, last = (_second(record, found[name]) for name in ("since_us", "first_end_us", "last_end_us"))

@@ -1,8 +1,6 @@
 """Pages: HTML with its data, styles and scripts, under a policy for nothing else.
 
-In: manifests, derived/ and comparisons; all of it is escaped, by Jinja in the text and as JSON in the data, which
-scripts read and never run. Out: HTML that needs no network.
-It must not know raw files, nor work anything out that derived/ does not have.
+All that a run says is escaped: by Jinja in the text, and as JSON in the data, which scripts read and never run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The report of a run: one HTML page in its folder.
-
-In: manifest.json and derived/. Out: report.html, and the index of all runs.
-It must not know raw files.
-"""
+"""The report of a run: one HTML page in its folder, made from manifest.json and derived/ alone."""
 
 from __future__ import annotations
 

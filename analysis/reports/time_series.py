@@ -1,4 +1,4 @@
-"""Series over time out of the derived tables, in seconds since the measurement began."""
+"""Series over time out of the derived tables, in seconds since the measurement began, and the charts that hold them."""
 
 from __future__ import annotations
 
@@ -154,22 +154,12 @@ def levels(
 ) -> list[Point]:
     """Return a level of a role; the greatest in each step, and only where it changes.
 
-    Args:
-        record: the run's.
-        role: whose.
-        level: a column of levels.sql; where it is null, there is none.
-        lasts_s: how long the time line is.
-        together: what several instances make together.
-        queues: how many accept queues each instance has.
+    `level` is a column of levels.sql, null where there is none; `together` is what several instances make together,
+    and `queues` how many accept queues each of them has.
     """
     width_us = 100_000 * max(1, -(-int(lasts_s * 10) // _STEPS_MAX))
-    rows = record.rows(
-        sql(__name__, "levels"),
-        start=record.start_us,
-        width=width_us,
-        queues=queues,
-        instances=record.instances(role),
-    )
+    steps = {"start": record.start_us, "width": width_us}
+    rows = record.rows(sql(__name__, "levels"), **steps, queues=queues, instances=record.instances(role))
     of_instances: dict[str, dict[int, float | None]] = {}
     for row in rows:
         of_instances.setdefault(row["instance"], {})[row["step"]] = row[level]
@@ -209,13 +199,8 @@ def rates(record: Record, role: str, counter: str, width_s: float) -> list[Point
 
 def counter_growth(record: Record, role: str, counter: str, width_us: int) -> list[tuple[int, int]]:
     """Return by how much a counter, a column of timeline.parquet, grew in each step over a role's instances."""
-    rows = record.rows(
-        sql(__name__, "grown"),
-        start=record.start_us,
-        width=width_us,
-        counter=counter,
-        instances=record.instances(role),
-    )
+    steps = {"start": record.start_us, "width": width_us}
+    rows = record.rows(sql(__name__, "grown"), **steps, counter=counter, instances=record.instances(role))
     return [(row["step"], int(row["grown"])) for row in rows]
 
 

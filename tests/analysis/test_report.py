@@ -546,7 +546,7 @@ def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tm
     names = ", ".join(f"queue/{escape(name)}" for name in unread)
     assert f"Not listed, because manifest.json or series.json cannot be read: {names}." in content
     assert sorted(re.findall(r'<tr data-scenario[^>]*data-state="([^"]+)"', content)) == [
-        "analyse again", "not analysed", "not-reproduced",
+        "analyse again", "not analysed", "reproduced",
     ]  # fmt: skip
     assert 'href="queue/20251121T072640Z-default-r01/report.html"' in content
 
