@@ -12,9 +12,9 @@ from formats.manifest import Manifest
 from formats.role import Role
 from formats.series import Series
 from lab import paths, terminal
+from lab.lessons.exercises import Exercises
 from lab.scenarios.model import Scenario
 from lab.series.matrix_file import Matrix
-from lab.teach.exercise_file import Exercises
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

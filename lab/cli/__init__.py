@@ -19,15 +19,7 @@ from typing import Annotated
 import typer
 
 from lab import terminal
-from lab.cli import (
-    machine_commands,
-    maintenance_commands,
-    observe_commands,
-    result_commands,
-    run_commands,
-    scenario_commands,
-    teaching_commands,
-)
+from lab.cli import lesson_commands, machine_commands, result_commands, run_commands, scenario_commands
 from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
 from lab.runs.signals import interruptible
 
@@ -64,15 +56,7 @@ def _every_command(
 
 
 # `--help` lists the commands in this order.
-for _module in (
-    run_commands,
-    teaching_commands,
-    result_commands,
-    scenario_commands,
-    observe_commands,
-    machine_commands,
-    maintenance_commands,
-):
+for _module in (run_commands, lesson_commands, result_commands, scenario_commands, machine_commands):
     app.add_typer(_module.app)
 # Made once, so that a second call of `main`, as in tests, does not wait for it.
 _command = cache(typer.main.get_command)

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from lab import terminal
-from lab.cli.end import say_next
+from lab.cli.execution import say_next
 from lab.cli.options import ContextOption, EngineOption, JsonOption, NamespaceOption
 from lab.errors import ExitCode, LabError
 
@@ -25,8 +25,8 @@ def doctor(
 ) -> None:
     """Say what this machine, or a cluster, lacks, and the way on."""
     from lab import doctor as doctors
+    from lab.console import next_steps
     from lab.engines.selection import select_engine, selected_engine
-    from lab.results import next_step
 
     select_engine(engine, context=context, namespace=namespace)
     findings = doctors.examine(selected_engine())
@@ -39,7 +39,7 @@ def doctor(
             state = (f"{one.state:>7}", styles[one.state])
             terminal.stdout().print(Text.assemble(state, f"  {one.name}: {one.found}{way_on}"), soft_wrap=True)
         if not any(finding.state == "missing" for finding in findings):
-            say_next(next_step.after_list())
+            say_next(next_steps.after_list())
     if any(finding.state == "missing" for finding in findings):
         raise typer.Exit(ExitCode.LAB_FAILED)
 
@@ -68,3 +68,27 @@ def clean(
         say_next("next, what a run needs, built again: make setup")
     if cleaned.kept:
         raise LabError("not everything could be removed:\n  " + "\n  ".join(cleaned.kept))
+
+
+@app.command()
+def schema(*, as_json: JsonOption = False) -> None:  # noqa: ARG001 # every command takes --json; a schema is nothing else
+    """Print the JSON Schema of scenario.yaml, for editors."""
+    from lab.schema import schemas
+
+    terminal.result_json(schemas()["scenario.schema.json"])
+
+
+@app.command("check-compose")
+def check_compose(*, as_json: JsonOption = False) -> None:
+    """Let Compose check, for every scenario and arm, the topology together with what a run adds to it."""
+    from lab import compose_check
+
+    runs = list(compose_check.all_runs())
+    scenarios, files = sorted({one.slug for one in runs}), compose_check.check(runs)
+    if as_json:
+        terminal.result_json(scenarios)
+    else:
+        terminal.stdout().print(
+            f"Compose accepts the {files} topologies of {len(scenarios)} scenarios: {', '.join(scenarios)}",
+            soft_wrap=True,
+        )

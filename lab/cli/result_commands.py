@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lab import terminal
-from lab.cli.end import end_judged, end_observed, say_next
+from lab.cli.execution import end_judged, end_observed, say_next
 from lab.cli.options import JsonOption
 from lab.errors import BadInput, LabError, Problem
 
@@ -25,12 +25,12 @@ def analyse(
     as_json: JsonOption = False,
 ) -> None:
     """Derive everything again from a run's raw files; the exit code is the verdict's."""
+    from lab.console import run_lookup
     from lab.observe import printing
     from lab.outcomes import outcome
-    from lab.results import find
     from lab.runs import reports
 
-    folder = find.find_run(run)
+    folder = run_lookup.find_run(run)
     verdict = reports.analyse_run(folder)
     if printing.was_observed(folder):
         end_observed(folder, as_json=as_json)
@@ -45,22 +45,22 @@ def report(
 ) -> None:
     """Write a run's report again, and the index of all runs."""
     from lab import paths
-    from lab.results import find, next_step
+    from lab.console import next_steps, run_lookup
     from lab.runs import reports
 
-    folder = find.find_run(run)
+    folder = run_lookup.find_run(run)
     try:
         page = reports.ensure_report(folder)
     except OSError as error:
         if error.errno not in reports.CLOSED:
             raise
-        way_on = f"a report that is only looked at needs no such folder: {next_step.opened(folder)}"
+        way_on = f"a report that is only looked at needs no such folder: {next_steps.opened(folder)}"
         raise LabError(f"{error.filename or paths.shown(folder)}: {error.strerror}", way_on=way_on) from None
     if as_json:
         terminal.result_json({"report": str(page)})
     else:
         terminal.result([paths.shown(page)])
-        say_next(f"next, in the browser: {next_step.opened(folder)}")
+        say_next(f"next, in the browser: {next_steps.opened(folder)}")
 
 
 @app.command("open")
@@ -71,11 +71,11 @@ def open_report(
 ) -> None:
     """Open a run's report in the browser; where there is none, say where it lies."""
     from lab import paths
+    from lab.console import next_steps, run_lookup
     from lab.observe import printing
-    from lab.results import find, next_step
     from lab.runs import reports
 
-    folder = find.find_run(run) if run else reports.newest_run()
+    folder = run_lookup.find_run(run) if run else reports.newest_run()
     page = reports.report_to_open(folder)
     opened = reports.open_in_browser(page)
     if as_json:
@@ -83,7 +83,7 @@ def open_report(
     else:
         terminal.result([paths.shown(page) if opened else f"no browser on this screen; open {page}"])
         if not printing.was_observed(folder):
-            say_next(next_step.after_run(folder))
+            say_next(next_steps.after_run(folder))
 
 
 @app.command()
@@ -94,11 +94,11 @@ def notebook(
 ) -> None:
     """Open a notebook over a run's files, with SQL and charts: a new copy of the lab's own, and yours to change."""
     from lab import paths
-    from lab.results import find
-    from lab.results import notebook as notebooks
+    from lab.cli import notebook as notebooks
+    from lab.console import run_lookup
     from lab.runs import reports
 
-    folder = find.find_run(run) if run else reports.newest_run()
+    folder = run_lookup.find_run(run) if run else reports.newest_run()
     found = notebooks.copy_for(folder)
     notebooks.install()
     if as_json:
@@ -115,21 +115,31 @@ def explain(
     *,
     request: Annotated[str | None, typer.Option(help="The request's name, such as k6-1/17.")] = None,
     top: Annotated[
-        str | None, typer.Option(help="In place of a name: how many of the failed and slowest, such as 5.")
+        int | None, typer.Option(min=1, max=100, help="In place of a name: how many of the failed and slowest.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
-    from analysis.reports.stories.explanation import format_explanation
-    from lab.results import explanations, find, next_step
+    from analysis.evidence.rawrun import RawRun
+    from analysis.reports.stories.explanation import explain_request, explain_worst, format_explanation
+    from analysis.reports.stories.selection import UnknownRequest
+    from formats.manifest import ManifestError, load_manifest
+    from lab.console import next_steps, run_lookup
 
-    folder = find.find_run(run)
-    explanation = explanations.of_run(folder, request, top)
+    if (request is None) == (top is None):
+        way_on = "give REQUEST=k6-1/17 (--request) or TOP=5 (--top)"
+        raise BadInput(Problem("an explanation takes either a request or how many of the worst", way_on=way_on))
+    folder = run_lookup.find_run(run)
+    try:
+        raw = RawRun(folder, load_manifest(folder))
+        explanation = explain_worst(raw, top or 0) if request is None else explain_request(raw, request)
+    except (ManifestError, UnknownRequest) as error:
+        raise BadInput(Problem(str(error))) from None
     if as_json:
         terminal.result_json(asdict(explanation))
     else:
         terminal.result(format_explanation(explanation))
-        say_next(next_step.after_explanation(folder))
+        say_next(next_steps.after_explanation(folder))
 
 
 @app.command()
@@ -147,7 +157,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare two runs, two groups of runs, or the cells of a series: settings, counters, packets, users."""
-    from lab.results import comparisons, next_step
+    from lab.cli import comparisons
 
     if matrix is not None and (a or b):
         raise BadInput(Problem("a comparison takes runs as A and B, or a MATRIX, not both"))
@@ -156,7 +166,7 @@ def compare(
         terminal.result_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
     else:
         comparisons.print_answer(terminal.stdout(), compared)
-        say_next(next_step.after_comparison(compared, b or []))
+        say_next(comparisons.after_comparison(compared, b or []))
 
 
 @app.command()
@@ -178,7 +188,7 @@ def gate(
     as_json: JsonOption = False,
 ) -> None:
     """Judge whether a figure became worse: exit code 0 no, 1 yes, 3 it cannot be told."""
-    from lab.results import gates
+    from lab.cli import gates
 
     judged = gates.judge(a or [], b or [], figure, worse_than, better)
     if junit is not None:
@@ -201,29 +211,29 @@ def advise(
 ) -> None:
     """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
     from analysis.formatting import counted
+    from lab.console import advice, next_steps, run_lookup
     from lab.observe import printing
-    from lab.results import advice, find, next_step, which_run
 
-    folder = find.find_run(run)
+    folder = run_lookup.find_run(run)
     if printing.was_observed(folder):
         account = printing.read_connections(folder)
         if as_json:
-            terminal.result_json({"run": which_run.name(folder), "advice": account["advice"]})
+            terminal.result_json({"run": run_lookup.run_name(folder), "advice": account["advice"]})
         else:
             terminal.result(printing.advice_lines(account))
         return
-    found = advice.of_run(folder)
+    found = advice.advise_on_run(folder)
     if as_json:
-        terminal.result_json({"run": which_run.name(folder), **asdict(found)})
+        terminal.result_json({"run": run_lookup.run_name(folder), **asdict(found)})
         return
-    terminal.result(which_run.lines(folder))
+    terminal.result(run_lookup.describe_run(folder))
     requests = f" ({counted(found.count, 'request')})" if found.cause else ""
     terminal.stdout().print(f"main cause: {found.cause or 'none'}{requests}")
     if found.knob:
         terminal.stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
     else:
         terminal.stdout().print(found.why, soft_wrap=True)
-    say_next(next_step.after_advice(folder, found.command))
+    say_next(next_steps.after_advice(folder, found.command))
 
 
 @app.command()
@@ -243,20 +253,23 @@ def estimate(
     as_json: JsonOption = False,
 ) -> None:
     """Estimate how many connections failed behind a counter of overflows; with a run, check that against it."""
-    from lab.results import estimates, find, next_step, which_run
+    from lab.cli import estimates
+    from lab.console import next_steps, run_lookup
 
     if run is not None and (overflows, connect_timeout, sysctl) == (None, None, None):
-        folder = find.find_run(run)
-        check = estimates.of_run(folder)
+        folder = run_lookup.find_run(run)
+        check = estimates.check_run(folder)
         if as_json:
-            terminal.result_json({"run": which_run.name(folder), **estimates.check_as_json(check)})
+            terminal.result_json({"run": run_lookup.run_name(folder), **estimates.check_as_json(check)})
         else:
-            terminal.result([*which_run.lines(folder), "", *estimates.check_lines(check), next_step.after_run(folder)])
+            terminal.result(
+                [*run_lookup.describe_run(folder), "", *estimates.format_check(check), next_steps.after_run(folder)]
+            )
         raise typer.Exit(estimates.exit_code(check))
     if run is not None or overflows is None or connect_timeout is None:
         raise BadInput(Problem("an estimate takes both --overflows and --connect-timeout, or --run alone"))
-    estimated = estimates.of_counter(overflows, connect_timeout, sysctl or [])
+    estimated = estimates.estimate_from_counter(overflows, connect_timeout, sysctl or [])
     if as_json:
         terminal.result_json(estimates.as_json(estimated))
     else:
-        terminal.result([*estimates.lines(estimated), next_step.after_estimate()])
+        terminal.result([*estimates.format_estimate(estimated), next_steps.after_estimate()])

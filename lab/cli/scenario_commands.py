@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from lab import terminal
-from lab.cli.end import say_next
+from lab.cli.execution import resolve_asked, say_next
 from lab.cli.options import ArmOption, EngineOption, JsonOption, PresetOption, ScenarioArgument, SetOption, SpreadOption
-from lab.cli.start import resolve_asked
 from lab.errors import BadInput, Problem
 
 app = typer.Typer()
@@ -19,7 +18,7 @@ app = typer.Typer()
 @app.command("list")
 def list_scenarios(*, as_json: JsonOption = False) -> None:
     """List the scenarios."""
-    from lab.results import listing, next_step
+    from lab.console import listing, next_steps
     from lab.scenarios import places
     from lab.scenarios.resolve import resolve
 
@@ -30,16 +29,16 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
         except BadInput as error:
             problems += error.problems
     summaries = []
-    for scenario in listing.in_order(scenarios):
+    for scenario in listing.sort_scenarios(scenarios):
         try:
-            summaries.append(listing.summary(scenario))
+            summaries.append(listing.summarize(scenario))
         except BadInput as error:
             problems += error.problems
     if as_json:
         terminal.result_json(summaries)
     else:
         listing.print_list(terminal.stdout(), summaries)
-        say_next(next_step.after_list())
+        say_next(next_steps.after_list())
     if problems:
         raise BadInput(problems)
 
@@ -49,8 +48,8 @@ def show(
     scenario: ScenarioArgument, sets: SetOption = None, *, preset: PresetOption = None, as_json: JsonOption = False
 ) -> None:
     """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
+    from lab.console import listing, next_steps
     from lab.engines.selection import selected_engine
-    from lab.results import listing, next_step
     from lab.runs import capacity
     from lab.scenarios.resolve import resolve
 
@@ -58,12 +57,12 @@ def show(
     problems = [*capacity.kernel_problems(resolved), *capacity.program_problems(resolved, selected_engine())]
     if problems:
         raise BadInput(problems)
-    details = listing.details(resolved, sets or [])
+    details = listing.describe(resolved, sets or [])
     if as_json:
         terminal.result_json(details)
     else:
         listing.print_details(terminal.stdout(), details)
-        say_next(next_step.after_show(resolved.place, sets or [], preset))
+        say_next(next_steps.after_show(resolved.place, sets or [], preset))
 
 
 @app.command()
@@ -78,8 +77,8 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Work out what a run takes: instances, connections, ports, open files, memory and disk; nothing is started."""
+    from lab.console import listing
     from lab.engines.selection import select_engine, selected_engine
-    from lab.results import demand_printing
     from lab.runs import capacity
 
     select_engine(engine, spread=spread)
@@ -96,7 +95,7 @@ def plan(
     if as_json:
         terminal.result_json(asdict(found))
     else:
-        demand_printing.print_demand(terminal.stdout(), found)
+        listing.print_demand(terminal.stdout(), found)
 
 
 @app.command()
@@ -107,9 +106,9 @@ def new(
 ) -> None:
     """Write a scenario to begin with, and its lesson: commented, and complete as it stands."""
     from lab import paths
-    from lab.teach import template
+    from lab.lessons import scaffold
 
-    written, run_it = template.write(scenario)
+    written, run_it = scaffold.write_scenario(scenario)
     if as_json:
         terminal.result_json({"files": [str(file) for file in written], "run": run_it})
     else:

@@ -16,9 +16,10 @@ from formats import series as series_file
 from formats.manifest import Guess
 from formats.series import Series
 from lab import paths
+from lab.console import run_output
 from lab.engines.selection import selected_engine
 from lab.errors import BadInput, ExitCode, Problem
-from lab.results import verdict_printing
+from lab.lessons import guesses
 from lab.runs import reports
 from lab.runs.lock import Lock
 from lab.runs.run import run
@@ -27,7 +28,6 @@ from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms, command, printing
 from lab.series.plan import Answers, Plan
-from lab.teach import reveal
 
 Status = Literal["true", "false", "unknown"]
 STATUSES: tuple[Status, ...] = ("true", "false", "unknown")
@@ -75,11 +75,11 @@ class Outcome:
     def print(self, console: Console) -> None:
         """Print what came out, and where it all lies."""
         if self.series is None:
-            verdict_printing.print_verdict(console, self.verdict, self.folder)
+            run_output.print_verdict(console, self.verdict, self.folder)
         else:
             printing.print_series(console, self.series, self.verdict, self.folder)
             if self.answers:
-                reveal.print_series(console, self.series.runs, self.verdict, self.answers)
+                guesses.print_guesses_of_series(console, self.series.runs, self.verdict, self.answers)
 
 
 def of_run(

@@ -30,15 +30,15 @@ from analysis import formatting
 from analysis.reports import index, rendering
 from lab import paths, terminal
 from lab.errors import BadInput, LabError
+from lab.lessons import exercises
+from lab.lessons.drill import evidence, incident
+from lab.lessons.drill.faults import CAUSES, LEVELS, PLACES, Drill
 from lab.reading import markdown
 from lab.scenarios import places
-from lab.serve import forms
-from lab.serve.at_work import AtWork
+from lab.serve import commands
+from lab.serve.commands import Started
 from lab.serve.files import names_below, open_below
-from lab.serve.started import Started
-from lab.teach import exercise_file
-from lab.teach.drill import evidence, incident
-from lab.teach.drill.faults import CAUSES, LEVELS, PLACES, Drill
+from lab.serve.run_at_work import RunAtWork
 
 _HERE = Path(__file__).parent
 _PAGES = Path(rendering.__file__).parent
@@ -85,7 +85,7 @@ class Keys:
         return cls(*(secrets.token_urlsafe() for _ in fields(cls)))
 
 
-def make(keys: Keys, started: Started) -> Flask:
+def make_app(keys: Keys, started: Started) -> Flask:
     """Make the application."""
     app = Flask("connlab", static_folder=None)
     # Any other name that leads here is of somebody who wants to read with the user's browser.
@@ -210,7 +210,7 @@ class _Shown:
     def __init__(self, keys: Keys, started: Started) -> None:
         self._keys = keys
         self._started = started
-        self._at_work = AtWork()
+        self._at_work = RunAtWork()
         self._templates = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -246,32 +246,34 @@ class _Shown:
         if "level" not in request.args:
             return self._page("drills", levels=LEVELS)
         seed = request.args.get("seed") or str(secrets.randbelow(10_000))
-        number, level = forms.seed_and_level(seed, request.args["level"])
+        number, level = commands.parse_drill(seed, request.args["level"])
         return redirect(f"/drill/{level}/{number}", 303)
 
     def drill(self, level: str, seed: str) -> str:
         """A drill: its evidence, what more costs, the answer, and what came of it."""
-        drill = incident.drawn(*forms.seed_and_level(seed, level))
-        state = incident.load(drill)
+        drill = incident.draw_drill(*commands.parse_drill(seed, level))
+        state = incident.load_state(drill)
         if state is None:
             return self._page("drill", drill=drill, state=None)
         run = evidence.SeenRun(paths.RESULTS / state.run, drill.path)
         asked = {name: piece for name, piece in evidence.MORE.items() if name in state.asked}
         results = [
-            "\n".join(incident.result(drill, state, incident.judge(drill, state, each), paths.RESULTS / each.run))
+            "\n".join(
+                incident.format_result(drill, state, incident.judge(drill, state, each), paths.RESULTS / each.run)
+            )
             for each in state.answers
         ]
         return self._page(
             "drill",
             drill=drill,
             state=state,
-            evidence="\n".join(evidence.text(run, {**evidence.GIVEN, **asked})),
+            evidence="\n".join(evidence.format_pieces(run, {**evidence.GIVEN, **asked})),
             more={name: piece for name, piece in evidence.MORE.items() if name not in state.asked},
             causes=CAUSES,
             places=PLACES,
-            results=results if incident.solved(drill, state) else results and [_unsolved(drill, state)],
+            results=results if incident.is_solved(drill, state) else results and [_unsolved(drill, state)],
             reports=[f"/results/{each}/report.html" for each in (state.run, *(one.run for one in state.answers))]
-            if incident.solved(drill, state)
+            if incident.is_solved(drill, state)
             else [],
         )
 
@@ -309,7 +311,7 @@ class _Shown:
 
     def start(self) -> AnyResponse:
         """Start the command that a form asks for."""
-        arguments = forms.command(request.form)
+        arguments = commands.parse_form(request.form)
         self._started.start(arguments)
         return redirect("/live", 303)
 
@@ -354,7 +356,7 @@ def _title(slug: str) -> str:
 def _exercises(slug: str) -> list[dict[str, Any]]:
     """Give those that a run can judge: their numbers, and whether the learner finds the knob."""
     try:
-        found = exercise_file.read(places.find(slug))
+        found = exercises.load_exercises(places.find(slug))
     except BadInput:
         return []
     return [{"name": f"{slug}/{number}", "open": one.is_open} for number, one in enumerate(found, 1) if not one.by_hand]

@@ -15,10 +15,12 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from analysis.reports.stories.explanation import format_explanation
+from analysis.evidence.rawrun import RawRun
+from analysis.reports.stories.explanation import explain_request, format_explanation
+from formats.manifest import load_manifest
 from lab import paths, terminal
+from lab.console import run_lookup
 from lab.errors import BadInput, ConnlabError, LabError, Problem
-from lab.results import explanations, find
 from lab.runs import machine, reports
 
 SCENARIO = "accept-queue-overflow"
@@ -39,7 +41,7 @@ _DRAWN_FROM = b"Source\0"
 def main(run: str) -> int:
     """Do what the command line asks for."""
     try:
-        folder = find.find_run(run) if run else _recorded()
+        folder = run_lookup.find_run(run) if run else _recorded()
         refuse_unfit(folder, quiet=not run)
         if folder.resolve() != EXAMPLE:
             _take(folder)
@@ -60,7 +62,7 @@ def _recorded() -> Path:
     command = [str(paths.ROOT / ".venv" / "bin" / "connlab"), "run", SCENARIO]
     if subprocess.run(command, check=False).returncode not in (0, 1, 3):
         raise LabError("there is no new run to take")
-    return find.find_run(SCENARIO)
+    return run_lookup.find_run(SCENARIO)
 
 
 def refuse_unfit(folder: Path, *, quiet: bool) -> None:
@@ -101,7 +103,7 @@ def with_story(document: str) -> str:
     _, end, after = rest.partition(_END)
     if not (begin and end):
         raise BadInput(Problem(f"the story stands between {_BEGIN.strip()} and {_END}", paths.shown(STORY)))
-    told = list(format_explanation(explanations.of_run(EXAMPLE, REQUEST, None)))
+    told = list(format_explanation(explain_request(RawRun(EXAMPLE, load_manifest(EXAMPLE)), REQUEST)))
     lines = told[next(index for index, line in enumerate(told) if line.startswith("Request ")) :]
     third, gives_up = (
         next(index for index, line in enumerate(lines) if words in line) for words in ("SYN 3 of", "gives the dial up")

@@ -11,8 +11,8 @@ from typing import Any
 
 from analysis.verdicts.ledger_file import FILE as LEDGER
 from lab import paths
-from lab.teach.drill import incident
-from lab.teach.drill.faults import Drill
+from lab.lessons.drill import incident
+from lab.lessons.drill.faults import Drill
 
 START_US = 1_795_270_489_000_000
 _ACCEPT_COUNT, _CONNECTIONS, _THREADS = 100, 8192, 200
@@ -69,7 +69,7 @@ def write(drill: Drill, folder: Path) -> Path:
     _samples(
         folder, server, left.counters | alarm.get("backend", {}), [{"port": 8080, "depth": left.depth, "limit": limit}]
     )
-    effective = incident.resolved(drill)
+    effective = incident.resolve_drill(drill)
     kernel = "kernel.backend."
     turned = {name.removeprefix(kernel): str(v) for name, v in drill.knobs.items() if name.startswith(kernel)}
     sysctls = {"net.core.somaxconn": "4096", "net.ipv4.tcp_syncookies": "1"} | turned

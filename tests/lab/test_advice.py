@@ -11,8 +11,8 @@ import pytest
 
 from formats import manifest
 from lab.cli import main
+from lab.console import advice
 from lab.errors import BadInput
-from lab.results import advice
 from lab.runs.session import knob_records
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.overrides import parse_settings
@@ -74,7 +74,7 @@ def recorded(
     ],
 )
 def test_a_cause_has_its_knob(tmp_path: Path, scenario: str, cause: str, knob: str, value: str) -> None:
-    found = advice.of_run(recorded(tmp_path, resolve(scenario), {cause: 9, "error-status": 1}))
+    found = advice.advise_on_run(recorded(tmp_path, resolve(scenario), {cause: 9, "error-status": 1}))
     assert (found.cause, found.count, found.knob, found.value) == (cause, 9, knob, value)
     assert found.command == f'make run SCENARIO={scenario} SET="{knob}={value}"'
 
@@ -82,12 +82,14 @@ def test_a_cause_has_its_knob(tmp_path: Path, scenario: str, cause: str, knob: s
 def test_a_client_with_a_connection_for_each_request_uses_up_its_own_ports(tmp_path: Path) -> None:
     effective = resolve("one-port")
     assert effective.scenario.knobs.load.workload == "tcp"
-    found = advice.of_run(recorded(tmp_path, effective, {"ephemeral-ports-exhausted": 1}))
+    found = advice.advise_on_run(recorded(tmp_path, effective, {"ephemeral-ports-exhausted": 1}))
     assert found.knob == "kernel.k6.net.ipv4.ip_local_port_range"
 
 
 def test_a_gateway_out_of_ports_needs_room_in_both_limits_of_its_pool(tmp_path: Path) -> None:
-    found = advice.of_run(recorded(tmp_path, resolve("gateway-pool-too-small"), {"ephemeral-ports-exhausted": 9}))
+    found = advice.advise_on_run(
+        recorded(tmp_path, resolve("gateway-pool-too-small"), {"ephemeral-ports-exhausted": 9})
+    )
     assert (found.knob, found.value) == ("gateway.max_idle_conns", "600")
     assert "the pool keeps 100 of their connections" in found.why
     both = "gateway.max_idle_conns=600 gateway.max_idle_conns_per_host=600"
@@ -96,25 +98,25 @@ def test_a_gateway_out_of_ports_needs_room_in_both_limits_of_its_pool(tmp_path: 
 
 def test_a_gateway_that_keeps_no_connection_needs_ports(tmp_path: Path) -> None:
     effective = resolve("gateway-pool-too-small", ["gateway.disable_keep_alives=true"])
-    found = advice.of_run(recorded(tmp_path, effective, {"ephemeral-ports-exhausted": 9}))
+    found = advice.advise_on_run(recorded(tmp_path, effective, {"ephemeral-ports-exhausted": 9}))
     assert (found.knob, found.value) == ("kernel.gateway.net.ipv4.ip_local_port_range", "1024 65535")
 
 
 def test_what_was_not_enough_is_doubled(tmp_path: Path) -> None:
     effective = resolve("spike-through-nginx", ["nginx.worker_connections=5000"])
-    found = advice.of_run(recorded(tmp_path, effective, {"proxy-connections-exhausted": 1}))
+    found = advice.advise_on_run(recorded(tmp_path, effective, {"proxy-connections-exhausted": 1}))
     assert found.value == "10000"
 
 
 def test_the_command_keeps_what_the_run_had_set(tmp_path: Path) -> None:
     effective = resolve("accept-queue-overflow", ["load.users=50", "backend.max_connections=2"])
-    found = advice.of_run(recorded(tmp_path, effective, {"accept-queue-drop": 1}))
+    found = advice.advise_on_run(recorded(tmp_path, effective, {"accept-queue-drop": 1}))
     assert found.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=50 load.users=50"'
 
 
 def test_who_keeps_no_connection_lets_the_next_one_in(tmp_path: Path) -> None:
     effective = resolve("accept-queue-overflow", ["load.keep_alive=false"])
-    assert advice.of_run(recorded(tmp_path, effective, {"accept-queue-drop": 1})).value == "101"
+    assert advice.advise_on_run(recorded(tmp_path, effective, {"accept-queue-drop": 1})).value == "101"
 
 
 ARMS = (
@@ -137,7 +139,10 @@ def of_arm(folder: Path, arm: str, *overrides: str) -> tuple[Path, ResolvedScena
 def test_of_an_arm_it_is_the_arm_that_is_run_again(tmp_path: Path, series: str | None) -> None:
     _, effective = of_arm(tmp_path, "few", "load.calls=2")
     run = recorded(tmp_path, effective, {"accept-queue-drop": 1}, series=series, cell="few")
-    assert advice.of_run(run).command == 'make run SCENARIO=one ARM=few SET="load.calls=2 backend.max_connections=9"'
+    assert (
+        advice.advise_on_run(run).command
+        == 'make run SCENARIO=one ARM=few SET="load.calls=2 backend.max_connections=9"'
+    )
 
 
 def test_what_is_advised_goes_over_what_the_arm_sets(tmp_path: Path) -> None:
@@ -152,7 +157,7 @@ def test_what_is_advised_goes_over_what_the_arm_sets(tmp_path: Path) -> None:
 def test_a_value_with_a_space_names_the_arm_as_well(tmp_path: Path) -> None:
     _, effective = of_arm(tmp_path, "proxied")
     run = recorded(tmp_path, effective, {"ephemeral-ports-exhausted": 1}, cell="proxied")
-    command = advice.of_run(run).command
+    command = advice.advise_on_run(run).command
     assert command is not None
     assert command.startswith(".venv/bin/connlab run one --arm proxied --set 'kernel.nginx.net.ipv4.ip_local_port_")
 
@@ -166,21 +171,21 @@ def test_a_cell_of_a_matrix_is_its_scenario_with_the_cell_s_settings(tmp_path: P
     effective = resolve("accept-queue-overflow", variant=variant)
     run = recorded(tmp_path, effective, {"accept-queue-drop": 1}, series=MATRIX, cell="users-40")
     expected = 'make run SCENARIO=accept-queue-overflow SET="load.users=40 backend.max_connections=40"'
-    assert advice.of_run(run).command == expected
+    assert advice.advise_on_run(run).command == expected
 
 
 def test_a_cell_with_a_path_of_its_own_is_tested_by_the_matrix(tmp_path: Path) -> None:
     variant = Variant(path=(["k6", "backend"], "grid.yaml:8"))
     effective = resolve("keep-alive-paths", variant=variant)
     run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
-    assert advice.of_run(run).command == f'make matrix MATRIX=grid SET="{COOKIES}=1"'
+    assert advice.advise_on_run(run).command == f'make matrix MATRIX=grid SET="{COOKIES}=1"'
 
 
 def test_what_the_matrix_sets_is_changed_in_its_file(tmp_path: Path) -> None:
     moved = tuple(parse_settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
     effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
     run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
-    found = advice.of_run(run)
+    found = advice.advise_on_run(run)
     assert found.command is None
     assert f"the matrix sets {COOKIES} itself: change it in scenarios/matrices/grid.yaml" in found.why
 
@@ -199,13 +204,13 @@ def test_without_a_command_none_is_printed(tmp_path: Path, capsys: pytest.Captur
 
 def test_a_search_over_a_scenario_with_arms_has_no_command(tmp_path: Path) -> None:
     series = MATRIX.replace("matrix", "search")
-    found = advice.of_run(recorded(tmp_path, resolve("keep-alive-paths"), {"syn-queue-drop": 1}, series=series))
+    found = advice.advise_on_run(recorded(tmp_path, resolve("keep-alive-paths"), {"syn-queue-drop": 1}, series=series))
     assert found.command is None
     assert "set it in scenarios/keep-alive-paths/scenario.yaml" in found.why
 
 
 def test_the_advice_can_be_run(tmp_path: Path) -> None:
-    found = advice.of_run(recorded(tmp_path, resolve("spike-through-nginx"), {"ephemeral-ports-exhausted": 1}))
+    found = advice.advise_on_run(recorded(tmp_path, resolve("spike-through-nginx"), {"ephemeral-ports-exhausted": 1}))
     assert found.command is not None
     assert found.command.startswith(".venv/bin/connlab run spike-through-nginx --set ")
     resolve("spike-through-nginx", [f"{found.knob}={found.value}"])
@@ -218,7 +223,7 @@ def test_drops_before_nginx_are_nginx_s(tmp_path: Path) -> None:
     ]
     effective = resolve("long-polling-smoke", ["nginx.listen_backlog=16"])
     run = recorded(tmp_path, effective, {"accept-queue-drop": 5}, hops=hops)
-    assert advice.of_run(run).knob == "nginx.listen_backlog"
+    assert advice.advise_on_run(run).knob == "nginx.listen_backlog"
 
 
 def test_a_manifest_that_lacks_a_knob_gives_no_value(tmp_path: Path) -> None:
@@ -226,7 +231,7 @@ def test_a_manifest_that_lacks_a_knob_gives_no_value(tmp_path: Path) -> None:
     content = json.loads((folder / "manifest.json").read_bytes())
     del content["knobs"]["backend.max_connections"]
     (folder / "manifest.json").write_text(json.dumps(content))
-    found = advice.of_run(folder)
+    found = advice.advise_on_run(folder)
     assert (found.knob, found.why) == (
         None,
         "its manifest does not have backend.max_connections, which the value rests on",
@@ -237,13 +242,13 @@ def test_a_manifest_that_lacks_a_knob_gives_no_value(tmp_path: Path) -> None:
 def test_where_no_knob_helps_it_says_so(tmp_path: Path, cause: str) -> None:
     unexplained: dict[str, Any] = {"unexplained": 3} if cause == "unexplained" else {}
     causes = {} if unexplained else {cause: 3}
-    found = advice.of_run(recorded(tmp_path, resolve("accept-queue-overflow"), causes, **unexplained))
+    found = advice.advise_on_run(recorded(tmp_path, resolve("accept-queue-overflow"), causes, **unexplained))
     assert (found.cause, found.knob, found.command) == (cause, None, None)
     assert found.why
 
 
 def test_a_run_without_faults_needs_no_advice(tmp_path: Path) -> None:
-    assert advice.of_run(recorded(tmp_path, resolve("accept-queue-overflow"), {})).cause is None
+    assert advice.advise_on_run(recorded(tmp_path, resolve("accept-queue-overflow"), {})).cause is None
 
 
 def test_without_its_manifest_nothing_is_derived_again(tmp_path: Path) -> None:
@@ -251,10 +256,10 @@ def test_without_its_manifest_nothing_is_derived_again(tmp_path: Path) -> None:
     content = file.read_text()
     file.write_text(content.replace("connlab.manifest/1", "connlab.manifest/2"))
     with pytest.raises(BadInput, match="use the version of connlab that made the run"):
-        advice.of_run(tmp_path)
+        advice.advise_on_run(tmp_path)
     file.write_text(content[:50])
     with pytest.raises(BadInput, match=r"manifest\.json: Invalid JSON") as refused:
-        advice.of_run(tmp_path)
+        advice.advise_on_run(tmp_path)
     assert "derive it again" not in str(refused.value)
 
 
@@ -265,10 +270,10 @@ def test_a_damaged_table_is_refused_with_the_way_on(tmp_path: Path, table: str) 
         "SELECT 'accept-queue-drop' AS cause, 'timeout' AS dial_error_kind, NULL::BIGINT AS access_line FROM range(9)"
     )
     duckdb.execute(f"COPY ({rows}) TO '{folder / 'derived' / 'requests.parquet'}'")
-    assert advice.of_run(folder).cause == "accept-queue-drop"
+    assert advice.advise_on_run(folder).cause == "accept-queue-drop"
     (folder / "derived" / f"{table}.parquet").write_bytes(b"PAR1")
     with pytest.raises(BadInput, match=rf"{table}\.parquet: damaged; derive it again: make analyse RUN="):
-        advice.of_run(folder)
+        advice.advise_on_run(folder)
 
 
 def test_a_table_that_is_damaged_within_is_refused_with_the_way_on(tmp_path: Path) -> None:
@@ -280,13 +285,13 @@ def test_a_table_that_is_damaged_within_is_refused_with_the_way_on(tmp_path: Pat
     content = file.read_bytes()
     file.write_bytes(content[:4] + b"\xff" * 2000 + content[2004:])
     with pytest.raises(BadInput, match=r"derived is damaged; derive it again: make analyse RUN="):
-        advice.of_run(folder)
+        advice.advise_on_run(folder)
 
 
 def test_a_run_without_a_ledger_is_refused_with_the_way_on(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no manifest\.json here; this is not a run's folder"):
-        advice.of_run(tmp_path)
+        advice.advise_on_run(tmp_path)
     empty = recorded(tmp_path, resolve("accept-queue-overflow"), {}, requests=None, lacks=["k6's end"])
     with pytest.raises(BadInput, match="is empty: k6's end"):
-        advice.of_run(empty)
+        advice.advise_on_run(empty)
     assert manifest.load_manifest(empty).run == "r"

@@ -9,10 +9,10 @@ import pytest
 from analysis.diagnosis.causes import CAUSES, Cause
 from formats.role import Limits
 from formats.role import Limits as LimitsRead
+from lab.lessons import chart
 from lab.paths import ROOT
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.knobs import CATALOGUE
-from lab.teach import chart
 
 
 @pytest.mark.parametrize("cause", [cause for cause in CAUSES if cause.lesson], ids=lambda cause: cause.name)
@@ -38,7 +38,7 @@ def test_the_analysis_reads_every_limit_that_a_role_may_declare() -> None:
 
 def test_the_map_is_current() -> None:
     current = (ROOT / "docs" / "map.md").read_text()
-    assert current == chart.markdown(), "run: .venv/bin/python -m lab.teach.chart > docs/map.md"
+    assert current == chart.markdown(), "run: .venv/bin/python -m lab.lessons.chart > docs/map.md"
     assert all(f"`{cause.name}`" in current and cause.symptom in current for cause in CAUSES)
 
 

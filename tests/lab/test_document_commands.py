@@ -17,19 +17,18 @@ from typer.main import get_command
 from analysis.diagnosis import causes
 from analysis.figures.catalogue import Scope
 from lab import paths
-from lab.cli import app, make
+from lab.cli import app, estimates, make
 from lab.cli.options import ALL
 from lab.errors import BadInput, ExitCode
-from lab.results import estimates
+from lab.lessons import exercises
+from lab.lessons.drill.evidence import MORE
+from lab.lessons.drill.faults import CAUSES, LEVELS, PLACES
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import places
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolve import resolve
 from lab.series import matrices, searches
 from lab.series.matrix_file import names as matrix_names
-from lab.teach import exercise_file
-from lab.teach.drill.evidence import MORE
-from lab.teach.drill.faults import CAUSES, LEVELS, PLACES
 from tests.lab.test_documents import DOCUMENTS, name
 
 COMMAND = re.compile(r"(?m)^ *\$ ((?:make|(?:\.venv/bin/)?connlab) .*)$|`((?:make|connlab) [^`\n]+)`")
@@ -121,11 +120,13 @@ def of_values(target: str, values: dict[str, str]) -> str | None:
     scenario = values.get("SCENARIO")
     if "EXERCISE" in values:
         slug, _, number = values["EXERCISE"].partition("/")
-        known = exercise_file.read(places.find(slug))
+        known = exercises.load_exercises(places.find(slug))
         by_hand = int(number) > len(known) or known[int(number) - 1].by_hand
         return f"no run judges {values['EXERCISE']}" if by_hand else None
     if target == "estimate" and {"OVERFLOWS", "CONNECT_TIMEOUT"} <= set(values):
-        estimates.of_counter(values["OVERFLOWS"], values["CONNECT_TIMEOUT"], values.get("SYSCTLS", "").split())
+        estimates.estimate_from_counter(
+            values["OVERFLOWS"], values["CONNECT_TIMEOUT"], values.get("SYSCTLS", "").split()
+        )
     elif target in ("matrix", "compare") and "MATRIX" in values and not values["MATRIX"].startswith("results/"):
         if values["MATRIX"] not in [*matrix_names(), *places.slugs()]:
             return f"there is no matrix {values['MATRIX']}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.results.next_step import FIRST_LESSON
+from lab.console.next_steps import FIRST_LESSON
 from lab.scenarios.places import slugs
 from setup.loop.parts import PARTS
 from tests.bench.goals import BENCHES

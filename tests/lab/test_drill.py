@@ -12,11 +12,11 @@ from analysis.diagnosis.causes import CAUSES
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
+from lab.lessons.drill import evidence, faults, incident
+from lab.lessons.drill.evidence import SeenRun
 from lab.outcomes import outcome
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import ResolvedScenario
-from lab.teach.drill import evidence, faults, incident
-from lab.teach.drill.evidence import SeenRun
 from tests.lab import drills
 
 SEEDS = range(50)
@@ -31,15 +31,15 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def begun(results: Path, seed: int, level: int) -> tuple[faults.Drill, incident.DrillState]:
-    drill = incident.drawn(seed, level)
+    drill = incident.draw_drill(seed, level)
     incident.folder(drill).mkdir(parents=True, exist_ok=True)
     run = drills.write(drill, results / drill.name / "20261123T000000Z-default-r01")
-    return drill, incident.begun(drill, run)
+    return drill, incident.begin(drill, run)
 
 
 def given(results: Path, seed: int, level: int) -> tuple[faults.Drill, str]:
     drill, state = begun(results, seed, level)
-    return drill, "\n".join(incident.given(drill, state))
+    return drill, "\n".join(incident.format_evidence(drill, state))
 
 
 @pytest.mark.parametrize("level", faults.LEVELS)
@@ -60,7 +60,7 @@ def test_every_fault_can_be_run() -> None:
         first.setdefault((drill.fault.name, drill.path), drill)
     assert len(first) == len(faults.FAULTS)
     for drill in first.values():
-        effective = incident.resolved(drill)
+        effective = incident.resolve_drill(drill)
         assert tuple(effective.scenario.path) == drill.path
         assert {name: value for name, value in effective.values.items() if name == "load.users"} == {
             "load.users": drill.knobs["load.users"]
@@ -79,7 +79,7 @@ def test_a_drill_is_the_same_each_time_and_its_scenario_does_not_tell() -> None:
     for seed in SEEDS:
         drill = faults.draw(seed, 3)
         assert drill == faults.draw(seed, 3)
-        words = json.loads(incident.scenario(drill))
+        words = json.loads(incident.scenario_text(drill))
         told = f"{words['title']} {words['question']} {words['predictions']} {drill.name}"
         assert drill.fault.name not in told
         assert drill.fault.says not in told
@@ -106,8 +106,8 @@ def test_every_solution_is_whole(fault: faults.Fault) -> None:
     assert fault.proof.endswith(".")
     for knob, value in fault.heals.items():
         text = f"{knob}={format_knob(knob, value)}"
-        incident.check(drill, fault.name, fault.place, [text])
-        assert incident.resolved(drill, [text]).values[knob] != incident.resolved(drill).values.get(knob)
+        incident.check_answer(drill, fault.name, fault.place, [text])
+        assert incident.resolve_drill(drill, [text]).values[knob] != incident.resolve_drill(drill).values.get(knob)
 
 
 def test_a_limit_is_shown_by_the_name_of_its_knob(results: Path) -> None:
@@ -131,12 +131,12 @@ def test_more_evidence_costs_its_minutes_once(results: Path) -> None:
     drill, state = begun(results, 4, 1)
     before = state.minutes
     for _ in range(2):
-        assert "threads busy, connections" in "\n".join(incident.more(drill, state, "threads"))
-    again = incident.load(drill)
+        assert "threads busy, connections" in "\n".join(incident.ask_for_more(drill, state, "threads"))
+    again = incident.load_state(drill)
     assert again is not None
     assert again.minutes == before + evidence.MORE["threads"].minutes
     with pytest.raises(BadInput, match="there is no evidence 'thread'"):
-        incident.more(drill, state, "thread")
+        incident.ask_for_more(drill, state, "thread")
 
 
 def test_evidence_of_a_run_that_left_nothing_is_empty_and_no_error(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_evidence_of_a_run_that_left_nothing_is_empty_and_no_error(tmp_path: Pat
     pages.parent.mkdir(parents=True)
     pages.write_text('{"time_us": 1, "status": 503, "body": {"error": "starting"}}\nno line of ours\n')
     run = SeenRun(tmp_path, ("k6", "nginx", "backend"))
-    assert "0 requests" in "\n".join(evidence.text(run, {**evidence.GIVEN, **evidence.MORE}))
+    assert "0 requests" in "\n".join(evidence.format_pieces(run, {**evidence.GIVEN, **evidence.MORE}))
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,9 @@ def test_an_answer_is_scored_by_cause_place_and_the_run_of_its_remedy(
     after = results / drill.name / "20261123T000100Z-default-r01"
     drills.ledger(results / state.run, 20, 3)
     drills.ledger(after, left, 0)
-    found = incident.judge(drill, state, incident.answer(drill, state, *answer, after))
+    found = incident.judge(drill, state, incident.record_answer(drill, state, *answer, after))
     assert (found.points, found.code) == (points, code)
-    told = "\n".join(incident.result(drill, state, found, after))
+    told = "\n".join(incident.format_result(drill, state, found, after))
     assert f"20 failed → {left}, 3 slow → 0" in told
     assert f"score: {points} of 100" in told
     assert f"what shows it: {drill.fault.proof}" in told
@@ -177,8 +177,8 @@ def test_a_remedy_that_did_not_heal_says_by_how_much_and_leads_to_its_own_run(re
     after = drills.write(drill, results / drill.name / "20261123T000100Z-default-r01")
     drills.ledger(results / state.run, 20, 3)
     drills.ledger(after, 0, 1)
-    found = incident.judge(drill, state, incident.answer(drill, state, "accept-queue-full", "backend", after))
-    told = list(incident.result(drill, state, found, after))
+    found = incident.judge(drill, state, incident.record_answer(drill, state, "accept-queue-full", "backend", after))
+    told = list(incident.format_result(drill, state, found, after))
     assert "  the slowest answer took 6 s; 12 s were promised" in told
     assert "20261123T000100Z" in told[-1]
 
@@ -226,9 +226,9 @@ def main_ends(arguments: list[str]) -> None:
 @pytest.mark.parametrize("run", ["/etc", "../../etc", "nowhere"])
 def test_a_state_that_names_another_folder_is_refused(results: Path, run: str) -> None:
     drill, _ = begun(results, 5, 1)
-    incident.save(drill, incident.DrillState(seed=5, level=1, run=run))
+    incident.save_state(drill, incident.DrillState(seed=5, level=1, run=run))
     with pytest.raises(BadInput, match=r"is gone; remove .*drill\.json to begin it anew"):
-        incident.load(drill)
+        incident.load_state(drill)
 
 
 @pytest.mark.parametrize("file", sorted(RECORDED.glob("*.txt")), ids=lambda file: file.stem)
@@ -261,6 +261,6 @@ def test_a_drill_from_its_beginning_to_its_score(
     assert "score: 100 of 100" in told
     assert "next drill: make drill LEVEL=2" in told
     assert ran == [drill.knobs["backend.max_connections"], 100]
-    state = incident.load(drill)
+    state = incident.load_state(drill)
     assert state is not None
     assert state.remedies == ["backend.max_connections=100"]

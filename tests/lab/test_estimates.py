@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 
 from analysis.expressions.values import Unknown, unknown
 from analysis.figures.estimate import CheckedEstimate, Estimate, plausible_clients
-from lab.cli import main
+from lab.cli import estimates, main
 from lab.errors import BadInput, ExitCode
-from lab.results import estimates
 
 LINEAR = "net.ipv4.tcp_syn_linear_timeouts"
 
 
 def said(overflows: str, connect_timeout: str, *settings: str) -> str:
-    return "\n".join(estimates.lines(estimates.of_counter(overflows, connect_timeout, settings)))
+    return "\n".join(estimates.format_estimate(estimates.estimate_from_counter(overflows, connect_timeout, settings)))
 
 
 def test_the_bounds_come_first() -> None:
@@ -91,20 +90,20 @@ def test_bad_input_is_refused_with_one_line(
     overflows: str, connect_timeout: str, settings: list[str], message: str
 ) -> None:
     with pytest.raises(BadInput) as refused:
-        estimates.of_counter(overflows, connect_timeout, settings)
+        estimates.estimate_from_counter(overflows, connect_timeout, settings)
     assert message in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
 
 
 def test_without_an_overflow_nothing_is_said_of_each() -> None:
-    text = "\n".join(estimates.check_lines(CheckedEstimate(estimates.of_counter("0", "5s", []), 0)))
+    text = "\n".join(estimates.format_check(CheckedEstimate(estimates.estimate_from_counter("0", "5s", []), 0)))
     assert text.startswith("0 overflows: at most 0 connections failed.\nNo SYN met a full accept queue.\n")
     assert "every overflow" not in text
 
 
 def test_everything_wrong_is_said_at_once() -> None:
     with pytest.raises(BadInput) as refused:
-        estimates.of_counter("x", "y", ["z"])
+        estimates.estimate_from_counter("x", "y", ["z"])
     assert len(refused.value.problems) == 3
 
 
@@ -138,7 +137,7 @@ def test_a_program_gets_the_bounds_and_the_ladder(capsys: pytest.CaptureFixture[
 def checked(overflows: int, failed: int | Unknown, connect_timeout_ms: int = 30_000) -> tuple[str, ExitCode]:
     estimated = Estimate(overflows, plausible_clients(connect_timeout_ms, {LINEAR: 0}))
     check = CheckedEstimate(estimated, failed)
-    return "\n".join(estimates.check_lines(check)), estimates.exit_code(check)
+    return "\n".join(estimates.format_check(check)), estimates.exit_code(check)
 
 
 def test_a_run_whose_overflows_are_all_of_failed_dials_is_reported_as_such() -> None:
@@ -158,7 +157,7 @@ def test_what_failed_dials_leave_over_is_reported() -> None:
 
 def told(**more: Any) -> str:  # noqa: ANN401 # any field of a Check
     check = CheckedEstimate(Estimate(0, plausible_clients(30_000, {LINEAR: 0})), 0, **more)
-    text = list(estimates.check_lines(check))
+    text = list(estimates.format_check(check))
     assert max(map(len, text)) <= estimates.WIDTH
     return " ".join(text)
 

@@ -14,18 +14,18 @@ from analysis.verdicts.predictions import Judgement
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
+from lab.lessons import exercises, questions
+from lab.lessons.exercises import Ready
 from lab.outcomes import outcome
 from lab.runs import capacity
 from lab.scenarios import places
-from lab.teach import exercise_file, exercises, questions
-from lab.teach.exercises import Ready
 
 EXAMPLE = paths.ROOT / "docs" / "example"
 LESSONS = places.slugs()
 
 
 def prepared(slug: str) -> list[Ready]:
-    known = exercise_file.read(places.find(slug))
+    known = exercises.load_exercises(places.find(slug))
     return [
         exercises.prepare(f"{slug}/{n}", [one.found] if one.found else [])
         for n, one in enumerate(known, start=1)
@@ -39,7 +39,7 @@ def test_a_lesson_has_three_exercises_and_one_is_open(slug: str) -> None:
     assert len(found) >= 3
     assert any(one.exercise.is_open for one in found)
     for one in found:
-        text, answer = (of(one.place, one.number) for of in (exercises.question, exercises.answer))
+        text, answer = (of(one.place, one.number) for of in (exercises.task_text, exercises.answer_text))
         assert answer.startswith("**")
         assert "make exercise" not in text
         assert ("Open:" in text) == one.exercise.is_open
@@ -63,7 +63,7 @@ def test_what_no_run_judges_is_refused_with_the_way_to_its_answer() -> None:
 @pytest.mark.parametrize("slug", LESSONS)
 def test_a_closed_exercise_asks_for_what_its_answer_says(slug: str) -> None:
     closed = [one for one in prepared(slug) if not one.exercise.is_open]
-    assert any(questions.of_answer(one.effective, one.exercise.answer, "exercise") for one in closed)
+    assert any(questions.questions_for_answer(one.effective, one.exercise.answer, "exercise") for one in closed)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path) -> None:
     home = tmp_path / "mine"
     home.mkdir()
     (home / "scenario.yaml").write_text("")
-    (home / exercise_file.FILE).write_text("schema: 1\nexercises:\n  - sett: [load.users=1]\n    answer: [a == 1]\n")
+    (home / exercises.FILE).write_text("schema: 1\nexercises:\n  - sett: [load.users=1]\n    answer: [a == 1]\n")
     with pytest.raises(BadInput, match=r"exercises\.yaml:3.*unknown key"):
-        exercise_file.read(places.Place("mine", home, own=False))
+        exercises.load_exercises(places.Place("mine", home, own=False))
 
 
 def judged(name: str, *answer: str) -> tuple[Ready, list[tuple[str, Judgement]]]:
@@ -119,7 +119,7 @@ def test_a_run_is_judged_by_the_answer(answer: str, code: ExitCode, says: str) -
     text = console.export_text()
     assert says in text
     assert "load.connect_timeout=10s" in text
-    following = exercises.after(ready, EXAMPLE, code)
+    following = exercises.next_exercise(ready, EXAMPLE, code)
     assert ("EXERCISE=accept-queue-overflow/2" in following) == (code is ExitCode.REPRODUCED)
 
 

@@ -19,7 +19,7 @@ from analysis.reports.run_record import ReportError
 from lab import paths
 from lab.cli import main
 from lab.serve import app
-from lab.serve.started import Started
+from lab.serve.commands import Started
 from tests.analysis.results import Results
 from tests.analysis.whole import make_run, observed
 
@@ -102,7 +102,7 @@ def test_one_bad_run_is_one_bad_row(
         states = {entry.run: entry.state for entry in index.runs_of_scenario(results, "accept-queue-overflow")}
         assert states == {Path(RUN).name: "analyse again", Path(GOOD).name: "reproduced"}
         keys = app.Keys("entry", "form", "frame")
-        client = app.make(keys, Started()).test_client()
+        client = app.make_app(keys, Started()).test_client()
         client.get("/?key=entry")
         assert client.get("/").status_code == 200
         for run in (RUN, GOOD):

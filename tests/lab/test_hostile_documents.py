@@ -19,10 +19,10 @@ from analysis.evidence.rawfiles import Places
 from formats import role as role_file
 from formats import series as series_file
 from lab import paths
+from lab.cli import comparisons
 from lab.engines.compose.run_file import build_run_file, write_run_file
 from lab.errors import BadInput
 from lab.reading import document
-from lab.results import comparisons
 from lab.roles import declared_roles
 from lab.scenarios.knobs import CATALOGUE, Knob, environment
 from lab.scenarios.resolve import resolve

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.results.lacks import Lacks
+from lab.console.run_output import MissingEvidence
 
 PROBLEMS = [
     {"instrument": "sampler/backend-1", "message": "no header", "spoils": []},
@@ -28,4 +28,4 @@ PROBLEMS = [
     ],
 )
 def test_what_is_reported_as_evidence_is_named_elsewhere(why: str, short: str) -> None:
-    assert Lacks(PROBLEMS).short(why) == short
+    assert MissingEvidence(PROBLEMS).short(why) == short

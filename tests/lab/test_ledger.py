@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from analysis.verdicts.ledger_file import FILE, SCHEMA
-from lab.results.lacks import Lacks
-from lab.results.ledger_printing import print_ledger
+from lab.console.run_output import MissingEvidence, print_ledger
 
 Record = dict[str, Any]
 
@@ -58,7 +57,7 @@ def printed(folder: Path, ledger: Record) -> list[str]:
     (folder / FILE).parent.mkdir()
     (folder / FILE).write_text(json.dumps(ledger))
     console = Console(width=40, record=True)
-    print_ledger(console, folder, Lacks([{"instrument": "sampler/backend-1", "message": "lost"}]))
+    print_ledger(console, folder, MissingEvidence([{"instrument": "sampler/backend-1", "message": "lost"}]))
     return console.export_text().splitlines()
 
 
@@ -113,7 +112,7 @@ def test_a_ledger_that_this_version_did_not_write_is_derived_again(
     if content is not None:
         (folder / FILE).write_text(content)
 
-    print_ledger(Console(), folder, Lacks([]))
+    print_ledger(Console(), folder, MissingEvidence([]))
 
     told = capsys.readouterr()
     assert told.err.endswith("; it is derived again\n")

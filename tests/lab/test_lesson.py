@@ -13,11 +13,12 @@ from rich.console import Console
 
 from analysis.figures import programs
 from analysis.figures.catalogue import FIGURES
-from analysis.verdicts import guesses
+from analysis.verdicts.guesses import compare
 from formats.manifest import Guess
 from formats.series import ExpectedArm, PlannedRun
+from lab.console import run_output
 from lab.engines.compose.engine import Compose
-from lab.results import verdict_printing
+from lab.lessons import guesses, questions
 from lab.roles.declared_roles import ROLES
 from lab.runs import reports
 from lab.runs.session import Occasion, open_session
@@ -25,7 +26,6 @@ from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.series import arms
 from lab.series.plan import Answers
-from lab.teach import ask, questions, reveal, wording
 from tests.analysis.whole import make_run
 from tests.lab.support import MINIMAL, Make, Write
 
@@ -70,20 +70,20 @@ def said(console: Console) -> str:
 def test_every_scenario_has_numbers_to_ask_for(slug: str) -> None:
     resolved = resolve(slug)
     if resolved.scenario.arms:
-        numbers, choices = questions.of_series(arms.plan(resolved, []))
+        numbers, choices = questions.questions_for_series(arms.plan(resolved, []))
         assert 1 <= len(numbers) + len(choices) <= max(6, len(resolved.scenario.arms.variants) + len(choices))
     else:
-        numbers = questions.of_run(resolved)
+        numbers = questions.questions_for_run(resolved)
         assert 1 <= len(numbers) <= 4
     assert all(one.asks.endswith(("?", ".")) and "{" not in one.asks for one in numbers)
 
 
 def test_the_wordings_are_of_figures_that_there_are() -> None:
-    assert set(wording.QUESTIONS) - {figure.pattern for figure in (*FIGURES, *programs.page_figures(ROLES))} == set()
+    assert set(questions.QUESTIONS) - {figure.pattern for figure in (*FIGURES, *programs.page_figures(ROLES))} == set()
 
 
 def test_what_the_settings_decide_is_asked_first_and_nothing_twice() -> None:
-    found = questions.of_run(resolve("accept-queue-overflow"))
+    found = questions.questions_for_run(resolve("accept-queue-overflow"))
     assert [one.figure for one in found] == [
         "client.users.served",
         "client.requests.failed",
@@ -98,18 +98,18 @@ def test_what_the_settings_decide_is_asked_first_and_nothing_twice() -> None:
      ("30 s", "ms", 30_000), ("2 min", "ms", 120_000), ("0", "", 0), ("12%", "% of one processor", 12)],
 )  # fmt: skip
 def test_a_number_is_read_as_people_write_it(text: str, unit: str, value: float) -> None:
-    assert ask.read_number(text, unit) == value
+    assert guesses.read_number(text, unit) == value
 
 
 @pytest.mark.parametrize(("text", "unit"), [("many", ""), ("5s", ""), ("1,00", ""), ("5 %", "ms"), ("--", "ms")])
 def test_what_is_no_number_gets_an_example(text: str, unit: str) -> None:
     with pytest.raises(ValueError, match=r"write one, such as|a number is asked for"):
-        ask.read_number(text, unit)
+        guesses.read_number(text, unit)
 
 
 def test_an_answer_can_be_asked_back_mended_and_passed_over(typed: Callable[..., Console]) -> None:
     console = typed("3", "?", "lots", "100", "", "2")
-    answers = ask.before(console, resolve("accept-queue-overflow"), None)
+    answers = guesses.ask_before_run(console, resolve("accept-queue-overflow"), None)
 
     assert [guess.value for guess in answers.of_arm[None]] == [3, 100, None, 2]
     assert "client.requests.failed: All other requests: without an answer" in said(console)
@@ -119,17 +119,17 @@ def test_an_answer_can_be_asked_back_mended_and_passed_over(typed: Callable[...,
 
 
 def test_the_end_of_the_input_passes_the_rest_over(typed: Callable[..., Console]) -> None:
-    answers = ask.before(typed("3"), resolve("accept-queue-overflow"), None)
+    answers = guesses.ask_before_run(typed("3"), resolve("accept-queue-overflow"), None)
     assert [guess.value for guess in answers.of_arm[None]] == [3, None, None, None]
 
 
 def test_without_an_answer_nothing_is_kept(typed: Callable[..., Console]) -> None:
-    assert ask.before(typed("", ""), resolve("accept-queue-overflow"), None).of_arm == {}
+    assert guesses.ask_before_run(typed("", ""), resolve("accept-queue-overflow"), None).of_arm == {}
 
 
 def test_without_a_terminal_nobody_is_asked() -> None:
     console = Console(file=io.StringIO(), width=200)
-    assert ask.before(console, resolve("accept-queue-overflow"), None).given == 0
+    assert guesses.ask_before_run(console, resolve("accept-queue-overflow"), None).given == 0
     assert said(console) == "lesson: no terminal, so nobody is asked for a prediction; the run goes as ever\n"
 
 
@@ -140,7 +140,7 @@ def test_of_arms_each_is_asked_about_and_which_has_less(
     resolved = effective(text=text)
     plan = arms.plan(resolved, [], write_scenario(text))
     console = typed("5", "2")
-    answers = ask.before(console, resolved, plan)
+    answers = guesses.ask_before_run(console, resolved, plan)
 
     assert {arm: [guess.value for guess in found] for arm, found in answers.of_arm.items()} == {"many": [5]}
     assert [(one.arms, one.less, one.value) for one in answers.chosen] == [(["few", "many"], "few", "many")]
@@ -167,14 +167,14 @@ def test_of_arms_each_is_asked_about_and_which_has_less(
 def test_a_guess_is_right_near_or_off(
     guess: float | None, measured: float | None, unit: str, mark: str, remark: str
 ) -> None:
-    assert guesses.compare(guess, measured, unit, "a hole") == (mark, remark)
+    assert compare(guess, measured, unit, "a hole") == (mark, remark)
 
 
 def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
     elsewhere: Path, typed: Callable[..., Console], capsys: pytest.CaptureFixture[str]
 ) -> None:
     resolved = resolve("accept-queue-overflow")
-    found = ask.before(typed("3", "100", "100", "2"), resolved, None)
+    found = guesses.ask_before_run(typed("3", "100", "100", "2"), resolved, None)
     session = open_session(resolved, Compose(), ["connlab"], Occasion(guesses=found.of_arm[None]))
     kept = json.loads((session.folder / "manifest.json").read_bytes())["guesses"]
     assert [one["value"] for one in kept] == [3, 100, 100, 2]
@@ -184,7 +184,7 @@ def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
     run.manifest["predictions"] = [stated.prediction.model_dump() for stated in resolved.predictions]
     folder = run.write()
     verdict = reports.derive_run(folder)
-    verdict_printing.print_verdict(Console(width=200), verdict, folder)
+    run_output.print_verdict(Console(width=200), verdict, folder)
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "✓ right How many users get all of their answers? you: 3, measured: 3" in told
     assert "○ off By how much does TcpExt.ListenOverflows grow in the kernel of the backend?" in told
@@ -206,7 +206,7 @@ def test_the_end_of_a_series_shows_each_arm_by_its_middle_run_and_which_had_less
     ]
     judged = [{"id": "holds", "status": "true"}, {"id": "not", "status": "false"}, {"id": "open", "status": "unknown"}]
     verdict = {"predictions": [one | {"why": "too few runs"} for one in judged]}
-    reveal.print_series(Console(width=200), places, verdict, Answers({"few": [guess]}, chosen))
+    guesses.print_guesses_of_series(Console(width=200), places, verdict, Answers({"few": [guess]}, chosen))
 
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "arm few ○ off How many fail? you: 10, measured: 100 (10 times your number)" in told
@@ -217,12 +217,14 @@ def test_the_end_of_a_series_shows_each_arm_by_its_middle_run_and_which_had_less
 
 
 def test_without_an_answer_the_end_of_a_series_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    reveal.print_series(Console(), [], {"predictions": []}, Answers())
+    guesses.print_guesses_of_series(Console(), [], {"predictions": []}, Answers())
     assert capsys.readouterr().out == ""
 
 
 def test_what_the_lab_does_to_servers_is_reported_beforehand(effective: Make, typed: Callable[..., Console]) -> None:
     actions = "actions: [{at: 1s, do: pause, instance: backend-1, for: 2s}]\npredictions:"
     console = typed("3")
-    ask.before(console, effective("load.handler_delay=5s", text=MINIMAL.replace("predictions:", actions)), None)
+    guesses.ask_before_run(
+        console, effective("load.handler_delay=5s", text=MINIMAL.replace("predictions:", actions)), None
+    )
     assert "action pause backend-1 at 1s for 2s" in said(console)

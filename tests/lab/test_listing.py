@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lab.results import listing
+from lab.console import listing
 from lab.scenarios.places import slugs
 from lab.scenarios.resolve import resolve
 
 
 @pytest.fixture(scope="module")
 def summaries() -> list[dict[str, Any]]:
-    return [listing.summary(resolve(slug)) for slug in slugs()]
+    return [listing.summarize(resolve(slug)) for slug in slugs()]
 
 
 @pytest.mark.parametrize("width", [80, 120, 160])
@@ -28,7 +28,7 @@ def test_every_name_can_be_copied_and_every_title_read(
 
 
 def test_experiments_come_in_their_order_and_the_workshops_own_last() -> None:
-    ordered = [one.scenario.experiment for one in listing.in_order(map(resolve, slugs()))]
+    ordered = [one.scenario.experiment for one in listing.sort_scenarios(map(resolve, slugs()))]
     assert ordered[0] == "A1"
     assert ordered.index("B5") < ordered.index("C1") < ordered.index("workshop")
     assert set(ordered[ordered.index("workshop") :]) == {"workshop"}

@@ -10,7 +10,7 @@ import pytest
 from formats.series import SCHEMA, Budget, PlannedRun, Series, Stop
 from lab import paths
 from lab.cli import main
-from lab.results import next_step, searched
+from lab.console import next_steps, run_output
 from lab.runs.session import tries_out
 from lab.scenarios.places import Place
 from lab.scenarios.resolve import resolve
@@ -77,10 +77,10 @@ def test_a_program_is_not_told(capsys: pytest.CaptureFixture[str], monkeypatch: 
 
 
 def test_a_lesson_ends_with_its_explanation(tmp_path: Path) -> None:
-    told = next_step.after_lesson(resolve("accept-queue-overflow").place)
+    told = next_steps.after_lesson(resolve("accept-queue-overflow").place)
     assert told is not None
     assert "scenarios/accept-queue-overflow/README.md#explanation" in told
-    assert next_step.after_lesson(Place("mine", tmp_path, own=False)) is None
+    assert next_steps.after_lesson(Place("mine", tmp_path, own=False)) is None
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_a_search_says_who_waits_at_the_value_that_it_found(tmp_path: Path, monk
     )
     _found_there(tmp_path / "one" / "r")
 
-    assert list(searched.lines(search, series)) == [
+    assert list(run_output.search_summary(search, series)) == [
         "with 202: 0 requests failed, 2 requests were slow (2 waited-in-accept-queue); the longest answer took 22 s",
         "slow is no failure; 'make advise' on a run that failed names the value with which nobody waits",
     ]
-    assert next_step.after_search(planned.plan, search) == (
+    assert next_steps.after_search(planned.plan, search) == (
         'next, a run with it: make run SCENARIO=accept-queue-overflow SET="backend.max_connections=202"'
     )
 

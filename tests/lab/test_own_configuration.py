@@ -16,9 +16,9 @@ from analysis.evidence.rawfiles import Places
 from analysis.figures.catalogue import Scope, UnknownFigure
 from analysis.reports.advice import rerun_command
 from lab import paths
+from lab.console import listing
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput, LabError
-from lab.results import listing
 from lab.roles.configurations import Found, Setting, read
 from lab.roles.configurations.found import Position, Stands
 from lab.roles.declared_roles import ROLES
@@ -483,7 +483,7 @@ def test_what_sections_are_refused_for_has_its_line(said: str, what: str, place:
 
 def test_a_scenario_is_shown_with_the_file_in_place_of_its_knobs(make: Make) -> None:
     console = Console(width=200, record=True, file=io.StringIO())
-    listing.print_details(console, listing.details(make()))
+    listing.print_details(console, listing.describe(make()))
     shown = console.export_text()
     assert "nginx runs ./nginx.conf, which says its knobs" in shown
     assert "nginx.worker_connections" not in shown

@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
+from lab.console import listing
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput
-from lab.results import listing
 from lab.runs import capacity
 from lab.runs.run import run
 from lab.scenarios import own_script
@@ -221,7 +221,7 @@ def test_thresholds_are_predictions_of_the_run(make: Make, elsewhere: Path) -> N
 
 def test_a_scenario_is_shown_with_its_script_in_place_of_a_time(make: Make) -> None:
     console = Console(width=200, record=True, file=io.StringIO())
-    listing.print_details(console, listing.details(make()))
+    listing.print_details(console, listing.describe(make()))
     shown = console.export_text()
     assert "load by ./checkout.js, warm-up 0 requests" in shown
     assert "load.users" not in shown

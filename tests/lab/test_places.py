@@ -11,14 +11,14 @@ import pytest
 
 from analysis.reports.advice import rerun_command
 from lab import paths
+from lab.console.run_lookup import find_run
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
-from lab.results.find import find_run
+from lab.lessons import scaffold
 from lab.runs.session import open_session, refuse_taken
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.series import arms, matrices
-from lab.teach import template
 from tests.lab.support import MINIMAL, Write
 from tools.recording import recorder
 
@@ -88,7 +88,7 @@ def test_a_name_that_cannot_stand_for_results_is_refused(folder: WriteFolder, na
         places.find(str(home))
     assert str(home) in str(refused.value)
     with pytest.raises(BadInput, match=said):
-        template.write(str(home.parent.parent / "elsewhere" / name))
+        scaffold.write_scenario(str(home.parent.parent / "elsewhere" / name))
 
 
 def test_a_folder_without_a_scenario_is_told_how_to_get_one(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_the_results_of_a_scenario_of_the_lab_s_are_not_shared(folder: WriteFold
 
 def test_what_new_writes_resolves_and_has_its_lesson(tmp_path: Path) -> None:
     home = tmp_path / "slow-start"
-    files, command = template.write(str(home))
+    files, command = scaffold.write_scenario(str(home))
     assert [file.name for file in files] == ["scenario.yaml", "ANSWERS.md", "README.md"]
     assert command == f"make run SCENARIO={home}"
     texts = [file.read_text() for file in files]
@@ -167,20 +167,20 @@ def test_what_new_writes_resolves_and_has_its_lesson(tmp_path: Path) -> None:
     assert (home / schema).resolve() == paths.SCHEMAS / "scenario.schema.json"
     assert resolve(str(home)).scenario.title == "Slow start: five users, three places"
     with pytest.raises(BadInput, match=r"scenario\.yaml is there already"):
-        template.write(str(home))
+        scaffold.write_scenario(str(home))
 
 
 def test_new_writes_among_the_lab_s_own_by_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "SCENARIOS", tmp_path / "scenarios")
-    files, command = template.write("slow-start")
+    files, command = scaffold.write_scenario("slow-start")
     assert files[0] == tmp_path / "scenarios" / "slow-start" / "scenario.yaml"
     assert command == "make run SCENARIO=slow-start"
     with pytest.raises(BadInput, match="'Slow' cannot be a scenario's name"):
-        template.write("Slow")
+        scaffold.write_scenario("Slow")
 
 
 def test_the_template_s_lesson_has_the_headings_of_all_lessons(tmp_path: Path) -> None:
-    template.write(str(tmp_path / "one"))
+    scaffold.write_scenario(str(tmp_path / "one"))
 
     def headings(file: Path) -> list[str]:
         return [line for line in file.read_text().splitlines() if line.startswith("## ")]

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from formats import manifest
 from lab.cli import main
+from lab.console import listing
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
-from lab.results import listing
 from lab.runs import session
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolve import resolve
@@ -129,7 +129,7 @@ def test_the_manifest_tells_which_was_in_force(
 
 
 def test_show_tells_each_of_them_and_why(write_scenario: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = listing.details(preset_of(write_scenario, "small"))
+    shown = listing.describe(preset_of(write_scenario, "small"))
     assert (shown["preset"], list(shown["presets"])) == ("small", ["published", "small"])
     listing.print_details(Console(width=160), shown)
     said = capsys.readouterr().out

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lab import paths
+from lab.console import listing
 from lab.outcomes import outcome
-from lab.results import listing
 from lab.scenarios import preflight
 from lab.scenarios.places import slugs
 from lab.scenarios.resolve import resolve
@@ -274,7 +274,7 @@ def test_where_the_model_is_silent_no_length_is_promised() -> None:
     assert preflight.expected_s(resolve("accept-queue-healthy")) == 2.02
     for slug in ("connection-per-request", "spike-through-nginx", "one-port", "slow-clients", "syn-queue"):
         assert preflight.expected_s(resolve(slug)) is None
-        assert listing.summary(resolve(slug))["load_s"] is None
+        assert listing.summarize(resolve(slug))["load_s"] is None
 
 
 def test_what_the_files_of_a_run_tell_is_not_known_before_it() -> None:

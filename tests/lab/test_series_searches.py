@@ -10,8 +10,8 @@ import pytest
 
 from formats import series as series_file
 from lab import paths
+from lab.console import next_steps
 from lab.errors import BadInput, Interruption
-from lab.results import next_step
 from lab.runs.session import Occasion
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import searches
@@ -69,7 +69,7 @@ def test_a_scenario_may_be_named_by_the_path_of_its_folder(
     series = go(search, Server())
     assert series.search is not None
     assert (series.name, series.search.found) == ("mine", 160)
-    assert next_step.after_search(search.plan, series.search) == (
+    assert next_steps.after_search(search.plan, series.search) == (
         f'next, a run with it: make -C {paths.ROOT} run SCENARIO={elsewhere}/mine SET="{CONNECTIONS}=160"'
     )
 

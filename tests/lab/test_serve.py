@@ -18,12 +18,12 @@ from analysis.reports import rendering
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput
+from lab.lessons.drill import incident
+from lab.lessons.drill.faults import CAUSES
 from lab.reading import markdown
-from lab.serve import app, forms, peer, server
-from lab.serve import started as starting
-from lab.serve.started import Started
-from lab.teach.drill import incident
-from lab.teach.drill.faults import CAUSES
+from lab.serve import app, commands, server
+from lab.serve import commands as starting
+from lab.serve.commands import Started
 from tests.lab import drills
 
 KEYS = app.Keys("entry", "form", "frame")
@@ -56,7 +56,7 @@ def started() -> Asked:
 @pytest.fixture
 def client(results: Path, started: Asked) -> Iterator[FlaskClient]:
     assert results.is_dir()
-    with app.make(KEYS, started).test_client() as made:
+    with app.make_app(KEYS, started).test_client() as made:
         made.get("/?key=entry")
         yield made
 
@@ -68,7 +68,7 @@ def post(client: FlaskClient, form: Mapping[str, str], origin: str | None = None
 
 @pytest.mark.parametrize("path", ["/", "/live.json", "/results/index.html", "/pages/README.md", "/?key=other", "/x"])
 def test_who_has_no_key_sees_nothing(results: Path, path: str) -> None:
-    answer = app.make(KEYS, Started()).test_client().get(path)
+    answer = app.make_app(KEYS, Started()).test_client().get(path)
     assert results.is_dir()
     assert answer.status_code == 403
     assert b"the address that" in answer.data
@@ -76,7 +76,7 @@ def test_who_has_no_key_sees_nothing(results: Path, path: str) -> None:
 
 
 def test_the_key_becomes_a_cookie_that_no_script_reads(results: Path) -> None:
-    answer = app.make(KEYS, Started()).test_client().get("/live?key=entry")
+    answer = app.make_app(KEYS, Started()).test_client().get("/live?key=entry")
     assert results.is_dir()
     assert (answer.status_code, answer.headers["Location"]) == (303, "/live")
     assert {"HttpOnly", "SameSite=Lax"} <= set(answer.headers["Set-Cookie"].split("; "))
@@ -122,7 +122,7 @@ def test_nobody_else_may_read_or_frame_a_page(client: FlaskClient) -> None:
     ],
 )
 def test_a_form_becomes_a_command(form: dict[str, str], words: str) -> None:
-    assert forms.command(form) == words.split()
+    assert commands.parse_form(form) == words.split()
 
 
 @pytest.mark.parametrize(
@@ -145,13 +145,13 @@ def test_what_is_no_word_of_the_lab_becomes_no_command(
     client: FlaskClient, started: Asked, form: dict[str, str]
 ) -> None:
     with pytest.raises(BadInput):
-        forms.command(form)
+        commands.parse_form(form)
     assert post(client, form) == 400
     assert started.all == []
 
 
 def test_a_knob_can_be_no_option() -> None:
-    assert forms.command({"command": "run", "scenario": "slow-clients", "sets": "--json"})[2:] == ["--set=--json"]
+    assert commands.parse_form({"command": "run", "scenario": "slow-clients", "sets": "--json"})[2:] == ["--set=--json"]
 
 
 def test_a_report_stands_in_a_frame_that_leads_nowhere(client: FlaskClient, results: Path) -> None:
@@ -236,9 +236,9 @@ def test_markup_in_a_document_stays_text_but_for_what_folds() -> None:
 def test_a_drill_is_played_without_telling_what_it_is(client: FlaskClient, results: Path, started: Asked) -> None:
     begin = client.get("/drill/1/5").get_data(as_text=True)
     assert "It has not begun" in begin
-    drill = incident.drawn(5, 1)
+    drill = incident.draw_drill(5, 1)
     incident.folder(drill).mkdir(parents=True)
-    state = incident.begun(drill, drills.write(drill, results / drill.name / "20261123T000000Z-default-r01"))
+    state = incident.begin(drill, drills.write(drill, results / drill.name / "20261123T000000Z-default-r01"))
     given = client.get("/drill/1/5").get_data(as_text=True)
     assert "the listening sockets" in given
     assert "sockets by state: 3 minutes" in given
@@ -247,7 +247,7 @@ def test_a_drill_is_played_without_telling_what_it_is(client: FlaskClient, resul
     drills.ledger(results / state.run, 20, 3)
     drills.ledger(after, 0, 0)
     wrong = next(name for name in CAUSES if name != drill.fault.name)
-    incident.answer(drill, state, wrong, drill.fault.place, after)
+    incident.record_answer(drill, state, wrong, drill.fault.place, after)
     failed = client.get("/drill/1/5").get_data(as_text=True)
     assert "cause: no\nplace: right" in failed
     assert "report.html" not in failed
@@ -308,22 +308,22 @@ def test_a_connection_has_a_user_while_its_process_has_it() -> None:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as client:
             address = client.getsockname()
-            assert peer.user_of(address, port) == os.getuid()
-            assert peer.user_of(("127.0.0.2", address[1]), port) is None
+            assert server.user_of(address, port) == os.getuid()
+            assert server.user_of(("127.0.0.2", address[1]), port) is None
         # The kernel still knows the connection, as of user 0: the server has not closed its end.
-        assert peer.user_of(address, port) is None
+        assert server.user_of(address, port) is None
 
 
 @pytest.mark.parametrize(("sudo", "users"), [("", set()), ("1234", {1234}), ("-1", set()), ("x", set())])
 def test_who_started_it_may_look_also_by_sudo(monkeypatch: pytest.MonkeyPatch, sudo: str, users: set[int]) -> None:
     monkeypatch.setenv("SUDO_UID", sudo)
-    assert peer.own_users() == {0, os.getuid(), *users}
+    assert server.own_users() == {0, os.getuid(), *users}
 
 
 def test_the_key_is_of_no_use_to_another_user(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert results.is_dir()
     for users, status in (({os.getuid()}, 303), ({os.getuid() + 1}, 403)):
-        monkeypatch.setattr(peer, "own_users", lambda users=users: frozenset(users))
+        monkeypatch.setattr(server, "own_users", lambda users=users: frozenset(users))
         with server.listening(0) as served:
             # It ends with the process: only the main thread could end it in order.
             threading.Thread(target=served._server.run, daemon=True).start()  # noqa: SLF001 # as above

@@ -9,11 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from formats import series as series_file
 from formats.series import PlannedRun
 from lab.cli import main
+from lab.console import run_lookup
 from lab.errors import ExitCode
-from lab.results import which_run
 
 SERIES = "20251121T072600Z-arms-queue"
 RUN = "20251121T072640Z-few-r01"
@@ -37,23 +36,23 @@ def test_an_arm_is_reported_with_the_newest_runs_of_the_others(folder: Path, mon
         for cell, number, status in places
     ]
     series = {folder.parent.parent / "series" / SERIES: SimpleNamespace(runs=runs)}
-    monkeypatch.setattr(series_file, "load_series", lambda asked: series[asked])
+    monkeypatch.setattr(run_lookup, "load_series", lambda asked: series[asked])
 
-    assert list(which_run.lines(folder)) == [
+    assert list(run_lookup.describe_run(folder)) == [
         f"queue/{RUN}",
         f"the arm 'few' of {SERIES}; its other arms, each as RUN=<run>: queue/many-r2",
     ]
 
 
 def test_a_run_without_its_series_is_still_told_with_its_arm(folder: Path) -> None:
-    assert list(which_run.lines(folder)) == [f"queue/{RUN}", f"the arm 'few' of {SERIES}"]
+    assert list(run_lookup.describe_run(folder)) == [f"queue/{RUN}", f"the arm 'few' of {SERIES}"]
 
 
 @pytest.mark.parametrize("series", [None, "20251121T072600Z-matrix-grid"])
 def test_what_is_no_arm_is_reported_by_its_name_alone(folder: Path, series: str | None) -> None:
     content = json.loads((folder / "manifest.json").read_bytes()) | {"series": series}
     (folder / "manifest.json").write_text(json.dumps(content))
-    assert list(which_run.lines(folder)) == [f"queue/{RUN}"]
+    assert list(run_lookup.describe_run(folder)) == [f"queue/{RUN}"]
 
 
 @pytest.mark.parametrize("command", [["advise", "queue/" + RUN], ["estimate", "--run", "queue/" + RUN]])

@@ -17,8 +17,8 @@ import pytest
 from analysis.derivation import analyse
 from analysis.reports import run_report
 from lab import paths
+from lab.cli import notebook
 from lab.errors import LabError
-from lab.results import notebook
 from tests.analysis.support import RunFolder
 from tests.analysis.whole import make_run
 from tests.pages.make import aborted, failing, hostile, without_captures

@@ -10,9 +10,8 @@ import typer
 
 from lab import paths, terminal
 from lab.cli import main
-from lab.cli.end import say_next
+from lab.cli.execution import command_line, say_next
 from lab.cli.options import ALL, CheckOption, JsonOption, ScenariosArgument
-from lab.cli.start import command_line
 from lab.errors import ExitCode
 from lab.outcomes import outcome
 from lab.scenarios.resolved import ResolvedScenario

@@ -10,9 +10,9 @@ from statistics import median
 from analysis.formatting import counted
 from formats.series import Verdict
 from lab import paths
+from lab.console import listing
 from lab.errors import BadInput, Problem
 from lab.outcomes import outcome
-from lab.results import listing
 from lab.scenarios import predictions, sources
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
@@ -79,7 +79,7 @@ def document(scenarios: Sequence[ResolvedScenario], recorded: Sequence[RecordedR
     catalogue = {one.slug: one for one in scenarios}
     rows = []
     used: list[RecordedRun] = []
-    for effective in listing.in_order(scenarios):
+    for effective in listing.sort_scenarios(scenarios):
         counting = recorded_runs.counting(effective, recorded)
         used += counting
         earlier = _tally([one for one in recorded if one.scenario == effective.slug and one not in counting])
@@ -114,12 +114,12 @@ def readme(text: str, scenarios: Iterable[ResolvedScenario], recorded: Sequence[
         (
             f"[{one.slug}](scenarios/{one.slug}/README.md)",
             one.scenario.experiment,
-            "; ".join(listing.paths_of(arms.variants(one))),
+            "; ".join(listing.describe_paths(arms.variants(one))),
             _cell(one.scenario.title),
             claim(one, counting),
             count(counting),
         )
-        for one in listing.in_order(scenarios)
+        for one in listing.sort_scenarios(scenarios)
         for counting in [recorded_runs.counting(one, recorded)]
     ]
     header = ("scenario", "from", "path", "shows", "published claim", "predictions hold")

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeVar
 
+from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
 from analysis.formatting import counted
+from analysis.verdicts import figures_file, guesses, verdict_file
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.guesses import GuessOutcome
+from analysis.verdicts.verdict_file import Verdict
 from formats.manifest import Guess
+from formats.series import ExpectedArm, PlannedRun
 from formats.series import ExpectedArm as Chosen
 from lab import paths
-from lab.results import listing
+from lab.console import listing
+from lab.console.run_output import MARKS, print_guess
+from lab.lessons import questions
+from lab.lessons.questions import Question, WhichArm
+from lab.runs import reports
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series.plan import Answers, Plan
-from lab.teach import questions, wording
-from lab.teach.questions import Question, WhichArm
 
 _Answer = TypeVar("_Answer")
 
@@ -34,7 +44,7 @@ class _NoMore(Exception):
     """The terminal has ended its input: the questions that are left are passed over."""
 
 
-def before(console: Console, effective: ResolvedScenario, plan: Plan | None) -> Answers:
+def ask_before_run(console: Console, effective: ResolvedScenario, plan: Plan | None) -> Answers:
     """Ask what somebody expects of a run, or of a series.
 
     Args:
@@ -48,7 +58,9 @@ def before(console: Console, effective: ResolvedScenario, plan: Plan | None) -> 
     if not (sys.stdin.isatty() and console.is_terminal):
         console.print(_NOBODY, soft_wrap=True)
         return Answers()
-    numbers, choices = (questions.of_run(effective), []) if plan is None else questions.of_series(plan)
+    numbers, choices = (
+        (questions.questions_for_run(effective), []) if plan is None else questions.questions_for_series(plan)
+    )
     if not numbers and not choices:
         console.print("lesson: the predictions of this scenario have no number to ask for", soft_wrap=True)
         return Answers()
@@ -65,7 +77,7 @@ def before(console: Console, effective: ResolvedScenario, plan: Plan | None) -> 
     return answers
 
 
-def of_exercise(console: Console, asked: Sequence[Question]) -> Sequence[Guess]:
+def ask_about_exercise(console: Console, asked: Sequence[Question]) -> Sequence[Guess]:
     """Ask what somebody expects of an exercise's run; nobody, where there is no terminal."""
     if not asked or not (sys.stdin.isatty() and console.is_terminal):
         return ()
@@ -137,7 +149,7 @@ def _ask(console: Console, text: str, figure: str, read: Callable[[str], _Answer
         if not said:
             return None
         if said == "?":
-            console.print(f"   {wording.meaning(figure)}", style="dim", soft_wrap=True)
+            console.print(f"   {questions.figure_meaning(figure)}", style="dim", soft_wrap=True)
             continue
         try:
             return read(said)
@@ -178,3 +190,49 @@ def read_choice(text: str, options: Iterable[str]) -> str:
     if text.isdecimal() and 1 <= int(text) <= len(names):
         return names[int(text) - 1]
     raise ValueError(f"'{text}' is not one of {', '.join(names)}; write its number or name, or Enter to pass")
+
+
+def print_guesses_of_series(
+    console: Console, places: Iterable[PlannedRun], verdict: Mapping[str, Any], answers: Answers
+) -> None:
+    """Print what was expected of the runs of each arm, by the middle one of its runs, and of the arms together."""
+    if not answers.given:
+        return
+    done = list(places)
+    console.print(Text("your predictions", "bold"))
+    for arm, asked in answers.of_arm.items():
+        console.print(Text.assemble("arm ", (str(arm), "bold")))
+        manifest = {"guesses": [guess.model_dump() for guess in asked]}
+        runs = [one.run for one in done if one.cell == arm and one.status == "complete" and one.run]
+        found = [guesses.of_run(manifest, *_derived(paths.RESULTS / run)) for run in runs]
+        for index, guess in enumerate(asked):
+            values = [one[index].measured for one in found]
+            known = [value for value in values if value is not None]
+            middle = median(known) if known else None
+            mark, remark = guesses.compare(guess.value, middle, guess.unit, "no run of the arm gives it")
+            says = found[0][index].says if found else ""
+            print_guess(console, GuessOutcome(guess.asks, guess.unit, guess.value, middle, mark, remark, says))
+    judged = {one["id"]: one for one in verdict["predictions"]}
+    for choice in answers.chosen:
+        _print_choice(console, choice, judged.get(choice.prediction, {}))
+
+
+def _derived(folder: Path) -> Iterable[dict[str, Any]]:
+    files: dict[Path, type[BaseModel]] = {verdict_file.FILE: Verdict, figures_file.FILE: FiguresFile}
+    for file, model in files.items():
+        yield reports.read_derived(folder, file, model).model_dump(mode="json", by_alias=True)
+
+
+def _print_choice(console: Console, choice: ExpectedArm, prediction: Mapping[str, Any]) -> None:
+    other = next(arm for arm in choice.arms if arm != choice.less)
+    less = {"true": choice.less, "false": other}.get(prediction.get("status", "unknown"))
+    if choice.value is None:
+        mark = "skipped"
+    elif less is None:
+        mark = "unknown"
+    else:
+        mark = "right" if choice.value == less else "off"
+    word, style = MARKS[mark]
+    console.print(Text.assemble((f"{word:<10}", style), f"{choice.asks} Where is it less?"), soft_wrap=True)
+    measured = less or f"unknown ({prediction.get('why') or 'the series did not come so far'})"
+    console.print(Text(f"          you: {choice.value or '-'}, measured: {measured}"), soft_wrap=True)

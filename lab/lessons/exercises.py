@@ -1,13 +1,14 @@
-"""Exercises that check themselves: what one turns, resolved and checked; its run, judged against its answer."""
+"""The model of `scenarios/<slug>/exercises.yaml`: what each exercise of a lesson turns, and its answer, kept apart."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from rich.console import Console
 from rich.text import Text
 
@@ -18,8 +19,10 @@ from analysis.verdicts import predictions
 from analysis.verdicts.predictions import Judgement
 from formats import manifest
 from lab import paths, suggested
+from lab.console import next_steps
 from lab.errors import BadInput, ExitCode, Problem
-from lab.results import next_step
+from lab.reading import document as documents
+from lab.reading import messages
 from lab.runs.reports import STYLES, format_figure
 from lab.scenarios import places
 from lab.scenarios.overrides import parse_overrides
@@ -27,8 +30,83 @@ from lab.scenarios.places import Place
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
-from lab.teach import exercise_file
-from lab.teach.exercise_file import Exercise
+
+FILE = "exercises.yaml"
+
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Exercise(_Strict):
+    """One exercise, in the order of the lesson's list.
+
+    One that is closed says what it sets and what must then be measured. An open one leaves the knob to the learner: it
+    says what must hold, and the knob and value of the lesson's own answer.
+    """
+
+    arm: Annotated[_Text | None, Field(description="The scenario's arm that it is about, which is run alone")] = None
+    set: Annotated[list[_Text], Field(description="What it turns, each as knob=value")] = Field(default_factory=list)
+    answer: Annotated[list[_Text], Field(description="What must be measured: expressions over figures")] = Field(
+        default_factory=list
+    )
+    by_hand: Annotated[_Text | None, Field(description="Why no run can judge it; it then has no answer here")] = None
+    found: Annotated[
+        _Text | None,
+        Field(description="An open exercise: the lesson's own answer, as knob=value; the learner turns it"),
+    ] = None
+    turns: Annotated[
+        list[_Text],
+        Field(description="An open exercise: whose knobs may be turned; by default every server's and proxy's"),
+    ] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _is_judged_one_way(self) -> Self:
+        if bool(self.answer) == bool(self.by_hand):
+            raise ValueError("an exercise has either an answer, which a run can be judged by, or by_hand")
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the learner is to find the knob."""
+        return self.found is not None
+
+
+class Exercises(_Strict):
+    """The exercises of a lesson."""
+
+    model_config = ConfigDict(title="connlab exercises")
+
+    format: Annotated[Literal[1], Field(alias="schema", description="The version of this format")]
+    exercises: Annotated[list[Exercise], Field(min_length=1)]
+
+
+def load_exercises(place: Place) -> tuple[Exercise, ...]:
+    """Read a lesson's exercises.
+
+    Raises:
+        BadInput: it has none, or its file is wrong.
+    """
+    file = place.home / FILE
+    if not file.is_file():
+        raise BadInput(Problem(f"{place.named} has no {FILE}", way_on="its README has exercises to be run by hand"))
+    document = documents.read(file)
+    if not isinstance(document.content, Mapping):
+        raise BadInput(Problem("exercises are a mapping of keys to values", document.where(())))
+    try:
+        return tuple(Exercises.model_validate(document.content).exercises)
+    except ValidationError as error:
+        raise BadInput([_problem(one, document) for one in error.errors()]) from None
+
+
+def _problem(finding: Any, document: documents.Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
+    location = finding["loc"]
+    name = ".".join(str(part + 1) if isinstance(part, int) else part for part in location) or "the file"
+    what, way_on = messages.sentence(finding, messages.siblings(Exercises, location), name)
+    return Problem(what, document.where(location), way_on)
+
 
 # Who turns these heals nothing: the clients are other people's.
 _CLIENTS = ("load", "k6")
@@ -70,7 +148,7 @@ def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
     if not slash or not re.fullmatch("[0-9]{1,3}", number):
         raise BadInput(Problem(f"'{name}' names no exercise", way_on="such as EXERCISE=accept-queue-overflow/1"))
     place = places.find(scenario)
-    known = exercise_file.read(place)
+    known = load_exercises(place)
     if not 1 <= int(number) <= len(known):
         raise BadInput(Problem(f"{scenario} has no exercise {number}", way_on=f"it has 1 to {len(known)}"))
     exercise = known[int(number) - 1]
@@ -87,7 +165,7 @@ def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
     if exercise.arm is not None:
         effective = arms.alone(effective, sets, exercise.arm)
     elif effective.scenario.arms:
-        raise BadInput(Problem(f"exercise {name} names no arm", paths.shown(place.home / exercise_file.FILE)))
+        raise BadInput(Problem(f"exercise {name} names no arm", paths.shown(place.home / FILE)))
     _check(effective, exercise, place)
     return Ready(place, int(number), exercise, effective, sets)
 
@@ -97,7 +175,7 @@ def _refuse(name: str, place: Place, number: int, exercise: Exercise, overrides:
     given = parse_overrides(overrides)
     allowed = " or ".join(exercise.turns) or "a server or a proxy"
     if len(given) != 1:
-        asked = f" It asks: {' '.join(question(place, number).split())}" if not given else ""
+        asked = f" It asks: {' '.join(task_text(place, number).split())}" if not given else ""
         what = f"exercise {name} is open: it takes one knob of {allowed}.{asked}"
         raise BadInput(Problem(what, way_on='say which: SET="<knob>=<value>"'))
     parts = given[0].knob.split(".")
@@ -113,15 +191,15 @@ def _check(effective: ResolvedScenario, exercise: Exercise, place: Place) -> Non
         try:
             predictions.check(text, effective.roles, effective.on_path())
         except ExpressionError as error:
-            raise BadInput(Problem(f"answer '{text}': {error}", paths.shown(place.home / exercise_file.FILE))) from None
+            raise BadInput(Problem(f"answer '{text}': {error}", paths.shown(place.home / FILE))) from None
 
 
-def question(place: Place, number: int) -> str:
+def task_text(place: Place, number: int) -> str:
     """Give an exercise's text out of the lesson's list."""
     return _item(place.lesson.read_text().partition("## Exercises")[2], number)
 
 
-def answer(place: Place, number: int) -> str:
+def answer_text(place: Place, number: int) -> str:
     """Give the lesson's own answer in words, with what was measured and what was only worked out."""
     return _item((place.home / "ANSWERS.md").read_text(), number)
 
@@ -168,7 +246,7 @@ def as_json(ready: Ready, folder: Path, judged: Sequence[tuple[str, Judgement]])
 def print_task(console: Console, ready: Ready) -> None:
     """Print what the exercise asks, and what is turned."""
     console.print(Text(f"exercise {ready.name}", "bold"))
-    console.print(Text(question(ready.place, ready.number)), soft_wrap=True)
+    console.print(Text(task_text(ready.place, ready.number)), soft_wrap=True)
     if ready.exercise.is_open:
         console.print(f"you turn: {', '.join(ready.sets)}", soft_wrap=True)
 
@@ -184,7 +262,7 @@ def print_judged(console: Console, ready: Ready, folder: Path, judged: Sequence[
     for line in _verdict(ready, exit_code(judged)):
         console.print(Text(line, "bold"), soft_wrap=True)
     if exit_code(judged) is ExitCode.REPRODUCED or not ready.exercise.is_open:
-        console.print(Text(answer(ready.place, ready.number)), soft_wrap=True)
+        console.print(Text(answer_text(ready.place, ready.number)), soft_wrap=True)
     console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
 
 
@@ -200,15 +278,15 @@ def _verdict(ready: Ready, code: ExitCode) -> Iterator[str]:
         yield "not solved: another knob, or another value"
 
 
-def after(ready: Ready, folder: Path, code: ExitCode) -> str:
+def next_exercise(ready: Ready, folder: Path, code: ExitCode) -> str:
     """Give the next step: the next exercise, the same one again, or why an open one was not solved."""
     if code is ExitCode.INCONCLUSIVE:
         called = f"{ready.place.named}/{ready.number}"
         turned = {"SET": " ".join(ready.sets)} if ready.exercise.is_open else {}
         return f"next, once more: {suggested.make('exercise', {'EXERCISE': called, **turned})}"
     if code is not ExitCode.REPRODUCED:
-        return next_step.after_run(folder)
-    count = len(exercise_file.read(ready.place))
+        return next_steps.after_run(folder)
+    count = len(load_exercises(ready.place))
     if ready.number < count:
         following = suggested.make("exercise", {"EXERCISE": f"{ready.place.named}/{ready.number + 1}"})
         return f"next exercise: {following}"

@@ -1,4 +1,4 @@
-"""Starts the commands that a page asks for, one at a time, and shows what they say here and on the page."""
+"""What a form asks for, as a command: only words that the lab knows become arguments, each in its own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,70 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from formats.sanitize import visible
 from lab import paths, terminal
 from lab.errors import BadInput, Problem
+from lab.lessons.drill.evidence import MORE
+from lab.lessons.drill.faults import CAUSES, LEVELS, PLACES
+from lab.scenarios import places
+
+_SEED_MAX = 1_000_000
+
+
+def parse_form(form: Mapping[str, str]) -> list[str]:
+    """Give the arguments of `connlab` for a form.
+
+    Raises:
+        BadInput: it names something that the lab does not have.
+    """
+    asked = {"run": _run, "exercise": _exercise, "drill": _drill}.get(form.get("command", ""))
+    if asked is None:
+        raise BadInput(Problem("the form names no command", way_on="go back, and load the page again"))
+    return [*asked(form), *(f"--set={one}" for one in form.get("sets", "").split())]
+
+
+def parse_drill(seed: str, level: str) -> tuple[int, int]:
+    """Give a drill's seed and level.
+
+    Raises:
+        BadInput: they are not numbers of a drill.
+    """
+    if not (seed.isascii() and seed.isdecimal() and int(seed[:9]) <= _SEED_MAX and len(seed) < 9):  # noqa: PLR2004 # digits
+        raise BadInput(Problem("a seed is a whole number", way_on=f"0 to {_SEED_MAX:,}"))
+    if level not in map(str, LEVELS):
+        raise BadInput(Problem("there is no such level", way_on="1, 2 or 3"))
+    return int(seed), int(level)
+
+
+def _run(form: Mapping[str, str]) -> list[str]:
+    return ["run", _slug(form.get("scenario", ""))]
+
+
+def _exercise(form: Mapping[str, str]) -> list[str]:
+    slug, _, number = form.get("exercise", "").partition("/")
+    if not (number.isascii() and number.isdecimal()):
+        raise BadInput(Problem("an exercise has a number", way_on="such as accept-queue-overflow/1"))
+    return ["exercise", f"{_slug(slug)}/{number}"]
+
+
+def _drill(form: Mapping[str, str]) -> list[str]:
+    seed, level = parse_drill(form.get("seed", ""), form.get("level", ""))
+    words = ["drill", f"--seed={seed}", f"--level={level}"]
+    for name, known in (("more", MORE), ("cause", CAUSES), ("place", PLACES)):
+        given = form.get(name)
+        if given and given not in known:
+            raise BadInput(Problem(f"there is no {name} of this name", way_on=", ".join(known)))
+        words += [f"--{name}={given}"] if given else []
+    return words
+
+
+def _slug(name: str) -> str:
+    if name not in places.slugs():
+        raise BadInput(Problem("there is no scenario of this name", way_on="'connlab list' shows them"))
+    return name
+
 
 _LINES_KEPT = 500
 _SELF = [sys.executable, "-c", "from lab.cli import main; main()"]

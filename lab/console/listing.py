@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from formats.durations import format_duration
+from lab.runs.capacity import Demand
 from lab.runs.reports import format_figure as show_measured
 from lab.scenarios import preflight, sources
 from lab.scenarios.knobs import CATALOGUE, format_knob
@@ -24,7 +25,7 @@ _WITH_PATHS = 140
 _WORKSHOP = "workshop"
 
 
-def in_order(scenarios: Iterable[ResolvedScenario]) -> list[ResolvedScenario]:
+def sort_scenarios(scenarios: Iterable[ResolvedScenario]) -> list[ResolvedScenario]:
     """Order them as the experiments are numbered; the workshop's own come last."""
 
     def key(one: ResolvedScenario) -> tuple[bool, list[tuple[int, str]], str]:
@@ -35,12 +36,12 @@ def in_order(scenarios: Iterable[ResolvedScenario]) -> list[ResolvedScenario]:
     return sorted(scenarios, key=key)
 
 
-def paths_of(variants: Iterable[ResolvedScenario]) -> list[str]:
+def describe_paths(variants: Iterable[ResolvedScenario]) -> list[str]:
     """Give the path of a scenario, or those of its arms where they differ, as `k6 → nginx → backend`."""
     return list(dict.fromkeys(" → ".join(one.scenario.path) for one in variants))
 
 
-def summary(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
+def summarize(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
     """Give one line about a scenario: what `connlab list` shows.
 
     Args:
@@ -58,7 +59,7 @@ def summary(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[
         "scenario": effective.slug,
         "experiment": scenario.experiment,
         "title": scenario.title,
-        "paths": paths_of(variants),
+        "paths": describe_paths(variants),
         "script": scenario.load.script if scenario.load else None,
         "load_s": None if None in expected else repetitions * sum(filter(None, expected)),
         "load_s_min": repetitions * sum(preflight.least_s(one) for one in variants),
@@ -87,10 +88,10 @@ def _load(one: dict[str, Any]) -> str:
     return seconds + runs
 
 
-def details(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
+def describe(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
     """Give everything about a scenario with its overrides, as `summary`: what `connlab show` shows."""
     scenario = effective.scenario
-    return summary(effective, overrides) | {
+    return summarize(effective, overrides) | {
         "question": scenario.question,
         "warmup_requests": scenario.warmup.requests,
         "drain_ms": scenario.drain,
@@ -206,3 +207,24 @@ def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:
         cells = (name, format_knob(name, knob["value"]), knob["source"], *((meaning,) if with_meaning else ()))
         table.add_row(*cells, style="dim" if knob["source"] == "default" else "bold")
     return table
+
+
+def print_demand(console: Console, demand: Demand) -> None:
+    """Print a table with a row for each role, and what the run takes in all."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("role")
+    for column in ("instances", "connections", "ports", "open files", "memory", "at most"):
+        table.add_column(column, justify="right")
+    for one in demand.roles:
+        of = f" of {one.ports_max:,}" if one.ports_max else ""
+        ports = "-" if one.ports is None else f"{one.ports:,}{of}"
+        memory = (f"{one.memory_mb:,} MiB", f"{one.memory_max_mb:,} MiB")
+        table.add_row(one.role, str(one.instances), f"{one.connections:,}", ports, f"{one.files:,}", *memory)
+    console.print(table)
+    records = "" if demand.records_mb is None else f", {demand.records_mb:,} MiB of records"
+    instances = sum(one.instances for one in demand.roles)
+    console.print(
+        f"each row is of one instance; in all {instances} instances with {demand.memory_mb:,} MiB for"
+        f" {demand.users:,} connections{records}, and at most {demand.captures_mb:,} MiB of captures",
+        soft_wrap=True,
+    )

@@ -16,8 +16,8 @@ from analysis.compare.replicates import Group, load_group
 from analysis.formatting import counted
 from formats.sanitize import visible
 from lab import suggested
+from lab.cli import comparisons
 from lab.errors import BadInput, ExitCode, Problem
-from lab.results import comparisons
 from lab.runs.reports import format_figure
 
 if TYPE_CHECKING:

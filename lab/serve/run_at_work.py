@@ -26,7 +26,7 @@ class _Followed:
     gauges: Gauges
 
 
-class AtWork:
+class RunAtWork:
     """Looks at the run that this checkout has at work."""
 
     def __init__(self) -> None:

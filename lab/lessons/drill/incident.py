@@ -14,17 +14,17 @@ from analysis.verdicts.ledger_file import FILE as LEDGER
 from analysis.verdicts.ledger_file import Ledger
 from formats.safe_open import read_regular
 from lab import paths, suggested
+from lab.console import next_steps
 from lab.errors import BadInput, ExitCode, Problem
+from lab.lessons.drill import evidence, faults
+from lab.lessons.drill.evidence import MORE, SeenRun
+from lab.lessons.drill.faults import CAUSES, PLACES, Drill
 from lab.reading.messages import did_you_mean
-from lab.results import next_step
 from lab.runs import reports
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.overrides import parse_overrides
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
-from lab.teach.drill import evidence, faults
-from lab.teach.drill.evidence import MORE, SeenRun
-from lab.teach.drill.faults import CAUSES, PLACES, Drill
 
 FILE = "drill.json"
 
@@ -96,7 +96,7 @@ def folder(drill: Drill) -> Path:
     return paths.RESULTS / "drills" / drill.name
 
 
-def drawn(seed: int, level: int) -> Drill:
+def draw_drill(seed: int, level: int) -> Drill:
     """Draw a drill.
 
     Raises:
@@ -107,7 +107,7 @@ def drawn(seed: int, level: int) -> Drill:
     return faults.draw(seed, level)
 
 
-def resolved(drill: Drill, sets: Sequence[str] = ()) -> ResolvedScenario:
+def resolve_drill(drill: Drill, sets: Sequence[str] = ()) -> ResolvedScenario:
     """Write the drill's scenario, which names no fault, and resolve it.
 
     Args:
@@ -119,11 +119,11 @@ def resolved(drill: Drill, sets: Sequence[str] = ()) -> ResolvedScenario:
     """
     home = folder(drill)
     home.mkdir(parents=True, exist_ok=True)
-    (home / "scenario.yaml").write_text(scenario(drill))
+    (home / "scenario.yaml").write_text(scenario_text(drill))
     return resolve(str(home), sets)
 
 
-def scenario(drill: Drill) -> str:
+def scenario_text(drill: Drill) -> str:
     """Give the drill's scenario.yaml; JSON is YAML, too."""
     return json.dumps(
         {
@@ -158,7 +158,7 @@ def _nested(knobs: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def load(drill: Drill) -> DrillState | None:
+def load_state(drill: Drill) -> DrillState | None:
     """Give how far a drill is; None if it has not begun.
 
     Raises:
@@ -182,23 +182,23 @@ def _is_there(run: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts and (paths.RESULTS / path).is_dir()
 
 
-def save(drill: Drill, state: DrillState) -> None:
+def save_state(drill: Drill, state: DrillState) -> None:
     """Write how far a drill is."""
     (folder(drill) / FILE).write_text(state.model_dump_json(by_alias=True, indent=1) + "\n")
 
 
-def begun(drill: Drill, run: Path) -> DrillState:
+def begin(drill: Drill, run: Path) -> DrillState:
     """Begin a drill with its run."""
     state = DrillState(seed=drill.seed, level=drill.level, run=str(run.relative_to(paths.RESULTS)))
-    save(drill, state)
+    save_state(drill, state)
     return state
 
 
-def given(drill: Drill, state: DrillState) -> Iterator[str]:
+def format_evidence(drill: Drill, state: DrillState) -> Iterator[str]:
     """Write what somebody on call has at once, and how to go on."""
     yield f"drill {drill.seed}, level {drill.level}; {' → '.join(drill.path)}; minute {state.minutes}"
     yield f"Users complain: requests fail, or take longer than {spoken(drill.fault.promise_ms)}."
-    yield from evidence.text(SeenRun(paths.RESULTS / state.run, drill.path), evidence.GIVEN)
+    yield from evidence.format_pieces(SeenRun(paths.RESULTS / state.run, drill.path), evidence.GIVEN)
     yield from _how(drill)
 
 
@@ -214,7 +214,7 @@ def _how(drill: Drill) -> Iterator[str]:
     yield f"the places: {', '.join(PLACES)}; docs/map.md leads from a symptom to causes and knobs"
 
 
-def more(drill: Drill, state: DrillState, name: str) -> Iterator[str]:
+def ask_for_more(drill: Drill, state: DrillState, name: str) -> Iterator[str]:
     """Write a further piece of evidence, for its minutes.
 
     Raises:
@@ -224,12 +224,12 @@ def more(drill: Drill, state: DrillState, name: str) -> Iterator[str]:
         raise BadInput(Problem(f"there is no evidence '{name}'", way_on=did_you_mean(name, MORE) or ", ".join(MORE)))
     if name not in state.asked:
         state.asked.append(name)
-        save(drill, state)
+        save_state(drill, state)
     run = SeenRun(paths.RESULTS / state.run, drill.path)
-    return iter([*evidence.text(run, {name: MORE[name]}), f"minute {state.minutes}"])
+    return iter([*evidence.format_pieces(run, {name: MORE[name]}), f"minute {state.minutes}"])
 
 
-def check(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> None:
+def check_answer(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> None:
     """Refuse an answer that is none.
 
     Raises:
@@ -254,18 +254,18 @@ def check(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> None:
     ]
     if problems:
         raise BadInput(problems)
-    resolved(drill, sets)
+    resolve_drill(drill, sets)
 
 
-def remedied(drill: Drill, state: DrillState, sets: Sequence[str]) -> ResolvedScenario:
+def resolve_remedy(drill: Drill, state: DrillState, sets: Sequence[str]) -> ResolvedScenario:
     """Give the drill's scenario with the remedy, and write down that it was tried."""
-    effective = resolved(drill, sets)
+    effective = resolve_drill(drill, sets)
     state.remedies += sets
-    save(drill, state)
+    save_state(drill, state)
     return effective
 
 
-def answered(cause: str | None, place: str | None, sets: Sequence[str], more: str | None, seed: int | None) -> bool:
+def is_answer(cause: str | None, place: str | None, sets: Sequence[str], more: str | None, seed: int | None) -> bool:
     """Tell an answer from a beginning and from a question.
 
     Raises:
@@ -279,10 +279,10 @@ def answered(cause: str | None, place: str | None, sets: Sequence[str], more: st
     return answer
 
 
-def answer(drill: Drill, state: DrillState, cause: str, place: str, after: Path) -> Answer:
+def record_answer(drill: Drill, state: DrillState, cause: str, place: str, after: Path) -> Answer:
     """Write down an answer, with the run that tested its remedy."""
     state.answers.append(Answer(cause=cause, place=place, run=str(after.relative_to(paths.RESULTS))))
-    save(drill, state)
+    save_state(drill, state)
     return state.answers[-1]
 
 
@@ -305,7 +305,7 @@ def judge(drill: Drill, state: DrillState, answer: Answer) -> Score:
     )
 
 
-def solved(drill: Drill, state: DrillState) -> bool:
+def is_solved(drill: Drill, state: DrillState) -> bool:
     """Whether one of the answers named the cause and healed.
 
     Raises:
@@ -321,7 +321,7 @@ def _counts(run: Path) -> tuple[int, int]:
     return requests.failed, requests.slow
 
 
-def result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iterator[str]:
+def format_result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iterator[str]:
     """Write what came of an answer; what the drill was opens with it."""
     fault = drill.fault
     yield f"cause: {'right' if outcome.cause_right else f'no; it was {fault.name}: {fault.says}'}"
@@ -345,4 +345,4 @@ def result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iter
         level = min(drill.level + 1, max(faults.LEVELS))
         yield f"next drill: {suggested.make('drill', {'LEVEL': str(level)})}"
     else:
-        yield next_step.after_run(run if outcome.healed else after)
+        yield next_steps.after_run(run if outcome.healed else after)

@@ -41,7 +41,7 @@ _CAVEATS = (
 )
 
 
-def of_counter(overflows: str, connect_timeout: str, settings: Sequence[str]) -> Estimate:
+def estimate_from_counter(overflows: str, connect_timeout: str, settings: Sequence[str]) -> Estimate:
     """Estimate from what the user wrote.
 
     Args:
@@ -103,7 +103,7 @@ def _sysctls(settings: Iterable[str], problems: list[Problem]) -> dict[str, int]
     return known
 
 
-def of_run(folder: Path) -> CheckedEstimate:
+def check_run(folder: Path) -> CheckedEstimate:
     """Estimate from a run's own counter, and count what truly failed.
 
     Raises:
@@ -161,7 +161,7 @@ def check_as_json(check: CheckedEstimate) -> dict[str, Any]:
     }
 
 
-def lines(found: Estimate, check: CheckedEstimate | None = None) -> Iterator[str]:
+def format_estimate(found: Estimate, check: CheckedEstimate | None = None) -> Iterator[str]:
     """Write an estimate for a reader, at most WIDTH columns wide.
 
     Args:
@@ -264,10 +264,10 @@ def _failed(bounds: FailedBounds) -> str:
     return f"{least}{counted(bounds.most, 'failed connection')}"
 
 
-def check_lines(check: CheckedEstimate) -> Iterator[str]:
+def format_check(check: CheckedEstimate) -> Iterator[str]:
     """Write a check for a reader."""
     if isinstance(check.estimate, Estimate):
-        yield from lines(check.estimate, check)
+        yield from format_estimate(check.estimate, check)
         yield ""
     yield "The run's own count"
     if isinstance(check.failed, int):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lab import terminal
-from lab.cli.end import end_checked, say_next
+from lab.cli.execution import command_line, end_checked, resolve_asked, run_one_or_arms, say_next
 from lab.cli.options import (
     ArmOption,
     CheckOption,
@@ -19,7 +19,6 @@ from lab.cli.options import (
     ScenarioArgument,
     SetOption,
 )
-from lab.cli.start import command_line, resolve_asked, run_one_or_arms
 from lab.errors import BadInput, Problem
 
 app = typer.Typer()
@@ -54,11 +53,12 @@ def exercise(
 
     An open exercise takes the knob that you found, with --set. The exit code is 0 if it came out as the answer says.
     """
+    from lab.console import run_output
     from lab.engines.selection import selected_engine
+    from lab.lessons import exercises, questions
+    from lab.lessons.guesses import ask_about_exercise
     from lab.outcomes import outcome
-    from lab.results import guesses_printing
     from lab.runs import capacity
-    from lab.teach import ask, exercises, questions
 
     ready = exercises.prepare(name, sets or [])
     if check:
@@ -66,15 +66,15 @@ def exercise(
     capacity.check_capacity(ready.effective, selected_engine())
     exercises.print_task(terminal.stderr(), ready)
     answer = () if ready.exercise.is_open else ready.exercise.answer
-    guesses = ask.of_exercise(terminal.stderr(), questions.of_answer(ready.effective, answer, "exercise"))
-    found = outcome.of_run(ready.effective, command_line(), terminal.stderr(), guesses, tries_out=True)
+    guessed = ask_about_exercise(terminal.stderr(), questions.questions_for_answer(ready.effective, answer, "exercise"))
+    found = outcome.of_run(ready.effective, command_line(), terminal.stderr(), guessed, tries_out=True)
     judged = exercises.judge(ready, found.folder)
     if as_json:
         terminal.result_json(exercises.as_json(ready, found.folder, judged))
     else:
-        guesses_printing.print_run(terminal.stdout(), found.folder, found.verdict)
+        run_output.print_guesses(terminal.stdout(), found.folder, found.verdict)
         exercises.print_judged(terminal.stdout(), ready, found.folder, judged)
-        say_next(exercises.after(ready, found.folder, exercises.exit_code(judged)))
+        say_next(exercises.next_exercise(ready, found.folder, exercises.exit_code(judged)))
     raise typer.Exit(exercises.exit_code(judged))
 
 
@@ -96,39 +96,39 @@ def drill(
     """
     import secrets
 
+    from lab.lessons.drill import incident
     from lab.outcomes import outcome
-    from lab.teach.drill import incident
 
-    answers = incident.answered(cause, place, sets or [], more, seed)
+    answers = incident.is_answer(cause, place, sets or [], more, seed)
     if check and seed is None:
         raise typer.Exit  # which one it will be is not drawn yet
-    drawn = incident.drawn(secrets.randbelow(10_000) if seed is None else seed, level)
-    state = incident.load(drawn)
+    drawn = incident.draw_drill(secrets.randbelow(10_000) if seed is None else seed, level)
+    state = incident.load_state(drawn)
     if state is None and (answers or more):
         raise BadInput(Problem(f"drill {seed} of level {level} has not begun", way_on="begin it without an answer"))
     if answers:
-        incident.check(drawn, cause or "", place or "", sets or [])
+        incident.check_answer(drawn, cause or "", place or "", sets or [])
     if check:
-        end_checked([incident.resolved(drawn, sets or [])])
+        end_checked([incident.resolve_drill(drawn, sets or [])])
     if state is None:
-        run = outcome.of_run(incident.resolved(drawn), command_line(), terminal.stderr(), tries_out=True)
-        state = incident.begun(drawn, run.folder)
+        run = outcome.of_run(incident.resolve_drill(drawn), command_line(), terminal.stderr(), tries_out=True)
+        state = incident.begin(drawn, run.folder)
     if not answers:
-        lines = incident.more(drawn, state, more) if more else incident.given(drawn, state)
+        lines = incident.ask_for_more(drawn, state, more) if more else incident.format_evidence(drawn, state)
         if as_json:
             terminal.result_json({**state.model_dump(by_alias=True), "minutes": state.minutes, "evidence": list(lines)})
         else:
             terminal.result(lines)
         return
-    remedied = incident.remedied(drawn, state, sets or [])
+    remedied = incident.resolve_remedy(drawn, state, sets or [])
     after = outcome.of_run(remedied, command_line(), terminal.stderr(), tries_out=True).folder
-    found = incident.judge(drawn, state, incident.answer(drawn, state, cause or "", place or "", after))
+    found = incident.judge(drawn, state, incident.record_answer(drawn, state, cause or "", place or "", after))
     if as_json:
         terminal.result_json(
             {**found.model_dump(), "points": found.points, "healed": found.healed, "folder": str(after)}
         )
     else:
-        terminal.result(incident.result(drawn, state, found, after))
+        terminal.result(incident.format_result(drawn, state, found, after))
     raise typer.Exit(found.code)
 
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from formats.series import Search
 from lab import paths, suggested
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.places import Place
 from lab.series.plan import Plan
-
-if TYPE_CHECKING:
-    from lab.results.comparisons import Compared
 
 # The first of the lessons to start with; README names them all.
 FIRST_LESSON = "accept-queue-turns"
@@ -24,10 +19,11 @@ _TOP = "1"
 
 def after_run(folder: Path) -> str:
     """After a run that was judged, or the report of one: the story of its worst request."""
-    return _story(suggested.folder(folder))
+    return worst_request(suggested.folder(folder))
 
 
-def _story(run: str) -> str:
+def worst_request(run: str) -> str:
+    """Return the command that tells the story of the worst request of a run."""
     return f"next, the story of its worst request: {suggested.make('explain', {'RUN': run, 'TOP': _TOP})}"
 
 
@@ -42,24 +38,6 @@ def after_lesson(place: Place) -> str | None:
 def after_explanation(folder: Path) -> str:
     """After a request's story: what would help."""
     return f"next, which knob would help: {suggested.make('advise', {'RUN': suggested.folder(folder)})}"
-
-
-def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
-    """After a comparison: what repeats a run that stands alone, else the worst request; for a series, the page."""
-    alone = next((group for group in compared.comparison.groups if sum(run.used for run in group.runs) == 1), None)
-    if runs and alone is not None:
-        # They bring what reads a run, and what draws a report.
-        from analysis.reports.advice import rerun_command  # noqa: PLC0415
-        from formats import manifest  # noqa: PLC0415
-
-        run, command = next(paths.RESULTS / run.run for run in alone.runs if run.used), None
-        with contextlib.suppress(manifest.ManifestError):
-            command = rerun_command(manifest.load_manifest_json(run)).command
-        if command:
-            return f"next, {alone.name} once more, so that groups can be compared: {suggested.here(command)}"
-    if runs:
-        return _story(suggested.typed(runs[-1]) if Path(runs[-1]).is_dir() else runs[-1])
-    return f"next, in the browser: {paths.shown(compared.folder / 'comparison.html')}"
 
 
 def opened(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""What became of an advice: a run that follows one beside the run that the advice was given on."""
+"""The advice on a run: read from its folder; analysis.reports.advice computes it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,39 @@ from typing import Any
 
 from analysis import formatting
 from analysis.formatting import counted
+from analysis.reports import advice as reports_advice
+from analysis.reports import run_record
+from analysis.reports.advice import Advice
+from analysis.reports.run_report import ReportError
 from analysis.verdicts import derived
-from analysis.verdicts.ledger_file import FILE, Ledger
+from analysis.verdicts.ledger_file import FILE as LEDGER_FILE
+from analysis.verdicts.ledger_file import Ledger
 from formats import manifest
 from lab import paths
-from lab.errors import BadInput
-from lab.results import advice
+from lab.errors import BadInput, Problem
+
+
+def advise_on_run(folder: Path) -> Advice:
+    """Give the advice for a run.
+
+    Raises:
+        BadInput: the run was not analysed, or its records cannot be read.
+    """
+    try:
+        run = run_record.load_record(folder)
+        if run.ledger["requests"] is None:
+            what = f"the ledger of {paths.shown(folder)} is empty: {'; '.join(run.ledger['lacks'])}"
+            raise BadInput(Problem(what, way_on="advise on a run that came to its end"))
+        # Its tables are read only here.
+        return reports_advice.advise_on_run(run)
+    except ReportError as error:
+        raise BadInput(Problem(str(error))) from None
+
 
 _Knobs = Mapping[str, Mapping[str, Any]]
 
 
-def line(folder: Path) -> str | None:
+def advice_outcome(folder: Path) -> str | None:
     """Say how many requests failed, or were slow, before a run followed an advice and how many do now.
 
     Args:
@@ -53,9 +75,9 @@ def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
     if not changed:
         return None
     try:
-        given = advice.of_run(before)
-        old = derived.read(before, FILE, Ledger).requests
-        new = derived.read(after, FILE, Ledger).requests
+        given = advise_on_run(before)
+        old = derived.read(before, LEDGER_FILE, Ledger).requests
+        new = derived.read(after, LEDGER_FILE, Ledger).requests
     except (BadInput, derived.DerivedError):
         return None
     if given.knob is None or old is None or new is None:

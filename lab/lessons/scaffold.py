@@ -14,7 +14,7 @@ from lab.scenarios import places
 _TEMPLATE = Path(__file__).parent / "template"
 
 
-def write(name: str) -> tuple[list[Path], str]:
+def write_scenario(name: str) -> tuple[list[Path], str]:
     """Write a scenario below the folder of scenarios, or, by a path, into any folder.
 
     Returns:

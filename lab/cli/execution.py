@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 
 from analysis.steps import Steps
 from lab import terminal
-from lab.cli.end import end_checked, end_judged, say_next
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, ExitCode, Problem
 
 
 def resolve_asked(
@@ -63,10 +63,10 @@ def run_one_or_arms(
     guesses: Sequence[Any] = ()
     if ask:
         from lab.engines.selection import selected_engine
-        from lab.teach.ask import before
+        from lab.lessons.guesses import ask_before_run
 
         capacity.check_capacity(resolved, selected_engine())  # nobody is asked about a run that cannot be
-        guesses = before(terminal.stderr(), resolved, None).of_run
+        guesses = ask_before_run(terminal.stderr(), resolved, None).of_run
     found = outcome.of_run(resolved, command_line(), terminal.stderr(), guesses, profile=profile)
     end_judged(found, as_json=as_json, lesson=resolved.place if ask else None, profiled=profile is not None)
 
@@ -103,9 +103,9 @@ def run_series(
 ) -> NoReturn:
     """Run what is left of a series; `ask` and `profile`: as run_one_or_arms has them."""
     from lab.engines.selection import selected_engine
+    from lab.lessons import guesses as lessons
     from lab.outcomes import outcome
     from lab.series import command, printing
-    from lab.teach import ask as lessons
 
     if check:
         end_checked(planned.effective for planned in plan.cells.values())
@@ -120,7 +120,7 @@ def run_series(
     answers = None
     if ask:
         command.check(plan, selected_engine())
-        answers = lessons.before(terminal.stderr(), next(iter(plan.cells.values())).effective, plan)
+        answers = lessons.ask_before_run(terminal.stderr(), next(iter(plan.cells.values())).effective, plan)
     lesson = next(iter(plan.cells.values())).effective.place if ask else None
     found = outcome.of_plan(plan, command_line(), terminal.stderr(), new=new, answers=answers, profile=profile)
     end_judged(found, as_json=as_json, lesson=lesson, profiled=profile)
@@ -129,3 +129,66 @@ def run_series(
 def command_line() -> list[str]:
     """Give the command as it was typed, for the manifest."""
     return ["connlab", *sys.argv[1:]]
+
+
+def end_checked(effectives: Iterable[Any]) -> NoReturn:
+    """End a command that only checks its input: nothing of it has run.
+
+    Raises:
+        BadInput: this machine, or another run, does not let them run.
+    """
+    from lab.engines.selection import selected_engine
+    from lab.runs import capacity, session
+
+    # What holds for every cell of a series is said once.
+    checked, engine = list(effectives), selected_engine()
+    of_engine = (problem for one in checked for problem in capacity.engine_problems(one, engine))
+    of_programs = (problem for one in checked for problem in capacity.program_problems(one, engine))
+    problems = list(dict.fromkeys([*of_engine, *of_programs]))
+    if problems:
+        raise BadInput(problems)
+    for place in dict.fromkeys(one.place for one in checked):
+        session.refuse_taken(place)
+    raise typer.Exit
+
+
+def end_judged(
+    found: Any,  # noqa: ANN401 # an Outcome
+    *,
+    as_json: bool,
+    lesson: Any = None,  # noqa: ANN401 # a Place
+    profiled: bool = False,
+) -> NoReturn:
+    """End with a verdict; `lesson`: whose lesson it was; `profiled`: print how long each step took, too."""
+    from lab.console import next_steps, run_output
+
+    if as_json:
+        terminal.result_json(found.as_json())
+    else:
+        found.print(terminal.stdout())
+        if profiled:
+            run_output.print_profile(terminal.stdout(), found.runs)
+        after = next_steps.after_series if found.series else next_steps.after_run
+        say_next((next_steps.after_lesson(lesson) if lesson else None) or after(found.folder))
+    raise typer.Exit(found.code)
+
+
+def end_observed(folder: Path, *, as_json: bool) -> NoReturn:
+    """End with the account of a system that was watched."""
+    from lab.console import next_steps
+    from lab.observe import printing
+
+    account = printing.read_connections(folder)
+    if as_json:
+        terminal.result_json({**account, "folder": str(folder)})
+    else:
+        terminal.result(
+            [*printing.connection_lines(account, folder), f"next, in the browser: {next_steps.opened(folder)}"]
+        )
+    raise typer.Exit(ExitCode.INCONCLUSIVE if printing.ended_early(folder) else ExitCode.REPRODUCED)
+
+
+def say_next(step: str | None) -> None:
+    """Print what to do next, if there is anything."""
+    if step:
+        terminal.result([step])

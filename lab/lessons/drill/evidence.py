@@ -294,7 +294,7 @@ MORE: Mapping[str, Piece] = {
 }
 
 
-def text(run: SeenRun, pieces: Mapping[str, Piece]) -> Iterator[str]:
+def format_pieces(run: SeenRun, pieces: Mapping[str, Piece]) -> Iterator[str]:
     """Write pieces of evidence for a reader."""
     for piece in pieces.values():
         told = list(piece.of(run))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +16,15 @@ from analysis.compare import narrative
 from analysis.compare.replicates import load_plan
 from analysis.formatting import counted
 from analysis.reports import comparison_page
+from analysis.reports.advice import rerun_command
 from formats import series as series_file
 from formats.manifest import FILE as MANIFEST_FILE
+from formats.manifest import ManifestError, load_manifest_json
 from lab import paths, suggested
+from lab.console.next_steps import worst_request
+from lab.console.run_lookup import find_run
 from lab.errors import BadInput, Problem
 from lab.reading.messages import did_you_mean
-from lab.results import find
 from lab.runs.reports import STYLES, format_figure
 from lab.scenarios import places
 from lab.scenarios.knobs import CATALOGUE, format_knob
@@ -125,7 +128,7 @@ def find_runs(names: Iterable[str]) -> list[Path]:
         elif folder.is_dir() and not (folder / MANIFEST_FILE).is_file() and any(folder.glob(f"*/{MANIFEST_FILE}")):
             found += sorted(file.parent for file in folder.glob(f"*/{MANIFEST_FILE}") if not file.parent.is_symlink())
         else:
-            found.append(find.find_run(name))
+            found.append(find_run(name))
     return found
 
 
@@ -231,3 +234,17 @@ def _setting(setting: SettingChange, value: Setting) -> str:
     if setting.name in CATALOGUE and isinstance(value, bool | int | str):
         return format_knob(setting.name, value)
     return str(value)[:_ID_SHOWN] if str(value).startswith("sha256:") else format_figure(value)
+
+
+def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
+    """After a comparison: what repeats a run that stands alone, else the worst request; for a series, the page."""
+    alone = next((group for group in compared.comparison.groups if sum(run.used for run in group.runs) == 1), None)
+    if runs and alone is not None:
+        run, command = next(paths.RESULTS / run.run for run in alone.runs if run.used), None
+        with suppress(ManifestError):
+            command = rerun_command(load_manifest_json(run)).command
+        if command:
+            return f"next, {alone.name} once more, so that groups can be compared: {suggested.here(command)}"
+    if runs:
+        return worst_request(suggested.typed(runs[-1]) if Path(runs[-1]).is_dir() else runs[-1])
+    return f"next, in the browser: {paths.shown(compared.folder / 'comparison.html')}"

@@ -1,0 +1,82 @@
+"""Finds the run that a command names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from formats.manifest import FILE as MANIFEST_FILE
+from formats.safe_open import read_regular
+from formats.series import FILE as SERIES_FILE
+from formats.series import load_series
+from lab import paths, suggested
+from lab.errors import BadInput, Problem
+from lab.reading.messages import did_you_mean
+from lab.scenarios import places
+
+_NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"
+
+
+def find_run(name: str) -> Path:
+    """Find a run by its folder, by `<scenario>/<run-id>`, or by a scenario, or its folder, for its latest run.
+
+    Raises:
+        BadInput: there is no such run.
+    """
+    results = paths.RESULTS
+    if places.is_path(name) and places.is_home(Path(name)):
+        name = Path(name).resolve().name
+    for folder in (Path(name), results / name, results / name / "latest"):
+        if name and (folder / MANIFEST_FILE).is_file():
+            return folder.resolve()
+    for folder in (Path(name), results / "series" / name):
+        if name and (folder / SERIES_FILE).is_file():
+            compared = suggested.make("compare", {"MATRIX": folder.resolve().name})
+            way_on = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or {compared}"
+            raise BadInput(Problem(f"'{name}' is a series of runs", way_on=way_on))
+    for folder in (Path(name), results / name):
+        if name and folder.is_dir():
+            inside = max(folder.glob(f"*/{MANIFEST_FILE}"), default=None)
+            way_on = f"give one of the runs in it, such as {paths.shown(inside.parent)}" if inside else _NO_MANIFEST
+            raise BadInput(Problem(f"{paths.shown(folder)} holds no {MANIFEST_FILE}", way_on=way_on))
+    known = [folder.parent.name for folder in results.glob("*/latest")]
+    hint = did_you_mean(name, known) or "give the folder that holds manifest.json"
+    raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", way_on=hint))
+
+
+def run_name(folder: Path) -> str:
+    """Give a run's scenario and id, as commands take them."""
+    recorded = _manifest(folder)
+    return f"{recorded['scenario']}/{recorded['run']}"
+
+
+def describe_run(folder: Path) -> Iterator[str]:
+    """Say which run it is and, if it is one of a series of arms, how the others are read.
+
+    Args:
+        folder: the run's, with a manifest that was read before.
+    """
+    yield run_name(folder)
+    recorded = _manifest(folder)
+    series, arm = recorded.get("series"), str(recorded.get("cell"))
+    # A series' id is <UTC start>-<kind>-<name>.
+    if series and series.split("-")[1] == "arms":
+        others = ", ".join(_others(folder, series, arm))
+        rest = f"; its other arms, each as RUN=<run>: {others}" if others else ""
+        yield f"the arm '{arm}' of {series}{rest}"
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    return dict(json.loads(read_regular(folder / MANIFEST_FILE)))
+
+
+def _others(folder: Path, series: str, arm: str) -> list[str]:
+    """Give the newest run of each other arm that completed; none of a run that was copied without its series."""
+    try:
+        places = load_series(folder.parent.parent / "series" / series).runs
+    except (OSError, ValueError):
+        return []
+    newest = {place.cell: place.run for place in places if place.status == "complete" and place.run}
+    return [run for cell, run in newest.items() if cell != arm]

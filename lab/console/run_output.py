@@ -1,0 +1,271 @@
+"""Prints a run's verdict: the ledger, the predictions, what the evidence lacks, and where it all lies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from analysis.formatting import counted, spoken
+from analysis.verdicts import derived, figures_file, guesses, ledger_file
+from analysis.verdicts.figures_file import FILE as FIGURES
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.guesses import GuessOutcome
+from analysis.verdicts.ledger_file import FILE as LEDGER_FILE
+from analysis.verdicts.ledger_file import HopEntry, IdentityEntry, Ledger, NamedRequests, Side
+from formats import manifest
+from formats.manifest import FILE as MANIFEST_FILE
+from formats.safe_open import read_regular
+from formats.series import Search, Series
+from lab import paths
+from lab.console.advice import advice_outcome
+from lab.runs import reports
+from lab.runs.reports import REPORT_FILE, STYLES, format_figure
+from lab.scenarios.knobs import format_knob
+
+_LONGEST = "client.latency_ms.max"
+
+
+def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:
+    """Print what came out.
+
+    First what became of an advice that the run followed; then the ledger, each prediction with what was measured, what
+    the instruments lack, the verdict, and where it all lies.
+    """
+    became = advice_outcome(folder)
+    if became:
+        console.print(Text(became, "bold"), soft_wrap=True)
+    lacks = MissingEvidence(verdict.get("problems", []))
+    print_ledger(console, folder, lacks)
+    for one in verdict["predictions"]:
+        status = (f"{one['status']:<7} ", STYLES[one["status"]])
+        console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
+        for name, value in one["measured"].items():
+            console.print(f"        {name} = {format_figure(value)}", style="dim", soft_wrap=True)
+        if one.get("why"):
+            console.print(f"        why: {lacks.short(one['why'])}", style="yellow", soft_wrap=True)
+    for problem in verdict.get("problems", []):
+        console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
+    print_guesses(console, folder, verdict)
+    console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]])))
+    console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
+    if (folder / REPORT_FILE).is_file():
+        console.print(f"report: {paths.shown(folder / REPORT_FILE)}", soft_wrap=True)
+
+
+class MissingEvidence:
+    """What the instruments of a run lack, as its verdict has it under `problems`."""
+
+    def __init__(self, problems: Iterable[Mapping[str, Any]]) -> None:
+        self._instruments = {f"{one['instrument']}: {one['message']}": one["instrument"] for one in problems}
+
+    def short(self, why: str) -> str:
+        """Give a reason with the instrument's name in place of its problem's text, each thing once."""
+        # The longest first: one problem's text may be the beginning of another's.
+        for told in sorted(self._instruments, key=len, reverse=True):
+            why = why.replace(told, f"{self._instruments[told]} lacks evidence")
+        kept: list[str] = []
+        for reason in why.split("; "):
+            if not any(before.endswith(reason) for before in kept):
+                kept.append(reason)
+        return "; ".join(kept)
+
+
+_STYLES = {"false": "red", "unknown": "yellow"}
+_EXAMPLES = 3
+_NAMES = 10
+
+
+def print_ledger(console: Console, folder: Path, lacks: MissingEvidence) -> None:
+    """Print the ledger of a run.
+
+    Args:
+        console: where it is printed.
+        folder: the run's.
+        lacks: the instruments' problems, which are printed elsewhere.
+    """
+    ledger = reports.read_derived(folder, LEDGER_FILE, Ledger)
+    _print_causes(console, ledger)
+    for hop in ledger.hops:
+        _print_hop(console, hop, lacks)
+
+
+def _print_causes(console: Console, ledger: Ledger) -> None:
+    requests = ledger.requests
+    if requests is None:
+        console.print(Text(f"ledger: none: {'; '.join(ledger.lacks)}", "yellow"), soft_wrap=True)
+        return
+    unexplained = ledger.unexplained
+    console.print(
+        Text.assemble(
+            "ledger: ",
+            (f"{unexplained:,} unexplained", "bold red" if unexplained else "bold green"),
+            f" of {requests.failed:,} failed and {requests.slow:,} slow; {requests.total:,} requests in all",
+        ),
+        soft_wrap=True,
+    )
+    for one in ledger.unexplained_requests[:_EXAMPLES]:
+        console.print(Text(f"        {one.request} {one.outcome}: {one.why}", "red"), soft_wrap=True)
+    for name, count in ledger.causes.items():
+        console.print(f"{count:>8,} {name}", soft_wrap=True)
+    if len(ledger.names) > 1:
+        _print_names(console, [one for one in ledger.names if one.causes])
+
+
+def _print_names(console: Console, hurt: list[NamedRequests]) -> None:
+    """Say which requests of a script failed or were slow."""
+    for one in hurt[:_NAMES]:
+        group = f" in {one.group}" if one.group else ""
+        causes = ", ".join(f"{name} {count:,}" for name, count in one.causes.items())
+        what = f"{one.failed:,} failed and {one.slow:,} slow of {one.total:,} named {one.name}{group}: {causes}"
+        console.print(Text(f"        {what}"), soft_wrap=True)
+    if len(hurt) > _NAMES:
+        console.print(f"        and those of {len(hurt) - _NAMES:,} other names: see the report")
+
+
+def _print_hop(console: Console, hop: HopEntry, lacks: MissingEvidence) -> None:
+    identities = hop.identities
+    dropped = hop.dropped_syns
+    holding = sum(one.holds == "true" for one in identities)
+    syns = (
+        "dropped SYNs unknown"
+        if dropped.fatal is None
+        else f"dropped SYNs: {dropped.fatal:,} fatal, {dropped.healed:,} healed by a later one"
+    )
+    if hop.dropped_later:
+        syns += f"; {hop.dropped_later:,} ACKs and data"
+    agreed = f"{holding} of {len(identities)} identities hold"
+    console.print(f"        {hop.from_} → {hop.to}: {agreed}; {syns}", soft_wrap=True)
+    for one in identities:
+        if one.holds == "false":
+            console.print(Text(f"{'false':<8}{_identity(one)}", _STYLES["false"]), soft_wrap=True)
+    # Several often lack the same.
+    unknown: dict[str, list[str]] = {}
+    for one in identities:
+        if one.holds == "unknown":
+            unknown.setdefault(lacks.short(one.why or ""), []).append(one.id)
+    for why, ids in unknown.items():
+        console.print(Text(f"{'unknown':<8}{', '.join(ids)}: {why}", _STYLES["unknown"]), soft_wrap=True)
+
+
+def _identity(one: IdentityEntry) -> str:
+    """Name an identity with both sides."""
+    return f"{one.id}: {_side(one.left)}, {_side(one.right)}: {one.difference:+,}"
+
+
+def _side(side: Side) -> str:
+    most = "" if side.value_max is None else f" to {side.value_max:,}"
+    return f"{side.name} = {side.value:,}{most}"
+
+
+MARKS = {
+    "right": ("✓ right", "green"),
+    "near": ("≈ near", "cyan"),
+    "off": ("○ off", "yellow"),
+    "skipped": ("- passed", "dim"),
+    "unknown": ("? unknown", "yellow"),
+}
+
+
+def print_guesses(console: Console, folder: Path, verdict: Mapping[str, Any]) -> None:
+    """Print what was expected of a run; nothing if nobody was asked."""
+    manifest = json.loads(read_regular(folder / MANIFEST_FILE))
+    if not any(one["value"] is not None for one in manifest.get("guesses", [])):
+        return
+    figures = reports.read_derived(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)
+    console.print(Text("your predictions", "bold"))
+    for outcome in guesses.of_run(manifest, verdict, figures):
+        print_guess(console, outcome)
+
+
+def print_guess(console: Console, one: GuessOutcome) -> None:
+    """Print one answer."""
+    word, style = MARKS[one.mark]
+    yours = "-" if one.guess is None else guesses.written(one.guess, one.unit)
+    measured = "unknown" if one.measured is None else guesses.written(one.measured, one.unit)
+    console.print(Text.assemble((f"{word:<10}", style), one.asks), soft_wrap=True)
+    remark = f" ({one.remark})" if one.remark and one.mark != "skipped" else ""
+    console.print(Text(f"          you: {yours}, measured: {measured}{remark}"), soft_wrap=True)
+    if one.says and one.mark == "off":
+        console.print(Text(f"          {one.says}", "dim"), soft_wrap=True)
+
+
+# What a run is for; all else happens around it.
+_LOAD = ("measure", "drain")
+
+
+def print_profile(console: Console, folders: Sequence[Path]) -> None:
+    """Print a table with a row for each step; of several runs, the medians of those that had the step.
+
+    Args:
+        console: where it is printed.
+        folders: of runs; one whose manifest has no profile does not count.
+    """
+    profiles = [profile for folder in folders if (profile := _profile(folder))]
+    if not profiles:
+        return
+    names = dict.fromkeys(name for each in profiles for name in each)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("step" if len(profiles) == 1 else f"step, medians of {counted(len(profiles), 'run')}")
+    table.add_column("ms", justify="right")
+    for name in names:
+        *above, last = name.split("/")
+        ms = median(each[name] for each in profiles if name in each)
+        table.add_row(f"{'  ' * len(above)}{last}", f"{ms:,.0f}")
+    console.print(table)
+    whole, load = (median(_sum_ms(each, only) for each in profiles) for only in ((), _LOAD))
+    console.print(f"all of it {spoken(whole)}, of which the load and its drain {spoken(load)}", soft_wrap=True)
+
+
+def _profile(folder: Path) -> dict[str, float] | None:
+    with contextlib.suppress(OSError, ValueError):
+        return manifest.load_manifest(folder).profile
+    return None
+
+
+def _sum_ms(profile: dict[str, float], only: Sequence[str]) -> float:
+    """The sum of steps that are part of no other one; of some of them, or of all."""
+    return sum(ms for name, ms in profile.items() if "/" not in name and (not only or name in only))
+
+
+def search_summary(search: Search, series: Series) -> Iterator[str]:
+    """Say of the first complete run at the value found which requests failed or were slow there, and why.
+
+    Args:
+        search: what was looked for.
+        series: its runs.
+    """
+    if search.found is None:
+        return
+    cells = {one.cell for one in series.cells if one.knobs.get(search.knob) == search.found}
+    run = next(
+        (each.run for each in series.runs if each.cell in cells and each.status == "complete" and each.run), None
+    )
+    if run is None:
+        return
+    folder = paths.RESULTS / run
+    try:
+        ledger = derived.read(folder, ledger_file.FILE, Ledger)
+        longest = derived.read(folder, figures_file.FILE, FiguresFile).figures.get(_LONGEST)
+    except derived.DerivedError:
+        return
+    requests = ledger.requests
+    if requests is None:
+        return
+    why = ", ".join(f"{count:,} {name}" for name, count in ledger.causes.items())
+    waited = f"; the longest answer took {spoken(longest)}" if isinstance(longest, int | float) else ""
+    slow = f"{counted(requests.slow, 'request')} {'was' if requests.slow == 1 else 'were'} slow"
+    yield (
+        f"with {format_knob(search.knob, search.found)}: {counted(requests.failed, 'request')} failed, {slow}"
+        f"{f' ({why})' if why else ''}{waited}"
+    )
+    if requests.slow and not requests.failed:
+        yield "slow is no failure; 'make advise' on a run that failed names the value with which nobody waits"
