@@ -20,8 +20,8 @@ import numpy as np
 from analysis.database import composed, create, in_memory, literal, sql
 from analysis.evidence import clock, logs
 from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
+from analysis.evidence.jsonl import WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.rawfiles import descriptor_path
-from analysis.evidence.record_fields import WHOLE_DIAL, WHOLE_REQUEST
 from formats.safe_open import open_regular
 
 if TYPE_CHECKING:

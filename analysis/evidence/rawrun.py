@@ -158,7 +158,10 @@ class RawRun:
         """The same, with times as captured."""
         folder = Path(tempfile.mkdtemp(prefix="connlab-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return {each: flows.reduce(self.places.collector(each), folder / f"{each}.parquet") for each in self.instances}
+        return {
+            each: flows.reduce_capture(self.places.collector(each), folder / f"{each}.parquet")
+            for each in self.instances
+        }
 
     @property
     def instances(self) -> list[str]:

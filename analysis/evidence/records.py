@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from analysis.database import Tables, composed, create, in_memory, may_use, sql
-from analysis.evidence import logs, record_fields, size
+from analysis.evidence import jsonl, logs, size
 from analysis.evidence.clock import NEVER_SET
 from analysis.evidence.jsonl import Damage, parse, why_unreadable
-from analysis.evidence.logs import access_log
 from analysis.evidence.rawfiles import descriptor_path
 from formats.safe_open import open_regular
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from analysis.evidence.clock import Clock
     from analysis.evidence.clocks import Clocks
-    from analysis.evidence.logs.access_log import Format
+    from analysis.evidence.logs import Format
     from analysis.evidence.rawfiles import Places
     from formats.manifest import Manifest
 
@@ -81,33 +80,33 @@ class Records(Tables):
 
     def __init__(self) -> None:
         super().__init__(in_memory())
-        kinds = ", ".join(f"'{kind}'" for kind in record_fields.ERROR_KINDS)
-        succeeded = record_fields.SUCCEEDED
+        kinds = ", ".join(f"'{kind}'" for kind in jsonl.ERROR_KINDS)
+        succeeded = jsonl.SUCCEEDED
         self.database.execute(composed(__name__, "macros_of_records", succeeded=succeeded, kinds=kinds))
         tell = {"instance": "VARCHAR", "line_kind": "TINYINT", "announced": "BIGINT"}
         # What a dial has more is of the lines that tell of a close.
-        dials = record_fields.DIALS | dict.fromkeys(_OF_CLOSES, "BIGINT")
-        create(self.database, "requests", tell | record_fields.REQUESTS)
+        dials = jsonl.DIALS | dict.fromkeys(_OF_CLOSES, "BIGINT")
+        create(self.database, "requests", tell | jsonl.REQUESTS)
         create(self.database, "dials", tell | dials)
-        create(self.database, "closes", {"instance": "VARCHAR", **record_fields.CLOSES})
-        create(self.database, "access", {**tell, "line": "BIGINT", **access_log.COLUMNS})
+        create(self.database, "closes", {"instance": "VARCHAR", **jsonl.CLOSES})
+        create(self.database, "access", {**tell, "line": "BIGINT", **logs.COLUMNS})
         self.requests: dict[str, Log] = {}
         self.dials: dict[str, Log] = {}
         self.access: dict[str, Log] = {}
 
     def load_requests(self, path: Path, instance: str, clock: Clock = NEVER_SET) -> None:
         """Load a client's requests.jsonl."""
-        query = composed(__name__, "lines_of_requests", whole=record_fields.WHOLE_REQUEST)
-        fields = {**record_fields.HEADER, **record_fields.REQUESTS, "requests": "BIGINT"}
+        query = composed(__name__, "lines_of_requests", whole=jsonl.WHOLE_REQUEST)
+        fields = {**jsonl.HEADER, **jsonl.REQUESTS, "requests": "BIGINT"}
         self.requests[instance] = self._load("requests", query, path, instance, fields=fields, writers=[instance])
         self._keep_records("requests", instance)
         put_on_steady(self.database, "requests", instance, clock, "time_us", "end_us")
 
     def load_dials(self, path: Path, instance: str, role: str, clock: Clock = NEVER_SET) -> None:
         """Load the dials.jsonl of a client or a proxy, whose header may name the role."""
-        whole, closed = record_fields.WHOLE_DIAL, record_fields.WHOLE_CLOSE
+        whole, closed = jsonl.WHOLE_DIAL, jsonl.WHOLE_CLOSE
         query = composed(__name__, "lines_of_dials", whole=whole, closed=closed)
-        fields = {**record_fields.HEADER, **record_fields.DIALS, **record_fields.CLOSES, "dials": "BIGINT"}
+        fields = {**jsonl.HEADER, **jsonl.DIALS, **jsonl.CLOSES, "dials": "BIGINT"}
         self.dials[instance] = self._load("dials", query, path, instance, fields=fields, writers=[instance, role])
         self.database.execute(sql(__name__, "closes"), {"instance": instance})
         self._keep_records("dials", instance)
@@ -116,7 +115,7 @@ class Records(Tables):
 
     def load_access(self, path: Path, instance: str, of: Format, clock: Clock = NEVER_SET) -> None:
         """Load a proxy's access log."""
-        kinds = composed(__name__, "lines_of_access", whole=record_fields.WHOLE_ACCESS)
+        kinds = composed(__name__, "lines_of_access", whole=jsonl.WHOLE_ACCESS)
         query = f"WITH lines AS ({of.lines()}) {kinds}"
         self.access[instance] = self._load("access", query, path, instance, fields=of.fields, speaks=of.speaks)
         self.database.execute("DELETE FROM access WHERE line_kind <> 0")

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from analysis.diagnosis.causes import CAUSES
 from analysis.diagnosis.health import Evidence
-from analysis.evidence.record_fields import ERROR_KINDS
+from analysis.evidence.jsonl import ERROR_KINDS
 from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.values import Kind
 from analysis.figures import programs

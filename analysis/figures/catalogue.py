@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from analysis.database import sql
 from analysis.diagnosis.causes import CAUSES
-from analysis.evidence.own_script import figure_name
-from analysis.evidence.record_fields import ERROR_KINDS
+from analysis.evidence.client_files import figure_name
+from analysis.evidence.jsonl import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown
 from analysis.figures import client, declaration, identities, kernel, programs
 from analysis.figures.declaration import comparable_value

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
+from analysis.evidence.client_files import figure_name
 from analysis.evidence.jsonl import integer
-from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, milliseconds, statistic, status_bounds
 
 if TYPE_CHECKING:
     from analysis.database import Integers, Row
-    from analysis.evidence.client_files import Client
+    from analysis.evidence.client_files import Client, Judged
     from analysis.evidence.jsonl import Record
-    from analysis.evidence.own_script import Judged
     from analysis.evidence.records import Records
 
 _REQUESTS = {Evidence.REQUESTS: "k6", Evidence.LOAD: ""}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.evidence.own_script import threshold_name
+from analysis.evidence.client_files import threshold_name
 from analysis.formatting import spoken
 from formats.durations import parse_duration
 from formats.predictions import Claim

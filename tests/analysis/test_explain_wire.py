@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.evidence import packets
-from analysis.evidence.packets import Connection as Wanted
-from analysis.evidence.packets import Extract
+from analysis.evidence import flows
+from analysis.evidence.flows import Connection as Wanted
+from analysis.evidence.flows import Extract
 from analysis.formatting import excerpt
 from analysis.reports.stories.narrator import packet_moments, shorten
 from analysis.reports.stories.timeline import Moment
@@ -27,7 +27,7 @@ WANTED = Wanted(("10.0.0.2", 40_000), ("10.0.0.1", 8_080), at_us(0), at_us(100))
 def read(folder: Path, content: bytes) -> Extract:
     path = folder / "capture.pcap"
     path.write_bytes(content)
-    return packets.extract(path, [WANTED])
+    return flows.extract(path, [WANTED])
 
 
 def told(folder: Path, capture: Capture) -> list[str]:
@@ -164,7 +164,7 @@ def test_what_is_no_capture_is_said(tmp_path: Path, content: bytes, problem: str
 
 
 def test_a_missing_capture_is_said(tmp_path: Path) -> None:
-    assert packets.extract(tmp_path / "capture.pcap", [WANTED]).problem == "missing"
+    assert flows.extract(tmp_path / "capture.pcap", [WANTED]).problem == "missing"
 
 
 def test_what_was_read_before_a_cut_is_kept(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_each_connection_has_its_packets(tmp_path: Path) -> None:
         Connection(capture, f"10.0.0.2:{port}", SERVER).handshake(1)
     (tmp_path / "capture.pcap").write_bytes(capture.content())
     others = [Wanted(("10.0.0.2", port), ("10.0.0.1", 8_080), at_us(0), at_us(100)) for port in (40_001, 9)]
-    found = packets.extract(tmp_path / "capture.pcap", [WANTED, *others]).packets
+    found = flows.extract(tmp_path / "capture.pcap", [WANTED, *others]).packets
 
     assert [[packet.number for packet in each] for each in found] == [[1, 3, 5], [2, 4, 6], []]
 

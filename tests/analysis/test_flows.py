@@ -45,7 +45,7 @@ def test_a_packet_that_flows_does_not_follow_is_a_loss_with_its_kind(tmp_path: P
     capture = Capture([(at_us(MEASURE_S), frame)])
     capture.tcp(MEASURE_S, "172.18.0.3:40001", "172.18.0.2:8080", ACK, seq=1, ack=1)
     (tmp_path / "capture.pcap").write_bytes(capture.content())
-    assert flows.reduce(tmp_path, tmp_path / "flows.parquet").losses == (f"1 of 2 packets {loss}",)
+    assert flows.reduce_capture(tmp_path, tmp_path / "flows.parquet").losses == (f"1 of 2 packets {loss}",)
 
 
 def test_a_program_that_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_a_program_that_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: pyt
     hung.chmod(0o755)
     monkeypatch.setenv("CONNLAB_FLOWS", str(hung))
     monkeypatch.setattr(flows, "_SECONDS_MAX", 0)
-    reduction = flows.reduce(tmp_path, tmp_path / "flows.parquet")
+    reduction = flows.reduce_capture(tmp_path, tmp_path / "flows.parquet")
     assert reduction.rows is None
     assert len(reduction.losses) == 1
     assert reduction.losses[0].startswith("flows did not end within 0 s; way on: ")

@@ -9,8 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
-from analysis.evidence import scrapes
-from analysis.evidence.logs import haproxy
+from analysis.evidence import logs, scrapes
 from analysis.evidence.records import Records
 from formats.role import Role
 from tests.analysis.joined import one_request
@@ -45,7 +44,7 @@ def record(tmp_path: Path, **changes: object) -> dict[str, Any]:
 
 
 def records(file: Path) -> list[dict[str, Any]]:
-    result = duckdb.sql(haproxy.ACCESS.lines(), params={"path": str(file), "fields": haproxy.ACCESS.fields})
+    result = duckdb.sql(logs.HAPROXY_ACCESS.lines(), params={"path": str(file), "fields": logs.HAPROXY_ACCESS.fields})
     assert result is not None
     return [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
 
@@ -57,7 +56,7 @@ def test_recorded_lines_are_as_the_schema_has_them() -> None:
         Draft202012Validator(schema).validate(json.loads(line))
     assert sentence.startswith("Proxy traffic stopped")
     records = Records()
-    records.load_access(RECORDED, "haproxy-1", haproxy.ACCESS)
+    records.load_access(RECORDED, "haproxy-1", logs.HAPROXY_ACCESS)
     assert records.access["haproxy-1"].damage.messages("access.jsonl") == []
 
 
@@ -204,7 +203,7 @@ def test_a_sentence_of_haproxy_s_own_is_no_damage(tmp_path: Path) -> None:
     file = tmp_path / "access.jsonl"
     file.write_text(json.dumps(LINE) + "\nProxy traffic stopped (cumulated conns: FE: 5, BE: 0).\n")
     read = Records()
-    read.load_access(file, "haproxy-1", haproxy.ACCESS)
+    read.load_access(file, "haproxy-1", logs.HAPROXY_ACCESS)
     found = read.access["haproxy-1"]
     assert (found.count, found.damage.bad_lines) == (1, 0)
     (line,) = read.rows("SELECT time_ms, request_time FROM access")
@@ -212,7 +211,9 @@ def test_a_sentence_of_haproxy_s_own_is_no_damage(tmp_path: Path) -> None:
 
 
 def test_a_message_of_the_error_log_has_its_moment() -> None:
-    found = haproxy.error(b"2025-11-21T07:26:40.123456+00:00 Connect() failed for backend servers: no free ports.")
+    found = logs.read_haproxy_error(
+        b"2025-11-21T07:26:40.123456+00:00 Connect() failed for backend servers: no free ports."
+    )
     assert found is not None
     assert (found.time_us % 1_000_000, found.text) == (123_456, "Connect() failed for backend servers: no free ports.")
-    assert haproxy.error(b"[WARNING]  (24) : Proxy traffic stopped (cumulated conns: FE: 60, BE: 0).") is None
+    assert logs.read_haproxy_error(b"[WARNING]  (24) : Proxy traffic stopped (cumulated conns: FE: 60, BE: 0).") is None

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from analysis.evidence import client_files, scrapes
+from analysis.evidence import client_files, logs, scrapes
 from analysis.evidence.jsonl import Damage
-from analysis.evidence.logs import haproxy, nginx
 from analysis.evidence.records import Log, Records
 from formats import manifest
 from formats.manifest import ManifestError
@@ -23,7 +22,7 @@ from tests.analysis.support import MEASURE_S, at_us, make_access, stub_status
 from tests.mutations import as_json, changed, files, spoiled
 
 if TYPE_CHECKING:
-    from analysis.evidence.logs.access_log import Format
+    from analysis.evidence.logs import Format
 
 _EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 _MANIFESTS = [(_EXAMPLE / "manifest.json").read_bytes()]
@@ -94,18 +93,18 @@ def _read_access(of: Format, content: bytes) -> None:
 
 @given(changed([_NGINX]).filter(lambda it: isinstance(it, list)).map(_lines) | spoiled([_lines(_NGINX)]))
 def test_any_access_log_of_nginx_is_read(content: bytes) -> None:
-    _read_access(nginx.ACCESS, content)
+    _read_access(logs.NGINX_ACCESS, content)
 
 
 @given(changed([_HAPROXY]).filter(lambda it: isinstance(it, list)).map(_lines) | spoiled([_lines(_HAPROXY)]))
 def test_any_access_log_of_haproxy_is_read(content: bytes) -> None:
-    _read_access(haproxy.ACCESS, content)
+    _read_access(logs.HAPROXY_ACCESS, content)
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 2**31 - 1, 10**12])
 @pytest.mark.parametrize("field", ["request_ms", "queue_ms", "connect_ms", "response_ms", "active_ms", "retries"])
 def test_a_number_that_no_haproxy_writes_is_missing(field: str, number: int) -> None:
-    _read_access(haproxy.ACCESS, _lines([one | {field: number} for one in _HAPROXY]))
+    _read_access(logs.HAPROXY_ACCESS, _lines([one | {field: number} for one in _HAPROXY]))
 
 
 @pytest.mark.parametrize("at", ["(a", "a+", ""])
@@ -126,10 +125,10 @@ _ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("module", [nginx, haproxy])
+@pytest.mark.parametrize("form", logs.ERRORS)
 @given(line=spoiled(_ERRORS) | st.binary())
-def test_any_line_of_an_error_log_is_a_message_or_none(module: Any, line: bytes) -> None:  # noqa: ANN401  a module
-    message = module.error(line)
+def test_any_line_of_an_error_log_is_a_message_or_none(form: str, line: bytes) -> None:
+    message = logs.ERRORS[form](line)
     assert message is None or isinstance(message.time_us, int)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis.evidence.packets import Flags, Packet
+from analysis.evidence.flows import Flags, Packet
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.reports.stories import ladders

@@ -29,6 +29,7 @@ from tests.analysis.support import (
     make_access,
     make_capture,
     make_samples,
+    role,
 )
 
 if TYPE_CHECKING:
@@ -716,7 +717,7 @@ def test_the_packets_of_the_tests_run_lie_in_its_window() -> None:
 def test_a_database_behind_the_server_changes_no_cause(run: RunFolder) -> None:
     alone = analyse(run.write()).model_dump(mode="json")
     before = ledger(run.folder)
-    database = {"kind": "server", "group": "db", "port": 5432}
+    database = role("server", "db", port=5432)
     run.manifest |= {
         "path": ["k6", "backend", "db"],
         "roles": contents("k6", "backend") | {"db": database},

@@ -128,4 +128,4 @@ def test_what_the_lab_removed_is_reported(run: RunFolder) -> None:
 
 def test_a_capture_is_read_as_it_was_opened(run: RunFolder, tmp_path: Path) -> None:
     folder = Places(run.write()).collector("backend-1")
-    assert flows.reduce(folder, tmp_path / "flows.parquet").losses == ()
+    assert flows.reduce_capture(folder, tmp_path / "flows.parquet").losses == ()

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from lab import paths, terminal
 from lab.cli import main
+from tests.analysis.support import role
 from tests.lab.support import MINIMAL
 
 # The window's title, a colour by a C1 control, a direction, and a command for who copies a line.
@@ -118,9 +119,9 @@ def test_a_suggested_command_keeps_a_hostile_name_one_word(run: Path, capsys: py
         (("path",), ["k6", "../backend"]),
         (("instances",), {"backend": ["../../../etc"]}),
         (("addresses",), {"../x": []}),
-        (("roles",), {"backend": {"kind": "server", "group": "backend", "logs": {"../../../etc/passwd": "dials"}}}),
-        (("roles",), {"backend": {"kind": "server", "group": "backend", "scrape": {"../x": {"format": "json"}}}}),
-        (("roles",), {"backend": {"kind": "server", "group": SHELL}}),
+        (("roles",), {"backend": role("server", "backend", logs={"../../../etc/passwd": "dials"})}),
+        (("roles",), {"backend": role("server", "backend", scrape={"../x": {"url": "http://x", "format": "json"}})}),
+        (("roles",), {"backend": role("server", SHELL)}),
         (("knobs",), {SHELL: {"value": 1}}),
     ],
 )

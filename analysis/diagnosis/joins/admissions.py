@@ -18,14 +18,14 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from analysis.database import create, sql
-from analysis.evidence.packets import Connection, Flags, extract
+from analysis.evidence.flows import Connection, Flags, extract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import duckdb
 
-    from analysis.evidence.packets import Packet
+    from analysis.evidence.flows import Packet
     from analysis.evidence.rawrun import RawRun
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from analysis.database import create, has_rows, make, sql
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins.admissions import build_admissions
-from analysis.evidence.logs.access_log import NO_PORT
+from analysis.evidence.logs import NO_PORT
 from analysis.evidence.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.database import composed, create, literal
 from analysis.evidence import logs, processes
-from analysis.evidence.logs.error_log import lines_of
+from analysis.evidence.logs import lines_of
 from analysis.evidence.records import put_on_steady, tell_processes_apart
 from formats.safe_open import open_regular
 

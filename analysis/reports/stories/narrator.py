@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from analysis.diagnosis.joins import Joined, Row, Story
-    from analysis.evidence.packets import Packet
+    from analysis.evidence.flows import Packet
     from analysis.evidence.rawrun import RawRun
     from analysis.reports.stories.ladders_file import Queue
     from analysis.reports.stories.packets import Carrier, PacketView, Segment

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from analysis.diagnosis.joins import Row, Story
-    from analysis.evidence.packets import Packet
+    from analysis.evidence.flows import Packet
     from analysis.evidence.rawfiles import Places
     from analysis.reports.stories.server_state import Acceptance
     from analysis.reports.stories.timeline import Note

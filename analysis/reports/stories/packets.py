@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from analysis.database import sql
 from analysis.diagnosis.joins.requests import CLOCK_SLACK_US
-from analysis.evidence.packets import Connection, Flags, extract
+from analysis.evidence.flows import Connection, Flags, extract
 from analysis.suggested import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analysis.diagnosis.joins import Joined, Row, Story
-    from analysis.evidence.packets import Packet
+    from analysis.evidence.flows import Packet
     from analysis.evidence.rawfiles import Places
     from analysis.evidence.rawrun import RawRun
 
