@@ -26,13 +26,16 @@ class ProgramFailed(EngineFailed):
         reason: the last line of that.
     """
 
-    def __init__(self, command: Sequence[str], exit_code: int, stderr: str, way_on: str | None) -> None:
+    def __init__(
+        self, command: Sequence[str], exit_code: int, stderr: str, what: str | None = None, way_on: str | None = None
+    ) -> None:
         self.stderr = stderr
         lines = [line for line in stderr.strip().splitlines() if line.strip()] or ["(it said nothing)"]
         self.reason = lines[-1]
         said = "\n  ".join(lines[-_STDERR_LINES:])
-        what = f"'{' '.join(command[:4])} …' failed with exit code {exit_code}:\n  {said}"
-        super().__init__(what, way_on=way_on)
+        super().__init__(
+            what or f"'{' '.join(command[:4])} …' failed with exit code {exit_code}:\n  {said}", way_on=way_on
+        )
 
 
 class ProgramStuck(LabError):

@@ -19,40 +19,27 @@ _DOCTOR = "'connlab doctor' (make doctor) says what this machine lacks"
 class DockerFailed(ProgramFailed):
     """A docker command ended with an error of its own."""
 
-    def __init__(self, command: Sequence[str], exit_code: int, stderr: str) -> None:
-        super().__init__(command, exit_code, stderr, _way_on(stderr))
-
 
 class NoEngine(DockerFailed):
     """The command did not come as far as an engine."""
-
-    def __init__(self, command: Sequence[str], exit_code: int, stderr: str) -> None:
-        super().__init__(command, exit_code, stderr)
-        LabError.__init__(self, self.reason, way_on=f"start the Docker Engine; {_DOCTOR}")
 
 
 class EngineForbidden(NoEngine):
     """An engine runs, and this user may not use it."""
 
-    def __init__(self, command: Sequence[str], exit_code: int, stderr: str) -> None:
-        super().__init__(command, exit_code, stderr)
+
+def _failure(command: Sequence[str], exit_code: int, stderr: str) -> DockerFailed:
+    if "Cannot connect to the Docker daemon" in stderr:
+        what = stderr.strip().splitlines()[-1]
+        return NoEngine(command, exit_code, stderr, what, f"start the Docker Engine; {_DOCTOR}")
+    if "permission denied while trying to connect to the Docker" in stderr:
         what = "this user may not use the Docker Engine: permission denied at its socket"
-        way_on = "do it as root, or add the user to the group docker (usermod --append --groups docker <user>)"
-        LabError.__init__(self, what, way_on=way_on)
-
-
-_UNREACHED = {
-    "Cannot connect to the Docker daemon": NoEngine,
-    "permission denied while trying to connect to the Docker": EngineForbidden,
-}
-
-
-def _way_on(stderr: str) -> str | None:
+        hint = "do it as root, or add the user to the group docker (usermod --append --groups docker <user>)"
+        return EngineForbidden(command, exit_code, stderr, what, hint)
     if "No such image" in stderr or "pull access denied" in stderr:
-        return "build the images: setup/images.sh (make setup)"
-    if "no space left on device" in stderr:
-        return "free space on the disk"
-    return None
+        return DockerFailed(command, exit_code, stderr, way_on="build the images: setup/images.sh (make setup)")
+    full = "no space left on device" in stderr
+    return DockerFailed(command, exit_code, stderr, way_on="free space on the disk" if full else None)
 
 
 def docker(*arguments: str, timeout_s: float = 60, unless: Callable[[], object] | None = None) -> str:
@@ -65,8 +52,7 @@ def docker(*arguments: str, timeout_s: float = 60, unless: Callable[[], object] 
     """
     ended = client.run(arguments, timeout_s=timeout_s, unless=unless)
     if ended.exit_code != 0:
-        failed = next((what for said, what in _UNREACHED.items() if said in ended.stderr), DockerFailed)
-        raise failed(["docker", *arguments], ended.exit_code, ended.stderr)
+        raise _failure(["docker", *arguments], ended.exit_code, ended.stderr)
     return ended.stdout
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from lab import parallel
 from lab.engines.kubernetes.kubectl import Kubectl
-from lab.engines.kubernetes.objects import COLLECTOR, HOLD, ROLE, instance_of, pod_name, service_of
-from lab.engines.kubernetes.watch import Watch
+from lab.engines.kubernetes.objects import (
+    COLLECTOR,
+    HOLD,
+    ROLE,
+    build_restarted_role,
+    instance_of,
+    pod_name,
+    service_of,
+)
+from lab.engines.kubernetes.watch import Watch, container_statuses
 from lab.engines.programs import Following
 from lab.engines.protocol import Parts
 from lab.errors import LabError
@@ -38,7 +46,7 @@ class Containers:
     def __init__(self, kubectl: Kubectl, parts: Parts, watch: Watch) -> None:
         self._kubectl = kubectl
         self._parts = parts
-        self._watch = watch
+        self.watch = watch
         self._paused: dict[str, tuple[Following, Iterator[str]]] = {}
 
     def pause(self, instance: str) -> None:
@@ -50,20 +58,8 @@ class Containers:
         container = self._running(instance, ROLE)
         if container is None:
             raise LabError(f"{instance} does not run")
-        command = (
-            "exec",
-            "--stdin",
-            self._pod(instance),
-            "--container",
-            HOLD,
-            "--",
-            "sh",
-            "-c",
-            _PAUSE,
-            "sh",
-            container,
-        )
-        following = self._kubectl.follow(*command, talks=True)
+        command = ("exec", "--stdin", self.pod_name(instance), "--container", HOLD)
+        following = self._kubectl.follow(*command, "--", "sh", "-c", _PAUSE, "sh", container, talks=True)
         answers = iter(following)
         self._paused[instance] = following, answers
         self._confirm(instance, answers)
@@ -111,13 +107,10 @@ class Containers:
             if "ended" in waited:
                 return
 
-    def again(self, instance: str, container: dict[str, Any]) -> None:
-        """Add a container to an instance's pod, which starts it in the same namespaces."""
-        self._kubectl.add(self._pod(instance), container)
-
-    def starts(self, instance: str) -> int:
-        """Return how often a role was started in its pod."""
-        return len(self._of_role(instance))
+    def start_again(self, instance: str) -> None:
+        """Add the role's container to an instance's pod anew, which starts it in the same namespaces."""
+        number = len(self._of_role(instance)) + 1
+        self._kubectl.add(self.pod_name(instance), build_restarted_role(self.watch.pod(instance) or {}, number))
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
         """Return the exit code of each instance, of its last start; null for one that never ran."""
@@ -133,14 +126,14 @@ class Containers:
         def has_ended(one: str) -> bool:
             return all(self._running(one, kind) is None for kind in (ROLE, COLLECTOR))
 
-        waiting = [one for one in instances if self._watch.pod(one)]
-        self._watch.await_pods(waiting, lambda pod: has_ended(instance_of(pod)), _TOLD_S)
+        waiting = [one for one in instances if self.watch.pod(one)]
+        self.watch.await_pods(waiting, lambda pod: has_ended(instance_of(pod)), _TOLD_S)
 
     def keep_logs(self, topology: Topology, raw: Path) -> None:
         """Write what each container said."""
 
         def keep(instance: str) -> None:
-            if self._watch.pod(instance) is None:
+            if self.watch.pod(instance) is None:
                 return
             names = [one["name"] for one in self._of_role(instance)]
             for file, containers in (("container.log", names), ("collector.log", [COLLECTOR])):
@@ -148,7 +141,9 @@ class Containers:
                 # Half a log is better than a run that ends for it.
                 for name in containers:
                     with contextlib.suppress(LabError):
-                        said.append(self._kubectl("logs", self._pod(instance), "--container", name, timeout_s=_LOGS_S))
+                        said.append(
+                            self._kubectl("logs", self.pod_name(instance), "--container", name, timeout_s=_LOGS_S)
+                        )
                 path = raw / instance / file
                 path.unlink(missing_ok=True)
                 with path.open("x") as stream:
@@ -165,7 +160,7 @@ class Containers:
             container = names[-1] if service == instance else COLLECTOR
             with contextlib.suppress(LabError):
                 said = self._kubectl(
-                    "logs", self._pod(instance), "--container", container, "--tail", str(lines), timeout_s=10
+                    "logs", self.pod_name(instance), "--container", container, "--tail", str(lines), timeout_s=10
                 )
                 return "".join(f"\n  {line}" for line in said.strip().splitlines())
         return ""
@@ -179,31 +174,30 @@ class Containers:
         places = self._parts.places
 
         def fetch(instance: str) -> None:
-            self._kubectl.copy_out(self._pod(instance), HOLD, "/raw", places.collector(instance).parent)
+            self._kubectl.copy_out(self.pod_name(instance), HOLD, "/raw", places.collector(instance).parent)
 
         parallel.each(fetch, [one for one in topology.all if self._running(one, HOLD)])
 
     def _running(self, instance: str, kind: str) -> str | None:
         """Return the id of a container that runs; of a role's the one that was started last."""
-        statuses = self._of_role(instance) if kind == ROLE else self._statuses(instance, kind)
-        for one in reversed(statuses):
-            if "running" in one.get("state", {}):
+        found = self._of_role(instance) if kind == ROLE else self._statuses(instance)
+        for one in reversed(found):
+            if "running" in one.get("state", {}) and (kind == ROLE or one["name"] == kind):
                 return str(one["containerID"]).partition("://")[2]
         return None
 
-    def _of_role(self, instance: str) -> list[dict[str, Any]]:
-        pod = self._watch.pod(instance) or {}
-        status = pod.get("status", {})
-        both = (*status.get("containerStatuses", []), *status.get("ephemeralContainerStatuses", []))
-        return [one for one in both if service_of(instance, one["name"]) == instance]
+    def _of_role(self, instance: str) -> list[Mapping[str, Any]]:
+        return [one for one in self._statuses(instance) if service_of(instance, one["name"]) == instance]
 
-    def _statuses(self, instance: str, name: str) -> list[dict[str, Any]]:
-        status = (self._watch.pod(instance) or {}).get("status", {})
-        return [one for one in status.get("containerStatuses", []) if one["name"] == name]
+    def _statuses(self, instance: str) -> list[Mapping[str, Any]]:
+        return container_statuses(self.watch.pod(instance) or {})
 
     def _shell(self, instance: str, container: str, script: str, *arguments: str, timeout_s: float = 20) -> str:
         command = ("sh", "-c", script, "sh", *arguments)
-        return self._kubectl("exec", self._pod(instance), "--container", container, "--", *command, timeout_s=timeout_s)
+        return self._kubectl(
+            "exec", self.pod_name(instance), "--container", container, "--", *command, timeout_s=timeout_s
+        )
 
-    def _pod(self, instance: str) -> str:
+    def pod_name(self, instance: str) -> str:
+        """Name an instance's pod."""
         return pod_name(self._parts.run_id, instance)

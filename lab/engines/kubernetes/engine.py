@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lab import parallel, paths
 from lab.engines import protocol
 from lab.engines.kubernetes import objects
 from lab.engines.kubernetes.containers import Containers
 from lab.engines.kubernetes.kubectl import Kubectl
-from lab.engines.kubernetes.objects import COLLECTOR, Images, checkout_selector, image_id, pod_name
+from lab.engines.kubernetes.objects import COLLECTOR, Images, checkout_selector, image_id
 from lab.engines.kubernetes.pod_sidecar import PodSidecars
 from lab.engines.kubernetes.startup import UNSCHEDULABLE_S, Start, find_pod_problem, find_scheduling_problem
 from lab.engines.kubernetes.watch import Watch
@@ -31,13 +31,6 @@ _ELSEWHERE = "run it with --engine compose"
 
 
 @dataclass
-class _Parts:
-    run_id: str
-    watch: Watch
-    containers: Containers
-
-
-@dataclass
 class Kubernetes:
     """A pod for each instance of a run, in one namespace of a cluster.
 
@@ -51,7 +44,7 @@ class Kubernetes:
     spread: bool = False
     metrics: int | None = None
     on_this_machine: bool = False
-    _run: _Parts | None = None
+    _run: Containers | None = None
 
     def examine(self) -> Iterable[Finding]:
         """Look at the cluster, and at the lab's rights in it."""
@@ -115,7 +108,8 @@ class Kubernetes:
         name, begun = made["metadata"]["name"], time.monotonic()
         try:
             while (waited_s := time.monotonic() - begun) < _TRIAL_S:
-                for pod in self.kubectl.objects("pods", f"job-name={name}"):
+                said = self.kubectl("get", "pods", "--selector", f"job-name={name}", "--output", "json")
+                for pod in json.loads(said)["items"]:
                     if pod["status"].get("phase") == "Succeeded":
                         ids = {one["name"]: one["imageID"] for one in pod["status"]["containerStatuses"]}
                         return {one: image_id(ids[one]) for one in wanted}
@@ -142,7 +136,7 @@ class Kubernetes:
         """Make the pods, and wait until the startup probes of all collectors are answered."""
         if not isinstance(watch, Watch):
             raise TypeError("the watch is not this engine's")
-        self._run = _Parts(parts.run_id, watch, Containers(self.kubectl, parts, watch))
+        self._run = Containers(self.kubectl, parts, watch)
         Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics).start()
 
     def machines(self, topology: Topology) -> Mapping[str, str]:
@@ -152,31 +146,30 @@ class Kubernetes:
 
     def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
         """Carry out a command in the container of an instance's collector."""
-        pod = pod_name(self._of_run.run_id, instance)
-        return self.kubectl("exec", pod, "--container", COLLECTOR, "--", *arguments, timeout_s=timeout_s)
+        return self.kubectl(
+            "exec", self._of_run.pod_name(instance), "--container", COLLECTOR, "--", *arguments, timeout_s=timeout_s
+        )
 
     def pause(self, instance: str) -> None:
         """Stop each process of a role by SIGSTOP."""
-        self._of_run.containers.pause(instance)
+        self._of_run.pause(instance)
 
     def resume(self, instance: str) -> None:
         """Let them go on."""
-        self._of_run.containers.resume(instance)
+        self._of_run.resume(instance)
 
     def stop(self, instances: Iterable[str]) -> None:
         """End roles beside each other."""
-        containers = self._of_run.containers
+        containers = self._of_run
         parallel.each(lambda one: containers.stop(one, STOP_GRACE_S), list(instances))
 
     def start_again(self, instance: str) -> None:
         """Add the role's container to the pod anew."""
-        run = self._of_run
-        made: dict[str, Any] = dict(run.watch.pod(instance) or {})
-        run.containers.again(instance, objects.build_restarted_role(made, run.containers.starts(instance) + 1))
+        self._of_run.start_again(instance)
 
     def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
         """End the roles along the path, then their collectors; then bring their files out."""
-        containers = self._of_run.containers
+        containers = self._of_run
         for group in topology.instances.values():
             parallel.each(lambda one: containers.stop(one, grace_s), group)
         parallel.each(lambda one: containers.stop_collector(one, grace_s), topology.all)
@@ -185,15 +178,15 @@ class Kubernetes:
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
         """Return what the cluster told last."""
-        return self._of_run.containers.exit_codes(topology)
+        return self._of_run.exit_codes(topology)
 
     def keep_logs(self, topology: Topology, raw: Path) -> None:
         """Write the containers' logs."""
-        self._of_run.containers.keep_logs(topology, raw)
+        self._of_run.keep_logs(topology, raw)
 
     def last_words(self, service: str) -> str:
         """Return the end of a container's log."""
-        return self._of_run.containers.last_words(service)
+        return self._of_run.last_words(service)
 
     def remove(self) -> list[str]:
         """Remove all objects of this checkout's runs, at once and by force."""
@@ -208,7 +201,7 @@ class Kubernetes:
         return Cleaned(containers=self.remove())
 
     @property
-    def _of_run(self) -> _Parts:
+    def _of_run(self) -> Containers:
         if self._run is None:
             raise LabError("nothing of this run has been started in the cluster")
         return self._run

@@ -39,11 +39,8 @@ _NO_ANSWER = ("was refused", "connection refused", "Unable to connect", "no such
 class KubectlFailed(ProgramFailed):
     """A kubectl command ended with an error of its own."""
 
-    def __init__(self, command: Sequence[str], exit_code: int, stderr: str) -> None:
-        super().__init__(command, exit_code, stderr, _way_on(stderr))
 
-
-def _way_on(stderr: str) -> str | None:
+def _find_hint(stderr: str) -> str | None:
     if "forbidden: User" in stderr:
         return f"let the cluster's administrator grant it: {GUIDE} has the Role"
     if "violates PodSecurity" in stderr:
@@ -90,16 +87,13 @@ class Kubectl:
         """
         ended = self.client.run(self._with_cluster(arguments), timeout_s=timeout_s, stdin=stdin)
         if ended.exit_code != 0:
-            raise KubectlFailed(["kubectl", *arguments], ended.exit_code, ended.stderr)
+            hint = _find_hint(ended.stderr)
+            raise KubectlFailed(["kubectl", *arguments], ended.exit_code, ended.stderr, way_on=hint)
         return ended.stdout
 
     def follow(self, *arguments: str, talks: bool = False) -> Following:
         """Start a `kubectl …` that prints until it is ended, and may be talked to; raises LabError without kubectl."""
         return self.client.follow(self._with_cluster(arguments), talks=talks)
-
-    def objects(self, kinds: str, selector: str) -> list[dict[str, Any]]:
-        """Return the objects of these kinds that a label selects; raises as a call."""
-        return list(json.loads(self("get", kinds, "--selector", selector, "--output", "json"))["items"])
 
     def create(self, objects: Iterable[Mapping[str, Any]], *options: str) -> list[dict[str, Any]]:
         """Make objects in one call and return what the cluster made of them; raises as a call."""
@@ -132,7 +126,7 @@ class Kubectl:
         """Yield why no files can be copied into a folder: kubectl takes what stands before a colon for a pod."""
         if ":" in str(folder):
             what = f"kubectl cannot copy files into {folder}: it takes what stands before the colon for a pod"
-            yield Problem(what, way_on="move the lab to a folder without a colon in its path")
+            yield Problem(what, way_on="name another one by CONNLAB_RESULTS")
 
     def find_namespace(self) -> str:
         """Return the namespace that is used; raises as a call."""

@@ -160,11 +160,6 @@ def build_network_policy(run_id: str, owned: Mapping[str, Any], metrics_port: in
     }
 
 
-def build_owner_reference(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names a Job as the owner of an object."""
-    return {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
-
-
 def build_pod(
     parts: Parts,
     instance: str,
@@ -243,7 +238,7 @@ def build_pod(
                     **images.of(role),
                     "env": env_entries(role_environment(effective, topology, instance)),
                     **_restricted(),
-                    "volumeMounts": _of_role(),
+                    "volumeMounts": [_mount("role-raw", "/raw"), _mount("role-tmp", "/tmp")],  # noqa: S108 # in the container
                     **_resources(_ROLE_CPU, _ROLE_MB, limits.memory_mb),
                 },
                 {
@@ -315,10 +310,6 @@ def _resources(cpu: str, memory_mb: int, memory_max_mb: int) -> dict[str, Any]:
             "limits": {"memory": f"{max(memory_mb, memory_max_mb)}Mi"},
         }
     }
-
-
-def _of_role() -> list[dict[str, str]]:
-    return [_mount("role-raw", "/raw"), _mount("role-tmp", "/tmp")]  # noqa: S108 # in the container
 
 
 def _mount(name: str, path: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ class PodSidecars:
         namespace, pod, *within = name.split("/")
         if problems := list(self.kubectl.check_target(paths.RESULTS)):
             raise BadInput(problems)
-        kubectl = self._of(namespace)
+        kubectl = replace(self.kubectl, namespace=namespace)
         kubectl.require_rights(OBSERVING)
         found = _get(kubectl, pod)
         if found is None:
@@ -90,7 +90,9 @@ class PodSidecars:
             raise BadInput(
                 Problem(what, way_on=f"'kubectl get pods --namespace {namespace}' lists those that there are")
             )
-        if why := _why_not(found):
+        phase = str(found["status"].get("phase", "Unknown"))
+        why = "it is being removed" if found["metadata"].get("deletionTimestamp") else phase
+        if why != "Running":
             way_on = f"see what holds it up: 'kubectl describe pod {pod} --namespace {namespace}'"
             raise BadInput(Problem(f"the pod '{pod}' does not run ({why})", way_on=way_on))
         status = _running(found, pod, within[0]) if within else None
@@ -105,7 +107,9 @@ class PodSidecars:
             image=", ".join(one["image"] for one in named),
             pid=0,
             on_host=bool(found["spec"].get("hostNetwork")),
-            words="\n".join(word for one in named for word in _words(one)),
+            words="\n".join(
+                f"{one['image']}\n{' '.join([*one.get('command', []), *one.get('args', [])])}" for one in named
+            ),
             processes=bool(within) and apart is None,
             apart=apart,
             machine=found["spec"]["nodeName"],
@@ -123,7 +127,7 @@ class PodSidecars:
     def runs(self, container_id: str) -> bool:
         """Return whether a container runs, or a pod, if that was found and none of its containers."""
         namespace, pod, which = container_id.split("/", 2)
-        found = _get(self._of(namespace), pod)
+        found = _get(replace(self.kubectl, namespace=namespace), pod)
         if found is None or found["status"].get("phase") != "Running":
             return False
         return which == found["metadata"]["uid"] or any(
@@ -139,7 +143,7 @@ class PodSidecars:
             LabError: the cluster does not take it, or cannot have its image; the pod keeps its entry then.
         """
         namespace, pod, which = str(target).split("/", 2)
-        kubectl = self._of(namespace)
+        kubectl = replace(self.kubectl, namespace=namespace)
         joins = None
         if processes:
             joins = next(
@@ -159,9 +163,6 @@ class PodSidecars:
                 raise EngineFailed(f"the collector in {namespace}/{pod} did not start within {_START_S} s")
             time.sleep(_LOOK_S)
         return made
-
-    def _of(self, namespace: str) -> Kubectl:
-        return replace(self.kubectl, namespace=namespace)
 
     def _collector(self, name: str, environment: Mapping[str, str], joins: str | None) -> dict[str, Any]:
         """Return a collector as an ephemeral container; `joins` names the container whose processes it is to see."""
@@ -269,14 +270,6 @@ def _get(kubectl: Kubectl, pod: str) -> dict[str, Any] | None:
     return dict(json.loads(said)) if said.strip() else None
 
 
-def _why_not(pod: Mapping[str, Any]) -> str | None:
-    """Return why a pod does not run; None if it does."""
-    if pod["metadata"].get("deletionTimestamp"):
-        return "it is being removed"
-    phase = str(pod["status"].get("phase", "Unknown"))
-    return None if phase == "Running" else phase
-
-
 def _running(pod: Mapping[str, Any], name: str, container: str) -> dict[str, Any]:
     """Return the status of a container that runs.
 
@@ -305,12 +298,6 @@ def _apart(containers: Iterable[Mapping[str, Any]]) -> str | None:
     asked = [one.get("securityContext", {}) for one in containers]
     added = [name for one in asked for name in one.get("capabilities", {}).get("add", ())]
     return why_apart(added, privileged=any(one.get("privileged") for one in asked))
-
-
-def _words(container: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what tells which program a container runs."""
-    yield container["image"]
-    yield " ".join([*container.get("command", []), *container.get("args", [])])
 
 
 def holding_command(*program: str, before: str = "") -> list[str]:

@@ -64,8 +64,8 @@ class Start:
         parts, topology = self.parts, self.parts.topology
         self.kubectl.create((self._pod(one, None, {}) for one in topology.all), "--dry-run=server")
         deadline_s = compute_deadline_s(parts.effective)
-        job = self.kubectl.create([objects.build_owner(parts.run_id, self.images, deadline_s)])[0]
-        owned = objects.build_owner_reference(job)
+        (job,) = self.kubectl.create([objects.build_owner(parts.run_id, self.images, deadline_s)])
+        owned = {"apiVersion": "batch/v1", "kind": "Job", **{key: job["metadata"][key] for key in ("name", "uid")}}
         self.kubectl.create([objects.build_network_policy(parts.run_id, owned, self.metrics)])
         hosts: dict[str, str] = {}
         for role in reversed(topology.instances):

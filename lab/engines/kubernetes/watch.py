@@ -69,7 +69,7 @@ class Watch(protocol.Watch):
         instance = instance_of(pod)
         with self._news:
             self._pods[instance] = pod
-            for status in _statuses(pod):
+            for status in container_statuses(pod):
                 service = service_of(instance, status["name"])
                 ended = status.get("state", {}).get("terminated")
                 # A container that was added is another one of the same service.
@@ -118,7 +118,8 @@ class Watch(protocol.Watch):
         return f"the pod of {gone} was removed from the cluster{why}"
 
 
-def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def container_statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what the cluster says of a pod's own containers, and of those that were added to it."""
     status = pod.get("status", {})
     return [*status.get("containerStatuses", []), *status.get("ephemeralContainerStatuses", [])]
 
