@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -20,9 +20,7 @@ from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.verdict_file import Verdict
 from formats.manifest import ManifestError, load_manifest_json
-
-if TYPE_CHECKING:
-    from formats.series import Series
+from formats.series import Series, load_series
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -174,24 +172,19 @@ def _wrong_first(lines: Iterable[_Line]) -> list[_Line]:
 
 def _series(results: Path, runs: list[Entry]) -> tuple[list[SeriesEntry], list[Path]]:
     """Return the series below a folder of results, and the folders of those that cannot be read."""
-    folders = [found.parent for found in results.glob("series/*/series.json") if not found.parent.is_symlink()]
-    if not folders:
-        return [], []
-    # It brings scipy, which a list of runs needs only where there is a series.
-    from analysis.compare.replicates import CompareError, load_plan  # noqa: PLC0415
-
     found: list[SeriesEntry] = []
     broken: list[Path] = []
-    for folder in folders:
+    for folder in (file.parent for file in results.glob("series/*/series.json") if not file.parent.is_symlink()):
         try:
-            found.append(_series_entry(results, folder, load_plan(folder), runs))
-        except CompareError:
+            found.append(_series_entry(results, folder, load_series(folder), runs))
+        except (OSError, ValueError):
             broken.append(folder)
     return found, broken
 
 
 def _series_entry(results: Path, folder: Path, plan: Series, runs: list[Entry]) -> SeriesEntry:
-    from analysis.compare import SeriesVerdict  # noqa: PLC0415  as above
+    # It brings scipy, which a list of runs needs only where there is a series.
+    from analysis.compare import SeriesVerdict  # noqa: PLC0415
 
     verdict = _read(folder, verdict_file.FILE, SeriesVerdict)
     page = folder / "derived" / "comparison.html"

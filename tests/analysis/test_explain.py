@@ -359,12 +359,6 @@ class TestKeptConnections:
         assert any("begins to answer, 900.0 ms after" in event.text for event in account.events)
 
 
-@pytest.fixture(scope="module")
-def told_once() -> list[Told]:
-    """Holds the story through nginx from when it is first told."""
-    return []
-
-
 class TestThroughNginx:
     @pytest.fixture
     def proxied(self, proxied_run: RunFolder) -> Story:
@@ -392,16 +386,8 @@ class TestThroughNginx:
         hop.answer(11.0038)
         return story
 
-    @pytest.fixture
-    def unchanged(self, told_once: list[Told], request: pytest.FixtureRequest) -> Told:
-        """That story, told once."""
-        if not told_once:
-            story: Story = request.getfixturevalue("proxied")
-            told_once.append(Told(story.explain(lambda raw: explain_request(raw, "1"))))
-        return told_once[0]
-
-    def test_both_hops_and_every_try_are_shown(self, unchanged: Told) -> None:
-        account = unchanged.account()
+    def test_both_hops_and_every_try_are_shown_and_an_error_follows_what_it_is_about(self, proxied: Story) -> None:
+        account = proxied.account()
 
         nginx = texts(account, "nginx")
         assert "turns to backend-2:8080 (try 1 of 2)" in nginx
@@ -409,6 +395,13 @@ class TestThroughNginx:
         assert "turns to backend-1:8080 (try 2 of 2)" in nginx
         assert "has the header of its answer after 1,002 ms, status 200" in nginx
         assert "logs status 200, 1,003 ms after that byte" in nginx
+        error = next(event for event in account.events if event.text.startswith("error log"))
+        assert error.text == r"error log: connect() failed (111: Connection refused) while \x1b[31mconnecting"
+        assert (error.file, error.place) == ("raw/nginx/role/error.log", "line 1")
+        place = nginx.index(error.text)
+        assert [text.partition(" after")[0] for text in nginx[place - 1 : place + 2 : 2]] == [
+            "gives it up", "turns to backend-1:8080 (try 2 of 2)",
+        ]  # fmt: skip
         (answer,) = [event for event in account.events if "begins to answer" in event.text]
         assert answer.observer == "backend-1"
         wire = texts(account, "wire@nginx")
@@ -492,14 +485,6 @@ class TestThroughNginx:
             "its packets: raw/backend-1/collector/capture.pcap has nothing of that time on its connection"
             in account.missing
         )
-
-    def test_the_error_log_is_escaped_and_follows_what_it_is_about(self, unchanged: Told) -> None:
-        assert "raw/nginx/role/error.log: line 1" in unchanged.text()
-        told = texts(unchanged.account(), "nginx")
-        error = next(index for index, text in enumerate(told) if text.startswith("error log"))
-        assert told[error] == r"error log: connect() failed (111: Connection refused) while \x1b[31mconnecting"
-        assert told[error - 1].startswith("gives it up after 1 ms")
-        assert told[error + 1].startswith("turns to backend-1:8080")
 
     def test_a_try_whose_connection_is_not_known_has_its_servers_queue(self, proxied: Story) -> None:
         proxied.capture.packets.clear()
