@@ -32,13 +32,13 @@ class Known(BaseModel):
 
     @property
     def program(self) -> Program:
-        """What a manifest says of it."""
+        """Return what a manifest says of it."""
         return Program(name=self.name, backlog=self.backlog, setting=self.setting, how=self.how, source=self.source)
 
 
 @cache
 def known_programs() -> tuple[Known, ...]:
-    """Every server of programs.yaml, in the order in which they are tried."""
+    """Return every server of programs.yaml, in the order in which they are tried."""
     content = document.read(_FILE).content
     return tuple(TypeAdapter(list[Known]).validate_python(content))
 

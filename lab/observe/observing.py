@@ -19,7 +19,7 @@ from lab.engines.protocol import Engine, Sidecar, Sidecars
 from lab.errors import EngineFailed, FilesLost, LabError
 from lab.observe.targets import FoundTarget, ObserveOptions
 from lab.runs import machine, raw_folders, reports
-from lab.runs.session import make_run_folder, point_latest
+from lab.runs.session import make_run_folder, point_latest, unwritable
 from lab.runs.signals import Interrupted, interruptible, shielded
 
 # What is read of a namespace, and never set.
@@ -46,7 +46,7 @@ _EDGE_S = 0.3
 
 
 def announce(targets: Sequence[FoundTarget], options: ObserveOptions) -> list[str]:
-    """Say what the lab will see, before it starts."""
+    """Return what the lab will see, for the user, before it starts."""
     names = ", ".join(each.record.name for each in targets)
     packets = {
         "headers": (
@@ -79,7 +79,7 @@ def announce(targets: Sequence[FoundTarget], options: ObserveOptions) -> list[st
 
 
 def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Engine, command: Sequence[str]) -> Path:
-    """Observe, analyse, and give the run's folder.
+    """Observe, analyse, and return the run's folder.
 
     What was recorded before an interruption, or before a target ended, is kept and analysed.
 
@@ -168,8 +168,7 @@ def _folder(name: str) -> Path:
         folder = make_run_folder(parent, "default-r01")
         owner.reserve(folder)
     except OSError as error:
-        way_on = "see that results/ is writable, with space left"
-        raise LabError(f"{error.filename}: {error.strerror}", way_on=way_on) from None
+        raise unwritable(error, parent) from None
     return folder
 
 
@@ -261,7 +260,7 @@ def _is_gone(target: FoundTarget, sidecars: Sidecars) -> bool:
 
 
 def _leave(targets: Sequence[FoundTarget], record: Manifest, collectors: dict[str, Sidecar]) -> LabError | None:
-    """Stop and remove each collector, whatever has become of its target and of the others; give what failed last."""
+    """Stop and remove each collector, whatever has become of its target and of the others; return what failed last."""
     failed: LabError | None = None
     for collector in collectors.values():
         try:

@@ -15,7 +15,7 @@ from lab.errors import LabError
 
 
 def read_connections(folder: Path) -> dict[str, Any]:
-    """Give derived/connections.json of a run.
+    """Return derived/connections.json of a run.
 
     Raises:
         LabError: it cannot be read.
@@ -28,7 +28,7 @@ def read_connections(folder: Path) -> dict[str, Any]:
 
 
 def was_observed(folder: Path) -> bool:
-    """Whether a run is of a system that the lab only watched."""
+    """Return whether a run is of a system that the lab only watched."""
     try:
         return manifest.load_manifest(folder).observed is not None
     except manifest.ManifestError:
@@ -36,7 +36,7 @@ def was_observed(folder: Path) -> bool:
 
 
 def ended_early(folder: Path) -> bool:
-    """Whether a target of an observation ended while it was observed."""
+    """Return whether a target of an observation ended while it was observed."""
     observed = manifest.load_manifest(folder).observed
     return observed is not None and any(each.ended for each in observed.targets)
 

@@ -19,6 +19,11 @@ from lab.reading.messages import did_you_mean
 
 Kind = Literal["container", "service", "process", "pod"]
 Capture = Literal["headers", "handshakes", "off"]
+_FOR_MIN_MS = 1_000
+_FOR_MAX_MS = 24 * 3_600_000
+# Names in a cluster: of namespaces, pods and containers.
+_IN_CLUSTER = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_ROUTES = Path("/proc/net/route")
 
 
 @dataclass(frozen=True)
@@ -181,15 +186,8 @@ def _refuse(targets: Sequence[FoundTarget], *, host: bool) -> None:
     raise BadInput(Problem(f"{', '.join(open_ones)} is {what}", way_on="add --host if you want that"))
 
 
-_FOR_MIN_MS = 1_000
-_FOR_MAX_MS = 24 * 3_600_000
-# Names in a cluster: of namespaces, pods and containers.
-_IN_CLUSTER = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_ROUTES = Path("/proc/net/route")
-
-
 def role_path(text: str | None) -> Path | None:
-    """A file that the user names; None if none is named."""
+    """Return a file that the user names; None if none is named."""
     return None if text is None else Path(text)
 
 
@@ -238,7 +236,7 @@ def parse_options(
     if for_ms is not None and not _FOR_MIN_MS <= for_ms <= _FOR_MAX_MS:
         problems.append(Problem(f"'{duration}' is not from 1s to 24h", "--duration"))
     if timeout_ms == 0:
-        problems.append(Problem("a connect time-out is above 0", "--connect-timeout"))
+        problems.append(Problem("a connect timeout is above 0", "--connect-timeout"))
     modes = get_args(Capture)
     if capture not in modes:
         way_on = did_you_mean(capture, modes) or f"there are {', '.join(modes)}"

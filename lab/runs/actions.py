@@ -53,7 +53,7 @@ class Actions:
             raise self._errors[0]
 
     def settle(self) -> str | None:
-        """After the load: wait for actions that are under way, and say which one never was.
+        """Wait, after the load, for actions that are under way; return a message about one that never began.
 
         Raises:
             LabError: an action failed.
@@ -96,7 +96,7 @@ class Actions:
         record.exit_code = self._exit_code(record.instance)
 
     def _exit_code(self, instance: str) -> int:
-        """Give what the engine told of the end; its word may come a moment after the stop."""
+        """Return what the engine told of the end; its word may come a moment after the stop."""
         deadline = time.monotonic() + _EVENT_S
         while (code := self._watch.expected_exit_code(instance)) is None:
             if time.monotonic() > deadline:

@@ -29,6 +29,10 @@ from lab.scenarios.topology import (
 # Every container may open so many files, on any machine seen so far; below, nobody needs to be asked.
 _FILES_SURE = 1024
 _DISK_BASE_MB = 256
+# What one request takes in requests.jsonl, and one connection in dials.jsonl, as in docs/performance.md.
+_REQUEST_BYTES, _CONNECTION_BYTES = 430, 270
+# A plain handshake, a request, its answer and the end: ten packets, and where they are captured 128 bytes of each.
+_CAPTURED_BYTES = 1_000
 
 
 def check_capacity(effective: ResolvedScenario, engine: Engine) -> Configurations:
@@ -59,7 +63,7 @@ def check_capacity(effective: ResolvedScenario, engine: Engine) -> Configuration
 
 
 def engine_problems(effective: ResolvedScenario, engine: Engine) -> Iterator[Problem]:
-    """Give what a scenario asks for that the engine cannot do, or this machine's kernel does not have if it counts."""
+    """Return what a scenario asks for that the engine cannot do, or that this machine's kernel does not have."""
     topology = topology_of(effective)
     yield from engine.cannot(effective, topology)
     yield from container_settings.check_metrics_port(effective, topology, engine.metrics)
@@ -68,7 +72,7 @@ def engine_problems(effective: ResolvedScenario, engine: Engine) -> Iterator[Pro
 
 
 def program_problems(effective: ResolvedScenario, engine: Engine) -> list[Problem]:
-    """Give why k6 or a role's program refuses a file of the user's own, if they can be asked by now.
+    """Return why k6 or a role's program refuses a file of the user's own, if they can be asked by now.
 
     Without an engine, or without an image of the program, nothing is given: `check` asks again before a run.
     """
@@ -80,7 +84,7 @@ def program_problems(effective: ResolvedScenario, engine: Engine) -> list[Proble
 
 
 def kernel_problems(effective: ResolvedScenario) -> Iterator[Problem]:
-    """Give what a scenario asks of this machine's kernel that it does not have."""
+    """Return what a scenario asks of this machine's kernel that it does not have."""
     for role, names in effective.scenario.knobs.kernel.items():
         for name, value in names.items():
             lacking = sysctls.missing_sysctl(name, value)
@@ -114,7 +118,7 @@ def heap_problems(effective: ResolvedScenario, topology: Topology, of_load: User
 
 
 def connections(effective: ResolvedScenario, topology: Topology, name: RoleName, of_load: Users) -> int:
-    """Give the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
+    """Return the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
     role = topology.roles[name]
     users = of_load[0] // len(topology.instances[name])
     if role.limits.connections is not None:
@@ -123,13 +127,16 @@ def connections(effective: ResolvedScenario, topology: Topology, name: RoleName,
 
 
 def _disk(effective: ResolvedScenario, topology: Topology, _: Users) -> Iterator[Problem]:
-    capture = effective.scenario.knobs.capture
-    captures = sum(capture_mode(effective, topology.role_of(instance)) != "off" for instance in topology.all)
-    needed_mb = _DISK_BASE_MB + captures * capture.max_mb
+    needed_mb = _DISK_BASE_MB + _captures_mb(effective, topology)
     free_mb = machine.disk_free_bytes(paths.RESULTS) >> 20
     if needed_mb > free_mb:
         what = f"the run may write {needed_mb:,} MiB below {paths.shown(paths.RESULTS)}, and {free_mb:,} MiB are free"
         yield Problem(what, way_on="free space, or lower capture.max_mb")
+
+
+def _captures_mb(effective: ResolvedScenario, topology: Topology, *, apart: bool = False) -> int:
+    captures = sum(capture_mode(effective, topology.role_of(one), apart=apart) != "off" for one in topology.all)
+    return captures * effective.scenario.knobs.capture.max_mb
 
 
 def _open_files(
@@ -156,12 +163,6 @@ def _open_files(
             what = f"{knob} = {values[knob]:,} needs about {files:,} open files in one process of {name}"
             way_on = "ask for less, share the load by load.instances, or raise the engine's nofile limit"
             yield Problem(f"{what}, and a container may open {cap:,}", effective.where_knob(knob), way_on)
-
-
-# What one request takes in requests.jsonl, and one connection in dials.jsonl, as in docs/performance.md.
-_REQUEST_BYTES, _CONNECTION_BYTES = 430, 270
-# A plain handshake, a request, its answer and the end: ten packets, and where they are captured 128 bytes of each.
-_CAPTURED_BYTES = 1_000
 
 
 @dataclass(frozen=True)
@@ -216,13 +217,11 @@ def compute_demand(effective: ResolvedScenario, *, apart: bool) -> tuple[Demand,
     topology = topology_of(effective)
     users, knob = connections_of_load(effective)
     roles = tuple(_of_role(effective, topology, name) for name in topology.instances)
-    capture = effective.scenario.knobs.capture
-    captures = sum(capture_mode(effective, topology.role_of(one), apart=apart) != "off" for one in topology.all)
     found = Demand(
         users=users,
         roles=roles,
         memory_mb=sum(each.instances * each.memory_mb for each in roles),
-        captures_mb=captures * capture.max_mb,
+        captures_mb=_captures_mb(effective, topology, apart=apart),
         records_mb=_records_mb(effective),
     )
     return found, [*_without_ports(effective, found, knob), *heap_problems(effective, topology, (users, knob))]
@@ -250,7 +249,7 @@ def _of_role(effective: ResolvedScenario, topology: Topology, name: str) -> Role
 
 
 def _addresses(effective: ResolvedScenario, topology: Topology, name: str) -> int:
-    """Give the addresses under which the instances of a server can be reached."""
+    """Return the addresses under which the instances of a server can be reached."""
     counting = topology.roles[name].counting("addresses")
     each = effective.number(topology.roles[name].knob(counting)) if counting else 1
     return len(topology.instances[name]) * each

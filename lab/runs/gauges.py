@@ -16,6 +16,9 @@ from formats.safe_open import open_regular
 SECONDS_KEPT = 60
 _US_PER_S = 1_000_000
 _BARS = "▁▂▃▄▅▆▇█"
+_READ_MAX_BYTES = 4 << 20
+# Holds the last lines of samples.jsonl; a tick with all counters has about 10 KB.
+_END_BYTES = 256 << 10
 
 
 class History:
@@ -43,16 +46,16 @@ class History:
 
     @property
     def newest(self) -> int:
-        """The last second of which there is a reading, Unix epoch; 0 if there is none."""
+        """Return the last second of which there is a reading, Unix epoch; 0 if there is none."""
         return max(self._seconds, default=0)
 
     def last(self, count: int, until: int) -> list[float | None]:
-        """Give so many seconds, up to one of them; None where there was no reading."""
+        """Return so many seconds, up to one of them; None where there was no reading."""
         return [self._seconds.get(second) for second in range(until - count + 1, until + 1)]
 
     @property
     def per_second(self) -> float:
-        """What the last second that is over came to; the newest is still being written."""
+        """Return what the last full second came to; the newest is still being written."""
         return self._seconds.get(self.newest - 1, 0)
 
 
@@ -179,11 +182,6 @@ def _take(gauge: ServerGauge, tick: dict[str, Any], port: int) -> None:
         gauge.filling.add(time_us, gauge.depth)
 
 
-_READ_MAX_BYTES = 4 << 20
-# Holds the last lines of samples.jsonl; a tick with all counters has about 10 KB.
-_END_BYTES = 256 << 10
-
-
 class Tail:
     """The lines of a JSON Lines file since the last look; a file that is not there yet has none."""
 
@@ -192,7 +190,7 @@ class Tail:
         self._offset = 0
 
     def objects(self) -> list[dict[str, Any]]:
-        """Give the whole new lines; what is not a JSON object is passed over, for a display must not stop a run."""
+        """Return the whole new lines; what is not a JSON object is passed over, for a display must not stop a run."""
         try:
             with open_regular(self._file) as stream:
                 stream.seek(self._offset)
@@ -205,7 +203,7 @@ class Tail:
 
 
 def last_tick_us(samples: Path) -> int:
-    """Give the time of the last whole tick in a samples.jsonl, in microseconds since 1970; 0 where there is none."""
+    """Return the time of the last whole tick in a samples.jsonl, in microseconds since 1970; 0 where there is none."""
     try:
         with open_regular(samples) as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - _END_BYTES))

@@ -16,9 +16,9 @@ from lab.runs.gauges import SECONDS_KEPT, ClientGauge, Gauges, ServerGauge, bars
 # Meanings of the k6 error codes that the lab's experiments provoke (k6's own are in lib/netext/httpext/error_codes.go).
 _ERRORS = {
     "1000": "closed without answer",
-    "1050": "request time-out",
+    "1050": "request timeout",
     "1210": "no connection",
-    "1211": "connect time-out",
+    "1211": "connect timeout",
     "1212": "connection refused",
     "1220": "connection reset",
 }
@@ -109,7 +109,7 @@ class Display:
         return f"{elapsed_s:.0f} of about {self._expected_s:.0f} s"
 
     def _said(self) -> str:
-        """What a plain line says after its phase and time."""
+        """Return what a plain line says after its phase and time."""
         if not self._gauges:
             return ""
         kernels = [f"{name}: {_kernel(gauge)}" for name, gauge in self._gauges.kernels.items()]
@@ -145,7 +145,7 @@ def _client(gauge: ClientGauge) -> str:
 
 
 def kinds(gauge: ClientGauge) -> list[str]:
-    """The most frequent failures, each with k6's code; those of a status are that and 1000."""
+    """Return the most frequent failures, each with k6's code; those of a status are that and 1000."""
     named = []
     for code, count in gauge.errors.most_common(_ERRORS_SHOWN):
         status = int(code) - _STATUS_OFFSET if code.isdecimal() else 0
@@ -166,7 +166,7 @@ def _kernel(gauge: ServerGauge) -> str:
 
 
 def _table(gauges: Gauges, width: int) -> Table:
-    """A row for each figure: its name, its value, what that means, and its last seconds, the newest at the right."""
+    """Return a row for each figure: name, value, meaning, and its last seconds."""
     meaning = _MEANING if width >= _WIDE else _MEANING_NARROW
     seconds = max(_FEWEST_SECONDS, min(SECONDS_KEPT, width - meaning - _BESIDES_HISTORY))
     client, kernels = gauges.client, gauges.kernels
@@ -221,6 +221,6 @@ def _add_queue(table: Table, gauge: ServerGauge, limit: int, seconds: int, until
 
 
 def _scaled(values: list[float | None], style: str) -> Text:
-    """Values as bars, the highest being the greatest of them."""
+    """Return values as bars, the highest being the greatest of them."""
     most = max([value or 0 for value in values], default=0)
     return Text(bars(values, most), style if most else "dim")

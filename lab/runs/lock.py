@@ -56,7 +56,7 @@ class Lock:
         self.dead = dead
 
     def begin(self, part: str) -> None:
-        """Say which part of a longer command is at work from now on, such as one scenario of all."""
+        """Note which part of a longer command is at work from now on, such as one scenario of all."""
         self._part = part
         self.note()
 
@@ -75,13 +75,13 @@ class Lock:
             atomic_write(note_file(), json.dumps(asdict(Holder(os.getpid(), what, self._since, below))))
 
     def clear(self) -> None:
-        """Say that the holder has come to its end and left nothing behind."""
+        """Remove the note: the holder has come to its end and left nothing behind."""
         with contextlib.suppress(OSError):
             note_file().unlink()
 
 
 def lock_file() -> Path:
-    """Give the file that every user of the machine locks.
+    """Return the file that every user of the machine locks.
 
     The choice rests on what is the same for all users: where only root can make the file, root locks another one too.
     """
@@ -93,12 +93,12 @@ def lock_file() -> Path:
 
 
 def note_file() -> Path:
-    """Give the file in which this checkout's runs note what they do."""
+    """Return the file in which this checkout's runs note what they do."""
     return paths.ROOT / ".cache" / "running.json"
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Whether only this user or root could have written a file or a folder."""
+    """Return whether only this user or root could have written a file or a folder."""
     return status.st_uid in {0, os.geteuid()} and not status.st_mode & stat.S_IWOTH
 
 
@@ -162,7 +162,7 @@ def _make(file: Path) -> int:
 
 
 def holder() -> Holder | None:
-    """Give who of this checkout holds the machine's lock, by its own note; None if nobody does."""
+    """Return who of this checkout holds the machine's lock, by its own note; None if nobody does."""
     noted = _noted()
     if noted is None:
         return None
@@ -177,7 +177,7 @@ def holder() -> Holder | None:
 
 
 def _noted() -> Holder | None:
-    """What a holder of this checkout noted; None where there is no note, or another user may have written it."""
+    """Return what a holder of this checkout noted; None where there is no note, or another user may have written it."""
     try:
         with os.fdopen(os.open(note_file(), _NO_TRAP)) as stream:
             return Holder(**json.load(stream)) if is_ours(os.fstat(stream.fileno())) else None
@@ -198,7 +198,7 @@ def _refusal(descriptor: int) -> LabError:
 
 
 def _lockers(descriptor: int) -> set[int]:
-    """The processes that hold a lock by flock(2) on an open file, by /proc/locks (see proc_locks(5))."""
+    """Return the processes that hold a lock by flock(2) on an open file, by /proc/locks (see proc_locks(5))."""
     try:
         file = f"{_device(descriptor)}:{os.fstat(descriptor).st_ino}"
         lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
@@ -209,7 +209,7 @@ def _lockers(descriptor: int) -> set[int]:
 
 
 def _device(descriptor: int) -> str:
-    """The file system of an open file as /proc/locks names it; stat(2) names another device on some, such as btrfs."""
+    """Return the file system of an open file as /proc/locks names it; on btrfs stat(2) names another device."""
     opened = dict(line.split(":", 1) for line in Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines())
     mounts = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
     numbers = next((mount[2] for mount in mounts if mount[0] == opened["mnt_id"].strip()), "0:0")
@@ -218,7 +218,7 @@ def _device(descriptor: int) -> str:
 
 
 def _process(pid: int) -> str:
-    """Say what the kernel knows of another user's or another checkout's process."""
+    """Describe, as the kernel knows it, another user's or another checkout's process."""
     folder = Path(f"/proc/{pid}")
     try:
         command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()

@@ -19,6 +19,9 @@ from lab.errors import LabError
 
 _MEMINFO = Path("/proc/meminfo")
 _OS_RELEASE = Path("/etc/os-release")
+_GIT_TIMEOUT_S = 10
+# What a look takes is what it leaves open: of several, one may be quick.
+_LOOKS = 3
 
 
 def memory_kb(field: str) -> int:
@@ -42,23 +45,20 @@ def cpus() -> int:
 
 
 def kernel() -> str:
-    """Give the kernel's release."""
+    """Return the kernel's release."""
     return platform.release()
 
 
 def disk_free_bytes(path: Path) -> int:
-    """Give the free space for this user on the file system of the nearest existing folder above `path`."""
+    """Return the free space for this user on the file system of the nearest existing folder above `path`."""
     while not path.exists():
         path = path.parent
     status = os.statvfs(path)
     return status.f_bavail * status.f_frsize
 
 
-_GIT_TIMEOUT_S = 10
-
-
 def git_state() -> Git:
-    """Give the repository's commit and whether the work tree differs from it; nulls where git cannot tell."""
+    """Return the repository's commit and whether the work tree differs from it; nulls where git cannot tell."""
     answers = parallel.each(_git, [("rev-parse", "HEAD"), ("status", "--porcelain")])
     commit, status = answers.values()
     return Git(commit=commit and commit.strip(), dirty=None if status is None else bool(status.strip()))
@@ -74,7 +74,7 @@ def _git(arguments: tuple[str, ...]) -> str | None:
 
 
 def lab_version() -> LabVersion:
-    """Give the lab's version and Python's."""
+    """Return the lab's version and Python's."""
     return LabVersion(version=metadata.version("connlab"), python=platform.python_version())
 
 
@@ -91,10 +91,6 @@ def describe_host(engine: Engine) -> Host:
         memory_kb=memory_kb("MemTotal"),
         **engine.versions(),
     )
-
-
-# What a look takes is what it leaves open: of several, one may be quick.
-_LOOKS = 3
 
 
 def read_clock(instance: str, ask: Callable[..., str]) -> list[Look]:

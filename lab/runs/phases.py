@@ -19,6 +19,11 @@ from lab.runs.live_display import Display
 from lab.runs.session import Session
 from lab.scenarios.topology import collector_of
 
+_STATUS_URL = "http://127.0.0.1:6565/v1/status"
+_POLL_S = 0.1
+_READY_TIMEOUT_S = 120
+# k6's lib.ExecutionStatusPausedBeforeRun: all users are initialised, and the test waits to be resumed.
+_PAUSED_BEFORE_RUN = 4
 _TICK_S = 0.25
 # After max_duration k6 ends its users and writes its summary.
 _END_MARGIN_S = 90
@@ -28,6 +33,77 @@ _SAMPLE_MAX_S = 2
 _SAMPLE_POLL_S = 0.02
 # Where a sampler's file comes when the run is over: ten of its periods.
 _UNSEEN_S = 1
+
+
+def start_servers(session: Session, watch: Watch) -> None:
+    """Start everything but the load and check that each setting took.
+
+    Raises:
+        BadInput: the kernel refuses a sysctl.
+        LabError: an image, an instance or a setting failed.
+    """
+    engine, effective, topology = session.engine, session.effective, session.topology
+    own = effective.registry.services
+    step = session.steps.step
+    with step("images"):
+        session.manifest.images = {
+            **engine.images(["collector", *(role for role in effective.scenario.path if role not in own)]),
+            **engine.service_images(effective),
+        }
+    with step("start"):
+        engine.start(Parts(effective, topology, session.manifest.run, session.places), watch)
+        session.manifest.nodes = dict(engine.machines(topology))
+    with step("read back"):
+        readback.read_back(engine, effective, topology, session.manifest, session.places)
+        session.save()
+
+
+def await_clients(engine: Engine, instances: list[str], watch: Watch) -> None:
+    """Wait until every instance has initialised its users and stands paused.
+
+    Raises:
+        LabError: an instance ended, or did not get there in time.
+    """
+    deadline = time.monotonic() + _READY_TIMEOUT_S
+    waiting = list(instances)
+    while True:
+        ready = parallel.each(lambda one: _is_ready(engine, one), waiting)
+        waiting = [instance for instance in waiting if not ready[instance]]
+        if not waiting:
+            return
+        for instance in waiting:
+            ended = watch.ended(instance)
+            if ended:
+                raise LabError(f"{ended} before its load:{engine.last_words(instance)}")
+        if time.monotonic() > deadline:
+            raise LabError(f"{', '.join(waiting)} did not initialise its users within {_READY_TIMEOUT_S} s")
+        time.sleep(_POLL_S)
+
+
+def _is_ready(engine: Engine, instance: str) -> bool:
+    try:
+        attributes = _attributes(collector.request_from(engine, instance, _STATUS_URL))
+    except EngineFailed:
+        return False  # its API is not up yet, or it has ended, which the caller sees
+    return attributes.get("status") == _PAUSED_BEFORE_RUN and attributes.get("paused") is True
+
+
+def release_clients(engine: Engine, instances: list[str]) -> None:
+    """Start the load in all instances at once."""
+    body = json.dumps({"data": {"type": "status", "id": "default", "attributes": {"paused": False}}})
+    answers = parallel.each(
+        lambda one: collector.request_from(engine, one, _STATUS_URL, method="PATCH", body=body), instances
+    )
+    for instance, answer in answers.items():
+        if _attributes(answer).get("paused") is not False:
+            raise LabError(f"{instance} did not start its load: {json.dumps(answer)[:200]}")
+
+
+def _attributes(answer: Any) -> dict[str, Any]:  # noqa: ANN401 # JSON
+    try:
+        return dict(answer["data"]["attributes"])
+    except (KeyError, TypeError):
+        raise LabError(f"k6 answered no status: {json.dumps(answer)[:200]}") from None
 
 
 def record_clocks(session: Session) -> None:
@@ -125,7 +201,7 @@ def await_samples(session: Session) -> None:
 
 
 def _refuse_without_engine(session: Session) -> None:
-    """Say that the engine ended, where what ended did so with it: an engine that ends in order stops all first."""
+    """Raise that the engine ended, if it did: an engine that ends in order stops all containers first."""
     try:
         session.engine.versions()
     except LabError as error:
@@ -142,81 +218,3 @@ def _check(session: Session, watch: Watch) -> None:
             raise LabError(f"{ended} during the run:{session.engine.last_words(service)}")
     if machine.disk_free_bytes(session.raw) < _DISK_FREE_MIN_BYTES:
         raise LabError(f"the disk is full: less than {_DISK_FREE_MIN_BYTES >> 20} MiB are left at {session.raw}")
-
-
-def start_servers(session: Session, watch: Watch) -> None:
-    """Start everything but the load and check that each setting took.
-
-    Raises:
-        BadInput: the kernel refuses a sysctl.
-        LabError: an image, an instance or a setting failed.
-    """
-    engine, effective, topology = session.engine, session.effective, session.topology
-    own = effective.registry.services
-    step = session.steps.step
-    with step("images"):
-        session.manifest.images = {
-            **engine.images(["collector", *(role for role in effective.scenario.path if role not in own)]),
-            **engine.service_images(effective),
-        }
-    with step("start"):
-        engine.start(Parts(effective, topology, session.manifest.run, session.places), watch)
-        session.manifest.nodes = dict(engine.machines(topology))
-    with step("read back"):
-        readback.read_back(engine, effective, topology, session.manifest, session.places)
-        session.save()
-
-
-_STATUS_URL = "http://127.0.0.1:6565/v1/status"
-_POLL_S = 0.1
-_READY_TIMEOUT_S = 120
-# k6's lib.ExecutionStatusPausedBeforeRun: all users are initialised, and the test waits to be resumed.
-_PAUSED_BEFORE_RUN = 4
-
-
-def await_clients(engine: Engine, instances: list[str], watch: Watch) -> None:
-    """Wait until every instance has initialised its users and stands paused.
-
-    Raises:
-        LabError: an instance ended, or did not get there in time.
-    """
-    deadline = time.monotonic() + _READY_TIMEOUT_S
-    waiting = list(instances)
-    while True:
-        ready = parallel.each(lambda one: _is_ready(engine, one), waiting)
-        waiting = [instance for instance in waiting if not ready[instance]]
-        if not waiting:
-            return
-        for instance in waiting:
-            ended = watch.ended(instance)
-            if ended:
-                raise LabError(f"{ended} before its load:{engine.last_words(instance)}")
-        if time.monotonic() > deadline:
-            raise LabError(f"{', '.join(waiting)} did not initialise its users within {_READY_TIMEOUT_S} s")
-        time.sleep(_POLL_S)
-
-
-def _is_ready(engine: Engine, instance: str) -> bool:
-    try:
-        attributes = _attributes(collector.request_from(engine, instance, _STATUS_URL))
-    except EngineFailed:
-        return False  # its API is not up yet, or it has ended, which the caller sees
-    return attributes.get("status") == _PAUSED_BEFORE_RUN and attributes.get("paused") is True
-
-
-def release_clients(engine: Engine, instances: list[str]) -> None:
-    """Start the load in all instances at once."""
-    body = json.dumps({"data": {"type": "status", "id": "default", "attributes": {"paused": False}}})
-    answers = parallel.each(
-        lambda one: collector.request_from(engine, one, _STATUS_URL, method="PATCH", body=body), instances
-    )
-    for instance, answer in answers.items():
-        if _attributes(answer).get("paused") is not False:
-            raise LabError(f"{instance} did not start its load: {json.dumps(answer)[:200]}")
-
-
-def _attributes(answer: Any) -> dict[str, Any]:  # noqa: ANN401 # JSON
-    try:
-        return dict(answer["data"]["attributes"])
-    except (KeyError, TypeError):
-        raise LabError(f"k6 answered no status: {json.dumps(answer)[:200]}") from None

@@ -73,7 +73,7 @@ def read_back(
 
 
 def _out_of_reach(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[Problem]:
-    """Say which services take connections from their own container alone: their readiness is asked from there."""
+    """Return services that take connections from their own container alone; their readiness is checked from there."""
     for role in filter(effective.registry.services.__contains__, topology.instances):
         port = topology.roles[role].port
         for instance in topology.instances[role]:
@@ -94,7 +94,7 @@ def _sysctl_names(effective: ResolvedScenario) -> list[str]:
 
 
 def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str, KnobValue]:
-    """Give the knobs that an instance tells of, by their full names."""
+    """Return the knobs that an instance tells of, by their full names."""
     try:
         if role.read_back is None:
             pages = {page: collector.request_from(engine, instance, page) for page in readback_parser.own_pages(role)}
@@ -110,7 +110,7 @@ def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str
 
 
 def _in_file(effective: ResolvedScenario, topology: Topology, instance: str, places: Places) -> Found:
-    """Give what an instance's own configuration says, as its program read it."""
+    """Return what an instance's own configuration says, as its program read it."""
     role = topology.role_of(instance)
     left = topology.roles[role].read_back
     text = _left(instance, places.role(instance, str(left.file if left else None)))
@@ -158,7 +158,7 @@ def _left(instance: str, file: Path) -> str:
 
 
 def _addresses(role: Role, instance: str, manifest: Manifest) -> dict[str, KnobValue]:
-    """Give the knob that counts an instance's addresses, as the namespace has them."""
+    """Return the knob that counts an instance's addresses, as the namespace has them."""
     counting = role.counting("addresses")
     return {role.knob(counting): len(manifest.addresses[instance])} if counting else {}
 
@@ -214,7 +214,7 @@ def _backlog_mismatches(effective: ResolvedScenario, topology: Topology, manifes
 
 
 def _of_own(effective: ResolvedScenario, role: RoleName, field: str) -> str:
-    """Say where a service's knob stands, and what its program may not do."""
+    """Return where a service's knob stands, and what its program may not do."""
     service = effective.registry.services.get(role)
     if service is None:
         return ""

@@ -14,9 +14,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from analysis import compare, derivation
 from analysis.expressions.values import Unknown
 from analysis.formatting import number
+from analysis.reports import index, run_report
 from analysis.steps import Steps
+from analysis.verdicts import derived
 from formats.manifest import FILE, Manifest, load_manifest
 from lab import paths, suggested, terminal
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
@@ -42,12 +45,14 @@ STYLES = {
     "unknown": "yellow",
     "not-applicable": "dim",
 }
+# What a folder says in which this user may not write.
+CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 _LIST_SHOWN = 6
 _DIGITS = 4
 
 
 def derive_run(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
-    """Derive everything from a run's raw files and give its verdict, as derived/verdict.json has it.
+    """Derive everything from a run's raw files and return its verdict, as derived/verdict.json has it.
 
     Args:
         folder: the run's.
@@ -57,9 +62,6 @@ def derive_run(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
         BadInput: the folder is not that of a run.
         LabError: the program that reads captures does not work, or the run is too large for this machine.
     """
-    # The analysis brings numpy and duckdb, which a run needs only at its end.
-    from analysis import derivation  # noqa: PLC0415
-
     try:
         return derivation.analyse(folder, steps).model_dump(mode="json", by_alias=True)
     except derivation.ManifestError as error:
@@ -69,7 +71,7 @@ def derive_run(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
 
 
 def read_derived(folder: Path, file: Path, model: type[_Model]) -> _Model:
-    """Give a file of a run's derived/; where it is none that this version writes, say so and derive everything again.
+    """Read a file of a run's derived/; where it is none that this version writes, say so and derive everything again.
 
     Args:
         folder: the run's.
@@ -77,26 +79,22 @@ def read_derived(folder: Path, file: Path, model: type[_Model]) -> _Model:
         model: what the file is written from.
 
     Raises:
-        BadInput, LabError: as `derive`.
+        BadInput, LabError: as `derive_run`.
     """
-    from analysis.verdicts import derived  # noqa: PLC0415 # as in `derive`
-
     try:
         return derived.read(folder, file, model)
     except derived.DerivedError as error:
         terminal.problem(f"{error.what}; it is derived again")
-        derive_run(folder)
-        return derived.read(folder, file, model)
+    derive_run(folder)
+    return derived.read(folder, file, model)
 
 
 def derive_series(folder: Path) -> dict[str, Any]:
-    """Judge a series by its runs' derived files and give its verdict, as its own derived/verdict.json has it.
+    """Judge a series by its runs' derived files and return its verdict, as its own derived/verdict.json has it.
 
     Raises:
         LabError: its runs cannot be compared.
     """
-    from analysis import compare  # noqa: PLC0415 # as in `derive`
-
     try:
         return compare.judge_series(folder).model_dump(mode="json", by_alias=True)
     except compare.CompareError as error:
@@ -104,7 +102,7 @@ def derive_series(folder: Path) -> dict[str, Any]:
 
 
 def exit_code(verdict: Mapping[str, Any]) -> ExitCode:
-    """Give the exit code that a verdict stands for."""
+    """Return the exit code that a verdict stands for."""
     return _EXIT_CODES[verdict["verdict"]]
 
 
@@ -124,12 +122,8 @@ def format_figure(value: object) -> str:
     return str(value)
 
 
-# What a folder says in which this user may not write.
-CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
-
-
 def analyse_run(folder: Path) -> dict[str, Any]:
-    """Derive everything from a run's raw files, write its report, and give its verdict.
+    """Derive everything from a run's raw files, write its report, and return its verdict.
 
     Raises:
         BadInput: the folder is not that of a run.
@@ -156,7 +150,7 @@ def analyse_run(folder: Path) -> dict[str, Any]:
 
 
 def _profiled(folder: Path) -> Manifest | None:
-    """Give the manifest of a run that is to say how long its analysis took, and does not say it yet."""
+    """Return the manifest of a run that is to say how long its analysis took, and does not say it yet."""
     with contextlib.suppress(OSError, ValueError):
         found = load_manifest(folder)
         if found.profile is not None and "analysis" not in found.profile:
@@ -177,22 +171,13 @@ def write_report(folder: Path) -> Path:
     Raises:
         LabError: what the analysis derived cannot be read.
     """
-    # It brings duckdb, which a run needs only at its end.
-    from analysis.reports import run_report  # noqa: PLC0415
-
     try:
         page = run_report.write(folder)
     except run_report.ReportError as error:
-        raise LabError(str(error)) from None
-    _write_index(folder)
-    return page
-
-
-def _write_index(folder: Path) -> None:
-    from analysis.reports import index  # noqa: PLC0415 # as above
-
+        raise LabError(error.what) from None
     if paths.RESULTS in folder.parents:
         index.write(paths.RESULTS)
+    return page
 
 
 def ensure_report(folder: Path) -> Path:
@@ -200,28 +185,22 @@ def ensure_report(folder: Path) -> Path:
 
     Raises:
         BadInput: the folder is not that of a run.
-        LabError: as `derive`.
+        LabError: as `analyse_run`.
     """
-    from analysis.reports import run_report  # noqa: PLC0415 # as above
-
     try:
-        page = run_report.write(folder)
-    except run_report.ReportError as error:
-        terminal.problem(f"{error.what}; it is derived again")
-        derive_run(folder)
         return write_report(folder)
-    _write_index(folder)
-    return page
+    except LabError as error:
+        terminal.problem(f"{error.what}; it is derived again")
+    derive_run(folder)
+    return write_report(folder)
 
 
 def report_to_open(folder: Path) -> Path:
-    """Return the report of any run as `of_run`; where it cannot be written, it lies outside the run's folder.
+    """Return the report of any run as `ensure_report`; where it cannot be written, it lies outside the run's folder.
 
     Raises:
-        BadInput, LabError: as `of_run`.
+        BadInput, LabError: as `ensure_report`.
     """
-    from analysis.reports import run_report  # noqa: PLC0415 # as above
-
     try:
         return ensure_report(folder)
     except OSError as error:
@@ -236,7 +215,7 @@ def report_to_open(folder: Path) -> Path:
 
 
 def newest_run() -> Path:
-    """The folder of the run that began last; cells of searches and matrices are passed over, if there is another.
+    """Return the folder of the newest run; cells of searches and matrices are passed over, if there is another.
 
     Raises:
         BadInput: there is none.
@@ -256,12 +235,12 @@ def _tries_out(folder: Path) -> bool:
 
 
 def has_screen() -> bool:
-    """Whether a browser would be seen by anybody."""
+    """Return whether a browser would be seen by anybody."""
     return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def open_in_browser(page: Path) -> bool:
-    """Open a page in the user's browser, if there is one on this screen; say whether there was."""
+    """Open a page in the user's browser, if there is one on this screen; return whether there was."""
     if not has_screen():
         return False
     try:

@@ -38,7 +38,7 @@ def run(
     tries_out: bool = False,
     profile: Steps | None = None,
 ) -> Path:
-    """Run a scenario once and give the folder with everything recorded; containers are gone when this returns.
+    """Run a scenario once and return the folder with everything recorded; containers are gone when this returns.
 
     Args:
         effective: what is run.
@@ -113,7 +113,7 @@ def _bring_to_an_end(name: str, pid: int) -> None:
 
 
 def _own_folder(name: str) -> Path:
-    """Give the folder of a run of this checkout, if nobody else can have put anything in its place.
+    """Return the folder of a run of this checkout, if nobody else can have put anything in its place.
 
     Args:
         name: as `Holder.folder` has it.
@@ -158,14 +158,14 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
 
 
 def _has_ended(session: Session) -> bool:
-    """Whether the manifest on the disk says how the run ended."""
+    """Return whether the manifest on the disk says how the run ended."""
     with contextlib.suppress(OSError, ValueError):
         return manifest.load_manifest(session.folder).status != "running"
     return False
 
 
 def _after_its_end(session: Session, error: BaseException) -> LabError:
-    """Say what came after the run's end: everything is recorded, and its manifest says so."""
+    """Return an error for what came after the run's end: everything is recorded, and its manifest says so."""
     kind = Interruption if isinstance(error, Interrupted) else LabError
     folder = paths.shown(session.folder)
     return kind(
@@ -175,7 +175,7 @@ def _after_its_end(session: Session, error: BaseException) -> LabError:
 
 
 def _what_is_left(session: Session) -> Iterator[str]:
-    """Derive what can be derived of a run that broke off, and say where it lies; a run is not lost for this."""
+    """Derive what can be derived of a run that broke off, and return lines that say where it lies."""
     yield f"what was recorded stays in {paths.shown(session.folder)}"
     try:
         reports.analyse_run(session.folder)
@@ -206,7 +206,7 @@ def _abandon(session: Session) -> str | None:
 
 
 def _remove_or_say(engine: Engine) -> str | None:
-    """Remove what runs, on the way out of a failed run; where that fails too, say what is left."""
+    """Remove what runs, on the way out of a failed run; where that fails too, return what is left."""
     try:
         engine.remove()
     except LabError as error:

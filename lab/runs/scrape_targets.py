@@ -20,12 +20,12 @@ FILE_NAME = "metrics-targets.json"
 
 
 def file() -> Path:
-    """Give where the file lies."""
+    """Return where the file lies."""
     return paths.RESULTS / FILE_NAME
 
 
 def publish_targets(session: Session) -> str | None:
-    """Write the targets of a run, and give the line that says where they are; None if the run serves no metrics.
+    """Write the targets of a run, and return the line that says where they are; None if the run serves no metrics.
 
     Raises:
         LabError: the file cannot be written.

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from analysis.evidence import rawfiles
 from analysis.evidence.rawfiles import Places
 from analysis.steps import Steps
 from formats import manifest, owner
-from formats.field_types import Scalar
 from formats.manifest import ActionRecord, Guess, Knob, Manifest, Status, utc_now
 from lab import paths, terminal
 from lab.engines.protocol import Engine
@@ -72,12 +71,12 @@ class Session:
 
     @property
     def raw(self) -> Path:
-        """The folder of the raw files, one below it for each instance."""
+        """Return the folder of the raw files, one below it for each instance."""
         return self.folder / rawfiles.FOLDER
 
     @property
     def places(self) -> Places:
-        """Where in it each container writes."""
+        """Return where in it each container writes."""
         return Places(self.folder)
 
     def save(self) -> None:
@@ -144,7 +143,7 @@ def open_session(
         roles=dict(effective.roles),
         instances={str(role): list(instances) for role, instances in topology.instances.items()},
         metrics_port=engine.metrics,
-        knobs=knob_records(effective, {knob.name: knob.default for knob in effective.registry.knobs.values()}),
+        knobs=knob_records(effective),
         actions=action_records(scenario.actions),
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,
@@ -161,7 +160,7 @@ def open_session(
     except OSError as error:
         # A folder without a manifest is not a run.
         shutil.rmtree(folder, ignore_errors=True)
-        raise _unwritable(error, folder) from None
+        raise unwritable(error, folder) from None
     return session
 
 
@@ -190,13 +189,15 @@ def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
         for instance in topology.all:
             raw_folders.make_raw_folders(Places(folder), instance)
     except OSError as error:
-        raise _unwritable(error, parent) from None
+        raise unwritable(error, parent) from None
     return folder
 
 
-def _unwritable(error: OSError, folder: Path) -> LabError:
-    way_on = "see that results/ is writable, with space left"
-    return LabError(f"{error.filename or folder}: {error.strerror}", way_on=way_on)
+def unwritable(error: OSError, folder: Path) -> LabError:
+    """Return the error for a folder of results that cannot be written."""
+    return LabError(
+        f"{error.filename or folder}: {error.strerror}", way_on="see that results/ is writable, with space left"
+    )
 
 
 def make_run_folder(parent: Path, name: str) -> Path:
@@ -219,18 +220,18 @@ def make_folder(parent: Path, name: str, mode: int = _FOLDER_MODE) -> Path:
 
 
 def stamp() -> str:
-    """Give this second, as a folder's name begins with it."""
+    """Return this second, as a folder's name begins with it."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
 
 def tries_out(series: str | None) -> bool:
-    """Whether the runs of a series try settings out: no cell of a search or a matrix stands for its scenario."""
+    """Return whether the runs of a series try settings out: no cell of a search or a matrix stands for its scenario."""
     # A series' id is <UTC start>-<kind>-<name>.
     return series is not None and series.split("-")[1] in ("search", "matrix")
 
 
 def point_latest(folder: Path) -> None:
-    """Let `latest` beside a run or a series point at it; relative, so that results/ can be moved."""
+    """Point `latest` beside a run or a series point at it; relative, so that results/ can be moved."""
     link = folder.parent / "latest"
     temporary = folder.parent / f".latest.{os.getpid()}"
     temporary.unlink(missing_ok=True)
@@ -242,13 +243,13 @@ def point_latest(folder: Path) -> None:
         terminal.problem(f"connlab: {link} was not set: {error.strerror}")  # a run is not lost for it
 
 
-def knob_records(effective: ResolvedScenario, defaults: Mapping[str, Scalar]) -> dict[str, Knob]:
+def knob_records(effective: ResolvedScenario) -> dict[str, Knob]:
     """Return every knob of the roles on the path with its default and who set it; sysctls have no default here."""
     declared = effective.registry.knobs
     return {
         name: Knob(
             value=value,
-            default=defaults.get(name),
+            default=declared[name].default if name in declared else None,
             source=effective.source(name),
             unit=declared[name].unit if name in declared else None,
         )

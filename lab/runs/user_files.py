@@ -18,7 +18,7 @@ from lab.scenarios.topology import Topology
 def examine_script(
     effective: ResolvedScenario, topology: Topology, engine: Engine
 ) -> tuple[Options | None, list[Problem]]:
-    """Give the options as `options` does, with why k6 does not take the script, or what they contradict.
+    """Return the options as `options` does, with why k6 does not take the script, or what they contradict.
 
     Raises:
         LabError: no engine answers.
@@ -32,7 +32,7 @@ def examine_script(
 
 
 def script_options(effective: ResolvedScenario, topology: Topology, engine: Engine) -> Options | None:
-    """Give the options of a scenario's own script; None if it has none, or there is no k6 to ask yet.
+    """Return the options of a scenario's own script; None if it has none, or there is no k6 to ask yet.
 
     Raises:
         ScriptRefused: k6 does not take it.
@@ -55,7 +55,7 @@ Configurations = Mapping[str, Found]
 def examine_configurations(
     effective: ResolvedScenario, topology: Topology, engine: Engine
 ) -> tuple[Configurations, list[Problem]]:
-    """Give what the scenario's own configurations say, with why one cannot be run.
+    """Return what the scenario's own configurations say, with why one cannot be run.
 
     A role whose image is not there yet is left out.
 
@@ -80,7 +80,7 @@ def examine_configurations(
 
 
 def configured_values(configurations: Configurations, roles: Mapping[str, Role]) -> dict[str, KnobValue | None]:
-    """Give the knobs that configurations say, by their full names; None for one that is not known."""
+    """Return the knobs that configurations say, by their full names; None for one that is not known."""
     return {
         roles[role].knob(name): setting.value
         for role, found in configurations.items()
@@ -89,12 +89,12 @@ def configured_values(configurations: Configurations, roles: Mapping[str, Role])
 
 
 def configuration_texts(configurations: Iterable[Configurations]) -> list[str]:
-    """Give the text of each configuration."""
+    """Return the text of each configuration."""
     return [found.text for one in configurations for found in one.values()]
 
 
 def describe_configurations(effective: ResolvedScenario, configurations: Configurations) -> Iterator[str]:
-    """Say what the lab adds to configurations, and which knobs are theirs."""
+    """Return, line by line, what the lab adds to configurations, and which knobs are theirs."""
     for role, found in configurations.items():
         declared = effective.registry.roles[role]
         yield f"{declared.called} runs {effective.scenario.configurations[role].config}, to which the lab adds:"

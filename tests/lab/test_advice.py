@@ -14,7 +14,6 @@ from lab.cli import main
 from lab.console import advice
 from lab.errors import BadInput
 from lab.runs.session import knob_records
-from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.overrides import parse_settings
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario, Variant
@@ -43,7 +42,7 @@ def recorded(
         by_set=effective.scenario.arms is None and effective.variant.path is None,
         roles=dict(effective.roles),
         instances={role: list(names) for role, names in topology_of(effective).instances.items()},
-        knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
+        knobs=knob_records(effective),
         sysctls={"backend-1": {"net.core.somaxconn": "4096"}},
     ).save(folder)
     found = sum(causes.values())

@@ -89,7 +89,7 @@ def test_without_a_terminal_there_is_one_plain_line(
         display.phase("measure", 45)
         display.refresh()
     assert capsys.readouterr().out == (
-        "one: measure 0 of about 45 s · 2 users at work, 103 requests (0/s), 100 failed: 100 connect time-out (1211) · "
+        "one: measure 0 of about 45 s · 2 users at work, 103 requests (0/s), 100 failed: 100 connect timeout (1211) · "
         "k6-1: 0 TIME_WAIT · backend-1: queue 2 of 2 places, full, 500 overflows, 0 TIME_WAIT\n"
     )
 
@@ -141,7 +141,7 @@ def test_one_user_with_one_request_is_shown_as_one(
         display.phase("measure")
         display.refresh()
     told = capsys.readouterr().out
-    assert "1 user at work, 1 request (0/s), 1 failed: 1 connect time-out (1211), 1 iteration dropped ·" in told
+    assert "1 user at work, 1 request (0/s), 1 failed: 1 connect timeout (1211), 1 iteration dropped ·" in told
 
 
 def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make, places: Places) -> None:
@@ -159,7 +159,7 @@ def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make
     assert any("one  measure" in row and "about 45 s left" in row for row in rows)
     assert any(re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▁▅██ ▅$", row) for row in rows), rows
     assert any(re.search(r"overflows +100 +▁▁█▆ ▁$", row) for row in rows), rows
-    assert any(re.search(r"failed +100 +100 connect time-out \(1211\) +▁▁█$", row) for row in rows), rows
+    assert any(re.search(r"failed +100 +100 connect timeout \(1211\) +▁▁█$", row) for row in rows), rows
 
 
 def test_a_full_queue_says_so(effective: Make, places: Places) -> None:
@@ -204,7 +204,7 @@ def test_failures_are_shown_by_kind_a_row_for_each(effective: Make, places: Plac
     kinds = [re.sub(r"[ █]+", " ", row).strip() for row in rows if re.search(r"answered|\((1211|1220)\)|never", row)]
     assert list(dict.fromkeys(kinds)) == [
         "failed 141 138 answered 502",
-        "2 connect time-out (1211)",
+        "2 connect timeout (1211)",
         "1 connection reset (1220)",
         "dropped 7 iterations never begun",
     ]

@@ -10,7 +10,6 @@ from formats import manifest
 from formats.manifest import Manifest
 from lab import paths
 from lab.runs.session import knob_records
-from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.topology import topology_of
 from lab.schema import schemas
 from tests.lab.support import Make, manifest_of
@@ -23,7 +22,7 @@ def running(effective: Make) -> Manifest:
         scenario,
         "20260101T000000Z-default-r01",
         instances={role: list(names) for role, names in topology_of(scenario).instances.items()},
-        knobs=knob_records(scenario, {knob.name: knob.default for knob in CATALOGUE.values()}),
+        knobs=knob_records(scenario),
         predictions=[stated.prediction for stated in scenario.predictions],
     )
 

@@ -349,7 +349,7 @@ def test_a_run_that_was_killed_as_it_was_opened_is_reported_by_the_next(start: C
             r"20,000 connections take about 371 MiB of the heap of backend-1, and it has 256 \(backend.heap_mb\)",
         ),
         (
-            {"scenarios.sysctls.lacking": ("this kernel has no such sysctl", None)},
+            {"scenarios.sysctls.missing_sysctl": ("this kernel has no such sysctl", None)},
             ["kernel.k6.net.ipv4.tcp_x=1"],
             "this kernel has no such",
         ),
