@@ -38,12 +38,12 @@ class ProgramFailed(EngineFailed):
         )
 
 
-class ProgramStuck(LabError):
+class ProgramTimeout(LabError):
     """A command did not come to its end in time, and was killed."""
 
 
 @dataclass(frozen=True)
-class Ended:
+class CompletedCommand:
     """What a command left: its exit code and what it said; both texts are empty where a file took them."""
 
     exit_code: int
@@ -51,7 +51,7 @@ class Ended:
     stderr: str = ""
 
 
-class Following(Protocol):
+class StreamingCommand(Protocol):
     """A command that goes on telling until it is ended; iterating gives its lines as they come."""
 
     def __iter__(self) -> Iterator[str]:
@@ -79,7 +79,7 @@ class ProgramClient(Protocol):
         stdin: str | None = None,
         into: IO[bytes] | None = None,
         unless: Callable[[], object] | None = None,
-    ) -> Ended:
+    ) -> CompletedCommand:
         """Run the program; `into` takes all that it says, in order; it is killed once `unless` gives something true.
 
         Raises:
@@ -87,7 +87,7 @@ class ProgramClient(Protocol):
             LabError: there is no such program.
         """
 
-    def follow(self, arguments: Sequence[str], *, talks: bool = False) -> Following:
+    def follow(self, arguments: Sequence[str], *, talks: bool = False) -> StreamingCommand:
         """Start the program; it ends with this process, however that ends; `talks` for one that reads its input.
 
         Raises:
@@ -119,7 +119,7 @@ class CommandLine:
         stdin: str | None = None,
         into: IO[bytes] | None = None,
         unless: Callable[[], object] | None = None,
-    ) -> Ended:
+    ) -> CompletedCommand:
         """Run it as a process; killed when it takes too long, or when the wait for it is interrupted."""
         command = [self.name, *arguments]
         process = self._start(command, stdin=stdin is not None, into=into)
@@ -129,13 +129,13 @@ class CommandLine:
             except subprocess.TimeoutExpired:
                 _kill(process)
                 what = f"'{' '.join(command[:4])} …' did not end within {timeout_s:g} s"
-                raise ProgramStuck(what, way_on=self.stuck) from None
+                raise ProgramTimeout(what, way_on=self.stuck) from None
             except BaseException:
                 _kill(process)
                 raise
-        return Ended(process.returncode, stdout or "", stderr or "")
+        return CompletedCommand(process.returncode, stdout or "", stderr or "")
 
-    def follow(self, arguments: Sequence[str], *, talks: bool = False) -> Following:
+    def follow(self, arguments: Sequence[str], *, talks: bool = False) -> StreamingCommand:
         """Start it as a process that the kernel kills with this one."""
         return _Process(self._start([*_dying_with_us(), self.name, *arguments], stdin=talks))
 

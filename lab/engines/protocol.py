@@ -181,24 +181,24 @@ class Sidecar(Protocol):
 class Sidecars(Protocol):
     """Finds what runs already, and puts collectors beside it. Every verb raises LabError if no engine answers."""
 
-    def container(self, name: str) -> Container:
+    def find_container(self, name: str) -> Container:
         """Find a container that runs.
 
         Raises:
             BadInput: there is none of this name, or it does not run.
         """
 
-    def of_project(self, project: str, service: str | None) -> list[Container]:
+    def find_project_containers(self, project: str, service: str | None) -> list[Container]:
         """Find the running containers of a Compose project, or of one of its services.
 
         Raises:
             BadInput: there is none.
         """
 
-    def of_process(self, pid: int) -> Container | None:
+    def find_process_container(self, pid: int) -> Container | None:
         """Return the container that a process of the host belongs to; None if it belongs to none."""
 
-    def runs(self, container_id: str) -> bool:
+    def is_running(self, container_id: str) -> bool:
         """Return whether a container runs."""
 
     def start(

@@ -255,7 +255,7 @@ def _watch(targets: Sequence[FoundTarget], options: ObserveOptions, sidecars: Si
 
 def _is_gone(target: FoundTarget, sidecars: Sidecars) -> bool:
     if isinstance(target.joins, str):
-        return not sidecars.runs(target.joins)
+        return not sidecars.is_running(target.joins)
     return not Path(f"/proc/{target.joins}").is_dir()
 
 

@@ -94,17 +94,19 @@ def find_targets(named: TargetNames, sidecars: Sidecars) -> list[FoundTarget]:
     """
     program = known_servers.program_of_role(named.role) if named.role else None
     found: list[tuple[Kind, str, Container | int, bool]] = []
-    found += [("container", name, sidecars.container(name), False) for name in named.containers]
+    found += [("container", name, sidecars.find_container(name), False) for name in named.containers]
     if named.compose is not None:
         project, _, service = named.compose.partition("/")
-        found += [("service", each.name, each, False) for each in sidecars.of_project(project, service or None)]
+        found += [
+            ("service", each.name, each, False) for each in sidecars.find_project_containers(project, service or None)
+        ]
     if named.pid is not None:
         found.append(("process", str(named.pid), _process(named.pid, sidecars), False))
     if named.pod is not None:
-        found.append(("pod", named.pod, sidecars.container(named.pod), False))
+        found.append(("pod", named.pod, sidecars.find_container(named.pod), False))
     if not found:
         raise BadInput(Problem("nothing to observe is named", way_on="give --container, --compose, --pid or --pod"))
-    found += [("container", name, sidecars.container(name), True) for name in named.peers]
+    found += [("container", name, sidecars.find_container(name), True) for name in named.peers]
     taken: set[str] = set()
     targets = [
         _target(kind, name, what, None if peer else program, taken, peer=peer) for kind, name, what, peer in found
@@ -145,7 +147,7 @@ def _instance(name: str, taken: set[str]) -> str:
 def _process(pid: int, sidecars: Sidecars) -> Container | int:
     if not Path(f"/proc/{pid}").is_dir():
         raise BadInput(Problem(f"there is no process {pid} (it may have ended)", way_on="look it up: ps -ef"))
-    inside = sidecars.of_process(pid)
+    inside = sidecars.find_process_container(pid)
     if inside is not None and _namespace(pid) == _namespace(inside.pid):
         return inside
     return pid

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from formats.role import TRAFFIC_PORT
-from lab.engines.programs import Ended, Following
+from lab.engines.programs import CompletedCommand, StreamingCommand
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Container, Finding, Parts, Watch
 from lab.errors import ConfigurationRefused, EngineFailed, Problem, ScriptRefused
 from lab.roles.declared_roles import ROLES
@@ -34,14 +34,14 @@ class Rule:
     """What is answered to commands whose arguments match a pattern, `*` being anything."""
 
     pattern: str
-    answer: Ended
+    answer: CompletedCommand
     after: str = ""
     once_told: bool = False
     stays: bool = False
     once: bool = False
 
 
-_NOTHING = Rule("*", Ended(0))
+_NOTHING = Rule("*", CompletedCommand(0))
 
 
 class Told:
@@ -110,11 +110,11 @@ class InMemoryDocker:
             once_told: not before all that is followed has been taken in.
             once: the rule is forgotten with its first answer.
         """
-        self._rules.append(Rule(pattern, Ended(exit_code, stdout, stderr), after, once_told, once=once))
+        self._rules.append(Rule(pattern, CompletedCommand(exit_code, stdout, stderr), after, once_told, once=once))
 
     def stays(self, pattern: str, stdout: str = "") -> None:
         """Say this and go on until ended, as the command does that tells of events."""
-        self._rules.append(Rule(pattern, Ended(0, stdout), stays=True))
+        self._rules.append(Rule(pattern, CompletedCommand(0, stdout), stays=True))
 
     def forget(self) -> None:
         """Have no rules any more."""
@@ -128,7 +128,7 @@ class InMemoryDocker:
         stdin: str | None = None,
         into: IO[bytes] | None = None,
         unless: Callable[[], object] | None = None,
-    ) -> Ended:
+    ) -> CompletedCommand:
         """Answer a command, as lab.engines.programs.Client does; one that stays ends by `unless` alone."""
         assert timeout_s > 0
         assert stdin is None or into is None
@@ -136,15 +136,15 @@ class InMemoryDocker:
         if rule.stays:
             assert unless, "nobody ends it"
             assert unless(), "nobody ends it"
-            return Ended(-9)
+            return CompletedCommand(-9)
         if rule.once_told:
             assert all(told.taken.wait(_LIMIT_S) for told in self._told)
         if into is None:
             return self._without_removed(arguments, rule.answer)
         into.write((rule.answer.stdout + rule.answer.stderr).encode())
-        return Ended(rule.answer.exit_code)
+        return CompletedCommand(rule.answer.exit_code)
 
-    def _without_removed(self, arguments: Sequence[str], answer: Ended) -> Ended:
+    def _without_removed(self, arguments: Sequence[str], answer: CompletedCommand) -> CompletedCommand:
         verb = " ".join(arguments)
         if verb.startswith("compose "):
             self._gone.clear()
@@ -155,7 +155,7 @@ class InMemoryDocker:
             return replace(answer, stdout="".join(kept))
         return answer
 
-    def follow(self, arguments: Sequence[str], *, talks: bool = False) -> Following:  # noqa: ARG002
+    def follow(self, arguments: Sequence[str], *, talks: bool = False) -> StreamingCommand:  # noqa: ARG002
         """Tell what the rule says, line by line, as lab.engines.programs.Client does."""
         rule = self._rule_for(arguments)
         self._told.append(Told(rule.answer.stdout.splitlines(keepends=True), stays=rule.stays))
@@ -227,17 +227,17 @@ class InMemorySidecars:
         self.last_words = last_words
         self._left = runs_for
 
-    def container(self, name: str) -> Container:
+    def find_container(self, name: str) -> Container:
         return Container(id=name, name=name, image="acme/shop:1", pid=4711, on_host=False, words="node shop.js")
 
-    def of_project(self, project: str, service: str | None) -> list[Container]:
-        return [self.container(f"{project}-{service or 'web'}-1")]
+    def find_project_containers(self, project: str, service: str | None) -> list[Container]:
+        return [self.find_container(f"{project}-{service or 'web'}-1")]
 
-    def of_process(self, pid: int) -> Container | None:
+    def find_process_container(self, pid: int) -> Container | None:
         assert pid
         return None
 
-    def runs(self, container_id: str) -> bool:
+    def is_running(self, container_id: str) -> bool:
         assert container_id
         if self._left is not None:
             self._left -= 1

@@ -363,7 +363,7 @@ def test_a_folder_of_results_that_kubectl_takes_for_a_pod_is_refused(
     (problem,) = Kubernetes().cannot(effective(), topology_of(effective()))
     assert str(problem).startswith("kubectl cannot copy files into /home/me/a:b/results: ")
     with pytest.raises(BadInput, match="kubectl cannot copy files into /home/me/a:b/results"):
-        Kubernetes().sidecars().container("lab/shop")
+        Kubernetes().sidecars().find_container("lab/shop")
 
 
 def test_what_kubernetes_cannot_is_refused_before_anything_starts(effective: Make) -> None:

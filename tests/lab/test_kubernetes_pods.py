@@ -18,7 +18,7 @@ from lab.engines.kubernetes.engine import Kubernetes
 from lab.engines.kubernetes.kubectl import Kubectl, KubectlFailed
 from lab.engines.kubernetes.objects import Images
 from lab.engines.kubernetes.pod_sidecar import PodSidecars
-from lab.engines.programs import Ended
+from lab.engines.programs import CompletedCommand
 from lab.errors import BadInput, FilesLost, LabError
 from lab.observe import observing
 from lab.observe.targets import TargetNames, find_targets, parse_options
@@ -62,19 +62,19 @@ class Cluster(InMemoryDocker):
         self.added: list[dict[str, Any]] = []
         self.tried: list[dict[str, Any]] = []
 
-    def run(self, arguments: Any, *, stdin: str | None = None, **options: Any) -> Ended:  # noqa: ANN401 # as its base
+    def run(self, arguments: Any, *, stdin: str | None = None, **options: Any) -> CompletedCommand:  # noqa: ANN401 # as its base
         command = " ".join(arguments)
         ended = super().run(arguments, stdin=stdin, **options)
         if ended.exit_code or ended.stdout:
             return ended
         if " create --output json" in f" {command}":
             rows = [{"status": {"allowed": right[2] != self.lacks}} for right in kubectl.OBSERVING]
-            return Ended(0, "\n".join(map(json.dumps, rows)))
+            return CompletedCommand(0, "\n".join(map(json.dumps, rows)))
         if " replace --raw " in f" {command}" and stdin is not None:
             made = json.loads(stdin)["spec"]["ephemeralContainers"][-1]
             (self.tried if "dryRun=All" in command else self.added).append(made)
         if " get pod " in f" {command}":
-            return Ended(0, json.dumps(self._with_added()) if self.found else "")
+            return CompletedCommand(0, json.dumps(self._with_added()) if self.found else "")
         return ended
 
     def _with_added(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def test_what_does_not_run_is_refused(cluster: Cluster, found: dict[str, Any] | 
 def test_a_missing_right_is_named_before_anything_is_added(cluster: Cluster) -> None:
     cluster.lacks = "pods/ephemeralcontainers"
     with pytest.raises(LabError, match="in the namespace 'lab' the lab may not: update pods/ephemeralcontainers"):
-        pods(cluster).container("lab/shop")
+        pods(cluster).find_container("lab/shop")
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_a_namespace_that_takes_no_collector_is_refused_in_the_cluster_s_words(
 ) -> None:
     cluster.says("* replace --raw *ephemeralcontainers?dryRun=All *", stderr=said, exit_code=1)
     with pytest.raises(KubectlFailed) as refused:
-        pods(cluster).container("lab/shop")
+        pods(cluster).find_container("lab/shop")
     assert said in refused.value.what
     assert way_on in str(refused.value)
 
 
 @pytest.mark.parametrize("reason", ["ErrImageNeverPull", "ImagePullBackOff"])
 def test_an_image_that_the_node_cannot_have_is_refused(cluster: Cluster, reason: str, tmp_path: Path) -> None:
-    found = pods(cluster).container("lab/shop")
+    found = pods(cluster).find_container("lab/shop")
     cluster.collector = {"waiting": {"reason": reason, "message": "no such manifest"}}
     with pytest.raises(LabError, match=f"cannot have the image connlab/collector:latest: {reason}: no such manifest"):
         pods(cluster).start("c", {}, tmp_path, target=found.id, processes=False)
@@ -178,7 +178,7 @@ def test_an_image_that_the_node_cannot_have_is_refused(cluster: Cluster, reason:
 def test_a_collector_has_no_right_but_to_capture_whatever_the_pod_asks_of_its_own(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    found = pods(cluster).container("lab/shop/web")
+    found = pods(cluster).find_container("lab/shop/web")
     environment = {"CONNLAB_DEADLINE_S": "360"}
     made = pods(cluster).start("connlab-observe-" + "x" * 60, environment, tmp_path, target=found.id, processes=True)
     (added,) = cluster.added
@@ -213,25 +213,25 @@ def test_a_pod_with_the_node_s_processes_is_refused_without_leave(cluster: Clust
 
 
 def test_a_second_collector_has_a_name_of_its_own(cluster: Cluster, tmp_path: Path) -> None:
-    found = pods(cluster).container("lab/shop")
+    found = pods(cluster).find_container("lab/shop")
     for _ in range(2):
         pods(cluster).start("c", {}, tmp_path, target=found.id, processes=False)
     assert len({one["name"] for one in cluster.added}) == 2
 
 
 def test_a_pod_that_was_made_anew_is_another_and_a_container_too(cluster: Cluster) -> None:
-    of_pod, of_container = (pods(cluster).container(name).id for name in ("lab/shop", "lab/shop/web"))
-    assert pods(cluster).runs(of_pod)
-    assert pods(cluster).runs(of_container)
+    of_pod, of_container = (pods(cluster).find_container(name).id for name in ("lab/shop", "lab/shop/web"))
+    assert pods(cluster).is_running(of_pod)
+    assert pods(cluster).is_running(of_container)
     cluster.found = pod(uid="u2", web={"waiting": {"reason": "CrashLoopBackOff"}})
-    assert not pods(cluster).runs(of_pod)
-    assert not pods(cluster).runs(of_container)
+    assert not pods(cluster).is_running(of_pod)
+    assert not pods(cluster).is_running(of_container)
     cluster.found = None
-    assert not pods(cluster).runs(of_pod)
+    assert not pods(cluster).is_running(of_pod)
 
 
 def test_a_collector_is_ended_then_emptied_then_let_go(cluster: Cluster, tmp_path: Path) -> None:
-    found = pods(cluster).container("lab/shop")
+    found = pods(cluster).find_container("lab/shop")
     made = pods(cluster).start("c", {}, tmp_path, target=found.id, processes=False)
     name = cluster.added[0]["name"]
     before = len(cluster.calls)
@@ -247,7 +247,7 @@ def test_a_collector_is_ended_then_emptied_then_let_go(cluster: Cluster, tmp_pat
 
 
 def test_files_that_are_lost_are_said_to_be(cluster: Cluster, tmp_path: Path) -> None:
-    found = pods(cluster).container("lab/shop/web")
+    found = pods(cluster).find_container("lab/shop/web")
     made = pods(cluster).start("c", {}, tmp_path, target=found.id, processes=True)
     cluster.says("* exec *", stderr="container not found", exit_code=1)
     cluster.collector = {"terminated": {"exitCode": 137}}
@@ -301,7 +301,7 @@ def test_a_container_that_ends_takes_the_recording_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster.says("* cp *", stderr="container not found", exit_code=1)
-    monkeypatch.setattr(PodSidecars, "runs", lambda *_: False)
+    monkeypatch.setattr(PodSidecars, "is_running", lambda *_: False)
     with pytest.raises(FilesLost, match="leave --container out"):
         watch()
     (file,) = elsewhere.glob("results/observed-lab-shop-web/2*/manifest.json")

@@ -254,7 +254,7 @@ def test_an_interrupted_observation_is_kept(watch: Watched, monkeypatch: pytest.
         raise Interrupted("interrupted (Ctrl-C)")
 
     sidecars = InMemorySidecars()
-    monkeypatch.setattr(sidecars, "runs", interrupted)
+    monkeypatch.setattr(sidecars, "is_running", interrupted)
     assert watch(sidecars).status == "complete"
 
 

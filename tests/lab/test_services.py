@@ -15,7 +15,7 @@ from analysis.evidence.rawfiles import Places
 from lab.engines import container_settings
 from lab.engines.compose import images, run_file, startup
 from lab.engines.compose.docker import DockerFailed
-from lab.engines.programs import ProgramStuck
+from lab.engines.programs import ProgramTimeout
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.roles import readback_parser
@@ -217,7 +217,7 @@ def test_one_that_compose_waits_for_beyond_its_time_is_said_all_the_same(
 
     def compose(_file: Path, *arguments: str, **_: object) -> str:
         if "--wait" in arguments:
-            raise ProgramStuck("'docker compose up …' did not end within 150 s")
+            raise ProgramTimeout("'docker compose up …' did not end within 150 s")
         return ""
 
     monkeypatch.setattr(run_file, "run_compose", compose)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from lab.engines.container_settings import ONE_OFF_LIMITS, ROLE_UID, supplementary_groups
-from lab.engines.programs import CommandLine, Following, ProgramClient, ProgramFailed
+from lab.engines.programs import CommandLine, ProgramClient, ProgramFailed, StreamingCommand
 from lab.errors import ConfigurationRefused, LabError
 from lab.scenarios.own_configuration import MOUNTED, OwnConfiguration
 
@@ -61,7 +61,7 @@ def save(into: IO[bytes], *arguments: str, timeout_s: float) -> int:
     return client.run(arguments, timeout_s=timeout_s, into=into).exit_code
 
 
-def follow(*arguments: str) -> Following:
+def follow(*arguments: str) -> StreamingCommand:
     """Start a `docker …` that prints until it is ended; raises LabError where there is no docker."""
     return client.follow(arguments)
 

@@ -24,7 +24,7 @@ _STOP_GRACE_S = 20
 _NAMESPACE_OF = "container:"
 
 
-def container(name: str) -> Container:
+def find_container(name: str) -> Container:
     """Find a container that runs.
 
     Raises:
@@ -42,7 +42,7 @@ def container(name: str) -> Container:
     return _container(found)
 
 
-def of_project(project: str, service: str | None) -> list[Container]:
+def find_project_containers(project: str, service: str | None) -> list[Container]:
     """Find the running containers of a Compose project, or of one of its services.
 
     Raises:
@@ -61,7 +61,7 @@ def of_project(project: str, service: str | None) -> list[Container]:
     return [_container(found) for found in map(_inspect, ids) if found is not None]
 
 
-def of_process(pid: int) -> Container | None:
+def find_process_container(pid: int) -> Container | None:
     """Return the container that a process of the host belongs to, by its control group; None if Docker knows none."""
     try:
         groups = Path(f"/proc/{pid}/cgroup").read_text()
@@ -72,7 +72,7 @@ def of_process(pid: int) -> Container | None:
     return _container(found) if found is not None and found["State"]["Running"] else None
 
 
-def runs(container_id: str) -> bool:
+def is_running(container_id: str) -> bool:
     """Return whether a container runs."""
     found = _inspect(container_id)
     return found is not None and bool(found["State"]["Running"])

@@ -19,7 +19,7 @@ from lab.engines.kubernetes.objects import (
     service_of,
 )
 from lab.engines.kubernetes.watch import Watch, container_statuses
-from lab.engines.programs import Following
+from lab.engines.programs import StreamingCommand
 from lab.engines.protocol import Parts
 from lab.errors import LabError
 from lab.scenarios.topology import Topology, collector_of
@@ -47,7 +47,7 @@ class Containers:
         self._kubectl = kubectl
         self._parts = parts
         self.watch = watch
-        self._paused: dict[str, tuple[Following, Iterator[str]]] = {}
+        self._paused: dict[str, tuple[StreamingCommand, Iterator[str]]] = {}
 
     def pause(self, instance: str) -> None:
         """Stop each process of a role. One command does both ends: a second one would take a while to begin.

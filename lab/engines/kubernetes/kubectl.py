@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.engines.programs import CommandLine, Following, ProgramClient, ProgramFailed
+from lab.engines.programs import CommandLine, ProgramClient, ProgramFailed, StreamingCommand
 from lab.errors import LabError, Problem
 
 GUIDE = "docs/kubernetes.md"
@@ -91,7 +91,7 @@ class Kubectl:
             raise KubectlFailed(["kubectl", *arguments], ended.exit_code, ended.stderr, way_on=hint)
         return ended.stdout
 
-    def follow(self, *arguments: str, talks: bool = False) -> Following:
+    def follow(self, *arguments: str, talks: bool = False) -> StreamingCommand:
         """Start a `kubectl …` that prints until it is ended, and may be talked to; raises LabError without kubectl."""
         return self.client.follow(self._with_cluster(arguments), talks=talks)
 

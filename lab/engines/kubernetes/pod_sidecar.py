@@ -70,7 +70,7 @@ class PodSidecars:
     kubectl: Kubectl
     images: Images
 
-    def container(self, name: str) -> Container:
+    def find_container(self, name: str) -> Container:
         """Find a pod that runs, NAMESPACE/POD, or one of its containers, NAMESPACE/POD/CONTAINER.
 
         The cluster is asked too whether it would take the collector.
@@ -116,15 +116,15 @@ class PodSidecars:
             with_host=bool(found["spec"].get("hostPID")),
         )
 
-    def of_project(self, project: str, service: str | None) -> list[Container]:
+    def find_project_containers(self, project: str, service: str | None) -> list[Container]:
         """Raise BadInput: a cluster has no Compose projects."""
         raise BadInput(Problem(f"a cluster has no Compose project '{project}'{f'/{service}' if service else ''}"))
 
-    def of_process(self, pid: int) -> Container | None:  # noqa: ARG002
+    def find_process_container(self, pid: int) -> Container | None:  # noqa: ARG002
         """Return none: processes of this machine are in none of a cluster's pods, as far as it tells."""
         return None
 
-    def runs(self, container_id: str) -> bool:
+    def is_running(self, container_id: str) -> bool:
         """Return whether a container runs, or a pod, if that was found and none of its containers."""
         namespace, pod, which = container_id.split("/", 2)
         found = _get(replace(self.kubectl, namespace=namespace), pod)

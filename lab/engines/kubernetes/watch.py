@@ -11,7 +11,7 @@ from typing import Any, Self
 from lab.engines import protocol
 from lab.engines.kubernetes.kubectl import Kubectl
 from lab.engines.kubernetes.objects import COLLECTOR, INSTANCE_LABEL, RUN_LABEL, instance_of, service_of
-from lab.engines.programs import Following
+from lab.engines.programs import StreamingCommand
 from lab.errors import LabError
 
 # The API server ends a watch now and then; what it says next begins with how things stand.
@@ -33,7 +33,7 @@ class Watch(protocol.Watch):
         self._pods: dict[str, Mapping[str, Any]] = {}
         self._seen: set[str] = set()
         self._removed: dict[str, str] = {}
-        self._events: Following | None = None
+        self._events: StreamingCommand | None = None
         self._lost_since: float | None = None
         self._closed = threading.Event()
         self._reader = threading.Thread(target=self._read, name="kubernetes-pods", daemon=True)
