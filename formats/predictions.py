@@ -33,7 +33,7 @@ class Claim(Part):
     """What is said will be measured, fixed before the run."""
 
     id: Annotated[Name, Field(description="Small letters, digits, hyphens; unique")]
-    says: Annotated[Text, Field(description="The prediction in words")]
+    description: Annotated[Text, Field(description="The prediction in words")]
     expression: Annotated[Text, Field(description="The prediction over figures, model and knobs; see docs/figures.md")]
     when: Annotated[
         Text | None,
@@ -44,7 +44,7 @@ class Claim(Part):
 class Published(Part):
     """What was published of this experiment, and the figures of this lab that stand beside it."""
 
-    says: Annotated[Text | None, Field(description="What was published; leave it out if nothing was")] = None
+    description: Annotated[Text | None, Field(description="What was published; leave it out if nothing was")] = None
     here: Annotated[
         dict[Text, Text],
         Field(

@@ -76,7 +76,7 @@ class Configured(_Part):
     """Where a configuration of the user's own says a knob's value; analysers of formats know the places."""
 
     at: Annotated[Text, Field(description="The place, such as `main` or `traffic`; lab.roles.configurations has all")]
-    says: Annotated[Text, Field(description="The words that its line begins with")]
+    directive: Annotated[Text, Field(description="The words that its line begins with")]
     parameter: Annotated[
         Text | None, Field(description="The parameter of that line that is the value; what follows the words")
     ] = None
@@ -97,7 +97,7 @@ class Knob(_Part, ABC):
         Field(description="The environment variable that carries it; CONNLAB_<NAME>"),
     ] = None
     fixed: Annotated[bool, Field(description="Whether the program has it built in, so that nothing carries it")] = False
-    shown: Annotated[Text | None, Field(description="Its words beside the role in a report's path; it is left out")] = (
+    label: Annotated[Text | None, Field(description="Its words beside the role in a report's path; it is left out")] = (
         None
     )
     counts: Annotated[
@@ -257,12 +257,12 @@ class Value(_Part):
     grows: Annotated[bool, Field(description="Whether it counts from the program's start on; else it is a level")] = (
         False
     )
-    says: Annotated[
+    description: Annotated[
         Text | None, Field(description="What it counts: it is a figure with this meaning; only the ledger reads it")
     ] = None
-    shown: Annotated[Text | None, Field(description="Its words in the chart of a report; what it says")] = None
+    label: Annotated[Text | None, Field(description="Its words in the chart of a report; its description")] = None
     limit: Annotated[KnobName | None, Field(description="The knob that bounds it, which the chart shows, too")] = None
-    limit_shown: Annotated[Text | None, Field(description="That knob's words in the chart; its name")] = None
+    limit_label: Annotated[Text | None, Field(description="That knob's words in the chart; its name")] = None
     log: Annotated[
         Text | None, Field(description="The log file that has a line for each thing that it counts, and may lack some")
     ] = None
@@ -280,7 +280,7 @@ class Page(_Part):
             " expression; in csv at `<first column>/<second column>/<name of the value's column>`"
         ),
     ]
-    called: Annotated[
+    figure_prefix: Annotated[
         KnobName | None, Field(description="The first part of the names of its figures; the page's name")
     ] = None
     values: Annotated[
@@ -365,9 +365,9 @@ class Role(_Part):
 
     format: Annotated[Literal[1], Field(alias="schema", description="The version of this format")]
     kind: Kind
-    says: Annotated[Text, Field(description="What it is, in a sentence")]
+    description: Annotated[Text, Field(description="What it is, in a sentence")]
     group: Annotated[str, Field(pattern=r"^[a-z0-9]*$", description="The group of its knobs; the folder's name")] = ""
-    called: Annotated[Text, Field(description="Its name in the midst of a sentence")]
+    display_name: Annotated[Text, Field(description="Its name in the midst of a sentence")]
     ready: Annotated[
         Text | None, Field(description="A page that answers 200 once it serves; tcp://… is a port that is listened on")
     ] = None

@@ -8,6 +8,8 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING
 
+from formats.renamed_keys import old_name
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
@@ -25,10 +27,12 @@ def visible_lines(text: str) -> str:
 
 
 def format_validation_error(error: ValidationError) -> str:
-    """Say the first thing that is wrong in a document, with its place; a key may be any text."""
+    """Return the first thing that is wrong in a document, with its place; a key may be any text."""
     first = error.errors(include_url=False)[0]
-    where = ".".join(map(str, first["loc"]))
-    return visible(f"{where}: {first['msg']}" if where else first["msg"])
+    where, what = ".".join(map(str, first["loc"])), first["msg"]
+    if first["type"] == "missing" and (old := old_name(str(first["loc"][-1]), first["input"])):
+        what = f"an earlier version wrote this as '{old}'"
+    return visible(f"{where}: {what}" if where else what)
 
 
 def _is_shown(char: str) -> bool:

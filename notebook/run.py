@@ -62,7 +62,7 @@ def _(html, manifest, mo, verdict):
                 [
                     {
                         "": signs[one["status"]],
-                        "prediction": one["says"],
+                        "prediction": one["description"],
                         "measured": ", ".join(f"{name} = {value}" for name, value in one["measured"].items()),
                     }
                     for one in verdict["predictions"]

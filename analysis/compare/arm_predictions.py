@@ -48,7 +48,7 @@ class ArmPrediction(Written):
     """One prediction over arms, and what became of it."""
 
     id: str
-    says: Annotated[str, Field(description="The prediction in words")]
+    description: Annotated[str, Field(description="The prediction in words")]
     expression: Annotated[str, Field(description="What decides it")]
     status: Literal["true", "false", "unknown"]
     measured: Annotated[dict[str, Sample], Field(description="Each name in the expression")]
@@ -128,7 +128,7 @@ def judge(groups: Mapping[str, Group], prediction: Claim) -> ArmPrediction:
         value, needed = _Judge(figures).judge(expression.tree)
     return ArmPrediction(
         id=prediction.id,
-        says=prediction.says,
+        description=prediction.description,
         expression=prediction.expression,
         status="unknown" if isinstance(value, Unknown) else "true" if value else "false",
         measured=measured,

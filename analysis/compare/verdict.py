@@ -29,7 +29,7 @@ class OwnPrediction(Written):
     """One prediction of a cell's runs, each about itself."""
 
     id: str
-    says: str
+    description: str
     expression: str
     true: Annotated[int, Field(description="In how many of the runs that are evidence it held")]
     false: Annotated[int, Field(description="In how many it did not")]
@@ -136,10 +136,12 @@ def _own_predictions(group: Group) -> list[OwnPrediction]:
     statuses: dict[tuple[str, str, str], Counter[str]] = {}
     for run in group.used:
         for each in run.verdict.predictions if run.verdict else ():
-            statuses.setdefault((each.id, each.says, each.expression), Counter())[each.status] += 1
+            statuses.setdefault((each.id, each.description, each.expression), Counter())[each.status] += 1
     return [
-        OwnPrediction(id=id_, says=says, expression=expression, true=counts["true"], false=counts["false"])
-        for (id_, says, expression), counts in statuses.items()
+        OwnPrediction(
+            id=id_, description=description, expression=expression, true=counts["true"], false=counts["false"]
+        )
+        for (id_, description, expression), counts in statuses.items()
     ]
 
 

@@ -43,9 +43,9 @@ class Scraped:
     scrape: Scrape
 
     @property
-    def called(self) -> str:
+    def figure_prefix(self) -> str:
         """The first part of its figures' names."""
-        return self.page.called or self.name
+        return self.page.figure_prefix or self.name
 
     @cached_property
     def values(self) -> list[dict[str, int]]:

@@ -163,7 +163,7 @@ class DeclaredValue(Protocol):
         """Return whether it counts from the program's start on."""
 
     @property
-    def says(self) -> str | None:
+    def description(self) -> str | None:
         """What it counts; None if it is not a figure."""
 
 
@@ -171,7 +171,7 @@ class Page(Protocol):
     """What a figure needs of a page's declaration."""
 
     @property
-    def called(self) -> str | None:
+    def figure_prefix(self) -> str | None:
         """The first part of the names of its figures; the page's name."""
 
     @property
@@ -201,16 +201,16 @@ def _of_role(role: str, declared: Role) -> Iterator[Figure]:
     instance = "<backend>." if declared.kind == "server" else ""
     for page, content in declared.scrape.items():
         for name, number in content.values.items():
-            if number.says is None:
+            if number.description is None:
                 continue
             compute = partial(_of_page, role=role, page=page, name=name, grows=number.grows)
             yield Figure(
-                f"{content.called or page}.{instance}{name}" + ("" if number.grows else ".max"),
+                f"{content.figure_prefix or page}.{instance}{name}" + ("" if number.grows else ".max"),
                 Kind.NUMBER,
                 "",
-                f"The {number.says}, over the window; the sum of the instances."
+                f"The {number.description}, over the window; the sum of the instances."
                 if number.grows
-                else f"The most {number.says} at once, in readings once a second.",
+                else f"The most {number.description} at once, in readings once a second.",
                 f"collector: {page}.jsonl",
                 compute,
                 of_role=role,

@@ -90,7 +90,7 @@ def _limits(record: Record, role: str) -> list[str]:
     knobs = record.knobs
     workload = record.knob("load.workload")
     declared = record.roles.get(role)
-    shown = [(declared.knob(name), knob.shown) for name, knob in declared.knobs.items()] if declared else []
+    shown = [(declared.knob(name), knob.label) for name, knob in declared.knobs.items()] if declared else []
     return [
         f"{text}: {formatting.format_knob(name, knobs[name])}"
         for name, text in shown

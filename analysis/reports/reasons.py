@@ -65,7 +65,7 @@ def _reason(record: Record, cause: Cause, count: int, failed: int) -> Reason:
 def name_role(record: Record, role: str) -> str:
     """Return a role within a sentence."""
     declared = record.roles.get(role)
-    return (declared.called if declared else None) or f"the {role}"
+    return (declared.display_name if declared else None) or f"the {role}"
 
 
 def _hop(record: Record, cause: Cause) -> tuple[str, str]:

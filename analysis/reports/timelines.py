@@ -347,11 +347,11 @@ def _servers(record: Record, lasts_s: float) -> Chart:
     )
     pages = [(role, name, page) for role, each in record.roles.items() for name, page in each.scrape.items()]
     words = {
-        f"{page.called or name}.{each}": value.shown or value.says or each
+        f"{page.figure_prefix or name}.{each}": value.label or value.description or each
         for _, name, page in pages
         for each, value in page.values.items()
     }
-    for source in dict.fromkeys(page.called or name for _, name, page in pages):
+    for source in dict.fromkeys(page.figure_prefix or name for _, name, page in pages):
         for (role, name), points in time_series.readings(record, f"{source}.%").items():
             chart.add(f"{role}: {words.get(name, name.partition('.')[2])}", "role", points)
     chart.series = [each for each in chart.series if each.most > 0]
@@ -362,7 +362,7 @@ def _servers(record: Record, lasts_s: float) -> Chart:
                 if isinstance(limit, int) and not isinstance(limit, bool):
                     limit *= len(record.instances(role)) or 1
                     points = [(0, limit), (round(lasts_s, 1), limit)]
-                    chart.add(f"{role}: {value.limit_shown or value.limit}", "limit", points)
+                    chart.add(f"{role}: {value.limit_label or value.limit}", "limit", points)
         chart.keep_limits_in_view()
     return chart
 

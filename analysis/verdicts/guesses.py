@@ -71,7 +71,7 @@ def _outcomes(
         why = figures["why"].get(name) or prediction.get("why") or "the evidence does not give it"
         mark, remark = compare(each["value"], measured, each["unit"], why)
         yield GuessOutcome(
-            each["asks"], each["unit"], each["value"], measured, mark, remark, str(prediction.get("says", ""))
+            each["asks"], each["unit"], each["value"], measured, mark, remark, str(prediction.get("description", ""))
         )
 
 

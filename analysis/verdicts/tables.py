@@ -212,9 +212,9 @@ def _processor(before: Record, after: Record) -> Iterator[tuple[str, float]]:
 def _levels(scraped: Scraped, window: Window) -> Iterator[_Row]:
     """Yield what a page says: its levels that are figures, too."""
     names = {
-        name: f"{scraped.called}.{name}"
+        name: f"{scraped.figure_prefix}.{name}"
         for name, value in scraped.page.values.items()
-        if value.says is not None and not value.grows
+        if value.description is not None and not value.grows
     }
     times_us = scraped.scrape.times_us
     for index in timeline.within(times_us, window.start_us, window.end_us):

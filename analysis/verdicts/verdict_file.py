@@ -44,7 +44,7 @@ class Here(Written):
 class PublishedResult(Written):
     """What was published, and the figures of this lab that stand beside it."""
 
-    says: Annotated[str | None, Field(description="What was published; null for a workshop's own scenario")]
+    description: Annotated[str | None, Field(description="What was published; null for a workshop's own scenario")]
     here: list[Here]
 
 
@@ -61,7 +61,7 @@ def measure_published(published: Published | None, number: Callable[[str], Numbe
         _here(name, expression, number(expression), published.there.get(name))
         for name, expression in published.here.items()
     ]
-    return PublishedResult(says=published.says, here=here)
+    return PublishedResult(description=published.description, here=here)
 
 
 def _here(name: str, expression: str, value: Number | Unknown, there: float | None) -> Here:
@@ -82,7 +82,7 @@ class PredictionResult(Written):
     """One prediction of the scenario, and what became of it."""
 
     id: str
-    says: Annotated[str, Field(description="The prediction in words")]
+    description: Annotated[str, Field(description="The prediction in words")]
     expression: Annotated[str, Field(description="What decides it")]
     when: Annotated[str | None, Field(description="Under which settings it applies; null under all")] = None
     status: Annotated[Outcome, Field(description="not-applicable: `when` does not hold; neither for nor against")]
@@ -214,7 +214,7 @@ def _judge(run: Run, prediction: Claim) -> PredictionResult:
         status = judgement.status
     return PredictionResult(
         id=prediction.id,
-        says=prediction.says,
+        description=prediction.description,
         expression=prediction.expression,
         when=prediction.when,
         status=status,

@@ -207,7 +207,7 @@ def _claims(verdict: SeriesVerdict) -> Iterator[Text]:
     yield Text.assemble("verdict: ", (verdict.verdict, STYLES[verdict.verdict]))
     ordered = sorted(verdict.predictions, key=lambda one: one.status == "true")
     for one in ordered[:_CLAIMS_MAX]:
-        yield Text.assemble((f"  {one.status:<8}", STYLES[one.status]), one.says)
+        yield Text.assemble((f"  {one.status:<8}", STYLES[one.status]), one.description)
     if len(ordered) > _CLAIMS_MAX:
         yield Text(f"  {counted(len(ordered) - _CLAIMS_MAX, 'claim')} more on the page", "dim")
 

@@ -152,7 +152,7 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
         _print_published(console, shown["published"], shown["source"])
     for one in shown["predictions"]:
         of_arms = f" ({'arm' if len(one['arms']) == 1 else 'arms'} {', '.join(one['arms'])})" if one["arms"] else ""
-        console.print(Text.assemble((one["id"], "bold"), f"{of_arms}: {one['says']}"))
+        console.print(Text.assemble((one["id"], "bold"), f"{of_arms}: {one['description']}"))
         console.print(f"    {one['expression']}", soft_wrap=True)
         if one["when"]:
             console.print(f"    when {one['when']}", soft_wrap=True)
@@ -176,13 +176,13 @@ def print_arms(console: Console, arms: Mapping[str, Any]) -> None:
 
 
 def _print_preset(console: Console, name: str, preset: dict[str, Any], *, in_force: bool) -> None:
-    knobs = _settings({knob: value for knob, value in preset.items() if knob not in ("says", "arms")})
+    knobs = _settings({knob: value for knob, value in preset.items() if knob not in ("description", "arms")})
     arms = [f"in the arm {arm} {_settings(values)}" for arm, values in preset["arms"].items()]
     differences = "; ".join(filter(None, (knobs, *arms)))
     mark = " (in force)" if in_force else ""
     console.print(Text.assemble("preset ", (name, "bold"), f"{mark}: {differences}"), soft_wrap=True)
-    if preset["says"]:
-        console.print(Text(f"    {preset['says']}", "dim"), soft_wrap=True)
+    if preset["description"]:
+        console.print(Text(f"    {preset['description']}", "dim"), soft_wrap=True)
 
 
 def _settings(values: dict[str, Any]) -> str:
@@ -191,9 +191,9 @@ def _settings(values: dict[str, Any]) -> str:
 
 def _print_published(console: Console, published: dict[str, Any], source: str | None) -> None:
     """Print what was published and where, and what this lab puts beside it."""
-    if published["says"]:
+    if published["description"]:
         where = f" in {source}" if source else ""
-        console.print(Text.assemble(("published", "bold"), f"{where}: {published['says']}"), soft_wrap=True)
+        console.print(Text.assemble(("published", "bold"), f"{where}: {published['description']}"), soft_wrap=True)
     for name, expression in published["here"].items():
         console.print(Text.assemble("    beside it ", (name, "bold"), f": {expression}"), soft_wrap=True)
 

@@ -47,7 +47,7 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
     print_ledger(console, folder, lacks)
     for one in verdict["predictions"]:
         status = (f"{one['status']:<7} ", STYLES[one["status"]])
-        console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
+        console.print(Text.assemble(status, (one["id"], "bold"), f": {one['description']}"), soft_wrap=True)
         for name, value in one["measured"].items():
             console.print(f"        {name} = {format_figure(value)}", style="dim", soft_wrap=True)
         if one.get("why"):

@@ -127,7 +127,7 @@ def _limits(name: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
         if full in CATALOGUE:
             knob = CATALOGUE[full]
             default = format_knob(full, knob.default)
-            yield role.called or name, knob.description, full, OWN_DEFAULTS.get(full, "{lab}").format(lab=default)
+            yield role.display_name or name, knob.description, full, OWN_DEFAULTS.get(full, "{lab}").format(lab=default)
 
 
 if __name__ == "__main__":

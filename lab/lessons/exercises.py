@@ -98,7 +98,7 @@ def load_exercises(place: Place) -> tuple[Exercise, ...]:
     try:
         return tuple(Exercises.model_validate(document.content).exercises)
     except ValidationError as error:
-        raise BadInput([_problem(one, document) for one in error.errors()]) from None
+        raise BadInput([_problem(one, document) for one in messages.list_findings(error)]) from None
 
 
 def _problem(finding: Any, document: documents.Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's

@@ -239,7 +239,7 @@ def figure_meaning(figure: str) -> str:
 
 def _spoken(parameter: str, value: str) -> str:
     if parameter in ("role", "server", "backend", "proxy"):
-        return ROLES[value].called if value in ROLES else value.replace("_", "-")
+        return ROLES[value].display_name if value in ROLES else value.replace("_", "-")
     if parameter == "statistic":
         return _STATISTICS.get(value, value)
     if parameter == "kind":

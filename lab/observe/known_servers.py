@@ -64,7 +64,7 @@ def program_of_role(file: Path) -> Program:
         raise BadInput(Problem(what, str(file), "name the knob: limits: {backlog: …}"))
     default = role.knobs[knob].default
     return Program(
-        name=role.called,
+        name=role.display_name,
         backlog=default if isinstance(default, int) else None,
         setting=role.knob(knob),
         how=role.knobs[knob].doc,

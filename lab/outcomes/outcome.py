@@ -181,7 +181,7 @@ def planned(name: str) -> ResolvedScenario:
 
 
 def all_planned() -> Iterator[ResolvedScenario]:
-    """Give every scenario, with a twin that is there; all problems are reported together, after all were read.
+    """Give every scenario, with a control that is there; all problems are reported together, after all were read.
 
     Raises:
         BadInput: something is.

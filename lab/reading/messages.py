@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+
+from formats.renamed_keys import new_name, old_name
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -45,6 +47,8 @@ def sentence(
     location, value, context = error["loc"], error["input"], error.get("ctx", {})
     kind = error["type"]
     if kind == "extra_forbidden":
+        if new := new_name(location[-1], siblings):
+            return f"the key '{name}' has a new name", f"write '{new}'"
         return f"unknown key '{name}'", did_you_mean(str(location[-1]), siblings)
     if kind == "literal_error":
         return f"{name} cannot be {_shown(value, name, show)}", did_you_mean(str(value), expected(error))
@@ -58,6 +62,12 @@ def sentence(
     if kind in ("string_too_short", "too_short"):
         return f"{name} is empty" if not value else f"{name} is too short", None
     return f"{name}: {error['msg']}", None
+
+
+def list_findings(error: ValidationError) -> list[ErrorDetails]:
+    """Return what pydantic found, but for a missing key that stands there by its old name."""
+    found = error.errors()
+    return [one for one in found if one["type"] != "missing" or not old_name(str(one["loc"][-1]), one["input"])]
 
 
 def expected(error: ErrorDetails) -> list[str]:
@@ -89,10 +99,15 @@ def siblings(model: type[BaseModel], location: Location) -> list[str]:
 
 def _model_of(model: type[BaseModel], part: str | int) -> type[BaseModel] | None:
     field = model.model_fields.get(str(part))
-    if field is None:
-        return None
-    candidates = [field.annotation, *getattr(field.annotation, "__args__", ())]
-    return next((kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+    return None if field is None else next(_models_in(field.annotation), None)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 # what pydantic takes for a type
+    """Yield the models of a type, such as `Annotated[list[Model], …] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
 
 
 # A list up to here is shorter to read than to guess at.

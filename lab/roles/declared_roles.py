@@ -13,7 +13,7 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
-from lab.reading.messages import sentence, siblings
+from lab.reading.messages import list_findings, sentence, siblings
 
 
 def load_role(file: Path) -> Role:
@@ -26,7 +26,7 @@ def load_role(file: Path) -> Role:
     try:
         role = Role.model_validate(parsed.content)
     except ValidationError as error:
-        raise BadInput([_problem(finding, parsed) for finding in error.errors()]) from None
+        raise BadInput([_problem(finding, parsed) for finding in list_findings(error)]) from None
     return role.model_copy(update={"group": role.group or file.parent.name})
 
 

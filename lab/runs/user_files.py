@@ -97,7 +97,7 @@ def describe_configurations(effective: ResolvedScenario, configurations: Configu
     """Return, line by line, what the lab adds to configurations, and which knobs are theirs."""
     for role, found in configurations.items():
         declared = effective.registry.roles[role]
-        yield f"{declared.called} runs {effective.scenario.configurations[role].config}, to which the lab adds:"
+        yield f"{declared.display_name} runs {effective.scenario.configurations[role].config}, to which the lab adds:"
         yield from (f"    {line}" for line in found.added)
         yield "  these knobs are the file's own:"
         for name, setting in found.settings.items():

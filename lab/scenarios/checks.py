@@ -103,7 +103,7 @@ def _target(effective: ResolvedScenario) -> Iterator[Problem]:
         if last in effective.scenario.configurations:
             return
         if page is None:
-            what = f"{effective.roles[last].called} has no page of its own to answer with"
+            what = f"{effective.roles[last].display_name} has no page of its own to answer with"
             yield Problem(what, effective.where("path"), "put backend on the path")
         elif load.workload == "long_polling":
             yield Problem(
@@ -151,9 +151,11 @@ def _services(effective: ResolvedScenario) -> Iterator[Problem]:
         if server not in own:
             what = f"on the path {behind} comes after {server}, but {server} connects to no other server"
             yield Problem(what, effective.where("path"), f"leave {behind} out")
-        elif behind not in own[server].needs:
-            what = f"on the path {behind} comes after {server}, but {server} does not name it in 'needs'"
-            yield Problem(what, effective.where("path"), f"write needs: [{behind}] in {server}, or leave {behind} out")
+        elif behind not in own[server].depends_on:
+            what = f"on the path {behind} comes after {server}, but {server} does not name it in 'depends_on'"
+            yield Problem(
+                what, effective.where("path"), f"write depends_on: [{behind}] in {server}, or leave {behind} out"
+            )
     for name in needed_by(own, [role for role in path if role in own]):
         if name not in path and isinstance(own[name].ready, str):
             what = f"{name} is not on the path, so it has no collector that could ask for {own[name].ready}"

@@ -70,7 +70,7 @@ def expand(services: Mapping[str, Service], document: Document, home: Path) -> t
         if taken.problems:
             problems += taken.problems
             continue
-        own = service.model_dump(exclude_unset=True, exclude={"compose", "service", "without"})
+        own = service.model_dump(exclude_unset=True, exclude={"compose", "service", "ignore"})
         first, *needed = found
         if environment := {**found[first].get("environment", {}), **service.environment}:
             own["environment"] = environment
@@ -139,7 +139,7 @@ class _Taking:
             name = waiting.pop(0)
             if name not in found and name in self.services:
                 found[name] = self._service(name, self.services[name], first=not found)
-                waiting += found[name].get("needs", [])
+                waiting += found[name].get("depends_on", [])
         return found
 
     def refused(self, service: str, finding: Any, scenario: Document, name: str, own: Mapping[str, Any]) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
@@ -166,7 +166,7 @@ class _Taking:
         self._given = frozenset(self.asked.environment) if first else frozenset[str]()
         for key, value in content.items():
             at: Location = (_KEY, name, key)
-            if key in self.asked.without or key in _PASSED_OVER or key.startswith("x-"):
+            if key in self.asked.ignore or key in _PASSED_OVER or key.startswith("x-"):
                 continue
             if key not in _TAKEN:
                 self._refuse(f"{name}: '{key}' cannot be taken over", at, _REFUSED.get(key), key)
@@ -179,7 +179,7 @@ class _Taking:
 
     def _refuse(self, what: str, at: Location, why: str | None, key: str) -> None:
         because = f": {why}" if why else ""
-        way_on = f"write without: [{key}] beside 'compose' to leave it out"
+        way_on = f"write ignore: [{key}] beside 'compose' to leave it out"
         self.problems.append(Problem(f"{what}{because}", self.document.where(at), way_on))
 
     def _wrong(self, value: object, at: Location, takes: str) -> None:
@@ -351,8 +351,8 @@ class _Taking:
                 elif one.get("condition") == "service_completed_successfully":
                     why = "the lab starts what runs on, and waits for nothing to end"
                     self._refuse(f"the condition of '{name}' cannot be taken over", (*at, name), why, "depends_on")
-            return {"needs": list(value)}
-        return {"needs": self._texts(value, at, "a list of services, or a mapping of them")}
+            return {"depends_on": list(value)}
+        return {"depends_on": self._texts(value, at, "a list of services, or a mapping of them")}
 
     def _volumes(self, value: object, at: Location) -> dict[str, Any]:
         """Take files of the scenario's folder over; a named volume becomes a folder that is empty at first."""

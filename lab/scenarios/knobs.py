@@ -72,7 +72,7 @@ def _declared(role: Role) -> type[Declared]:
         for field, knob in role.knobs.items()
     }
     title = role.group.capitalize()
-    return create_model(title, __base__=Declared, __doc__=role.says, **fields)
+    return create_model(title, __base__=Declared, __doc__=role.description, **fields)
 
 
 GROUPS: Mapping[str, type[Declared]] = {role.group: _declared(role) for role in reversed(list(ROLES.values()))}

@@ -43,13 +43,15 @@ Settings = Annotated[
 class Preset(Part):
     """The scenario at another size, by a name: what `PRESET=` puts in the place of the scenario's own knobs."""
 
-    # Its knobs stand beside `says`, by their full names, as those of an arm do.
+    # Its knobs stand beside `description`, by their full names, as those of an arm do.
     model_config = ConfigDict(
-        extra="allow", json_schema_extra={"propertyNames": {"pattern": r"^(says|arms|[a-z0-9]+\..+)$"}}
+        extra="allow", json_schema_extra={"propertyNames": {"pattern": r"^(description|arms|[a-z0-9]+\..+)$"}}
     )
     __pydantic_extra__: dict[str, Value]
 
-    says: Annotated[Text | None, Field(description="What it is, and why the scenario's own size is different")] = None
+    description: Annotated[
+        Text | None, Field(description="What it is, and why the scenario's own size is different")
+    ] = None
     arms: Annotated[dict[Name, dict[str, Value]], Field(description="What it sets in one arm, by the arm's name")] = (
         Field(default_factory=dict)
     )
@@ -85,30 +87,30 @@ class Prediction(Claim):
 
     def claim(self) -> Claim:
         """Give what the records of a run and of a series keep of it."""
-        return Claim(id=self.id, says=self.says, expression=self.expression, when=self.when)
+        return Claim(id=self.id, description=self.description, expression=self.expression, when=self.when)
 
 
 class ClaimTest(Part):
     """What tells whether a published claim holds here: predictions, of which all must be true in a run; or nothing."""
 
-    borne_out_by: Annotated[list[Name], Field(description="Predictions that the claim makes, too")] = Field(
+    supported_by: Annotated[list[Name], Field(description="Predictions that the claim makes, too")] = Field(
         default_factory=list
     )
     refuted_by: Annotated[list[Name], Field(description="Predictions that contradict the claim")] = Field(
         default_factory=list
     )
     undecided: Annotated[Text | None, Field(description="Why this scenario cannot tell whether the claim holds")] = None
-    but: Annotated[
+    caveat: Annotated[
         Text | None, Field(description="Which part of the published claim these predictions do not test")
     ] = None
 
 
-class Twin(Part):
-    """Where the signal must not show: in an arm, in the twin of another scenario, or, of a healthy one, nowhere."""
+class Control(Part):
+    """Where the signal must not show: in an arm, in the control of another scenario, or, of a healthy one, nowhere."""
 
     scenario: Annotated[
         Name | None,
-        Field(description="Another scenario whose twin is the twin here, too; by default it is described here"),
+        Field(description="Another scenario whose control is the control here, too; by default it is described here"),
     ] = None
     arm: Annotated[Name | None, Field(description="The arm in which the signal does not show")] = None
     clean: Annotated[
@@ -246,7 +248,9 @@ class Scenario(_WithConfigurations):
     claim: Annotated[
         ClaimTest | None, Field(description="Which predictions decide whether the published claim holds")
     ] = None
-    twin: Annotated[Twin | None, Field(description="The healthy twin, and the predictions that are true in it")] = None
+    control: Annotated[
+        Control | None, Field(description="The run without the fault, and the predictions that are true in it")
+    ] = None
 
     @property
     def configurations(self) -> dict[str, OwnConfiguration]:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from formats.renamed_keys import new_name
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
 from lab.reading.messages import did_you_mean, nearest
 from lab.scenarios.knobs import CATALOGUE, Knob
-from lab.scenarios.model import Scenario, Value
+from lab.scenarios.model import Preset, Scenario, Value
 
 _EXAMPLE = "write it as backend.accept_count=10"
 _SYSCTL_EXAMPLE = "write it as kernel.backend.net.ipv4.tcp_syn_retries=6"
@@ -199,4 +200,8 @@ def _problems(values: Mapping[str, Value], document: Document, at: Location) -> 
 
 
 def _read(values: Mapping[str, Value], document: Document, at: Location) -> list[Override]:
-    return parse_settings(values, {knob: document.where((*at, knob)) for knob in values}, "preset")
+    where = {key: document.where((*at, key)) for key in values}
+    # What is no key of a preset would be a knob.
+    if renamed := [(key, new) for key in values if (new := new_name(key, Preset.model_fields))]:
+        raise BadInput(Problem(f"the key '{key}' has a new name", where[key], f"write '{new}'") for key, new in renamed)
+    return parse_settings(values, where, "preset")

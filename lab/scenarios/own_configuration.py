@@ -98,7 +98,7 @@ def refusal(effective: ResolvedScenario, own: OwnConfiguration, said: str) -> Pr
         own: the configuration.
         said: the program's message.
     """
-    called = effective.registry.roles[own.role].called
+    called = effective.registry.roles[own.role].display_name
     # The entry point's own words come first.
     lines = [line.partition(" refuses the configuration: ")[2] or line for line in said.splitlines() if line.strip()]
     message = lines[-1] if lines else "it said nothing"

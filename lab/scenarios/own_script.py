@@ -73,7 +73,7 @@ class Options:
         return [
             Claim(
                 id=f"threshold-{threshold_name(metric, expression).replace('_', '-')}",
-                says=f"The script's threshold: {metric}: {expression}.",
+                description=f"The script's threshold: {metric}: {expression}.",
                 expression=f"client.thresholds.{threshold_name(metric, expression)}",
             )
             for metric, expressions in self.thresholds.items()

@@ -84,13 +84,13 @@ def _claim_problems(effective: ResolvedScenario, predictions: Collection[str]) -
     claim = effective.scenario.claim
     if claim is None:
         return
-    if sum(map(bool, (claim.borne_out_by, claim.refuted_by, claim.undecided))) != 1:
+    if sum(map(bool, (claim.supported_by, claim.refuted_by, claim.undecided))) != 1:
         yield Problem(
-            "a claim takes exactly one of borne_out_by, refuted_by and undecided",
+            "a claim takes exactly one of supported_by, refuted_by and undecided",
             effective.where("claim"),
             "name the predictions that confirm it, or those that refute it, or write why it stays undecided",
         )
-    for key, names in (("borne_out_by", claim.borne_out_by), ("refuted_by", claim.refuted_by)):
+    for key, names in (("supported_by", claim.supported_by), ("refuted_by", claim.refuted_by)):
         for index, name in enumerate(names):
             if name not in predictions:
                 where = effective.where("claim", key, index)
@@ -148,58 +148,60 @@ def compared_problems(
 
 
 def control_problems(effective: ResolvedScenario) -> Iterator[Problem]:
-    """Give what is wrong with a scenario's own twin; what is said of another one is for `lacking`."""
-    twin, arms = effective.scenario.twin, effective.scenario.arms
-    if twin is None:
+    """Give what is wrong with a scenario's own control; what is said of another one is for `lacking`."""
+    control, arms = effective.scenario.control, effective.scenario.arms
+    if control is None:
         return
-    if bool(twin.scenario) == bool(twin.clean) or (twin.scenario and twin.arm):
-        what = "a twin names either another scenario, or predictions that are true without the fault"
+    if bool(control.scenario) == bool(control.clean) or (control.scenario and control.arm):
+        what = "a control names either another scenario, or predictions that are true without the fault"
         way_on = "write 'scenario' alone, or 'clean', with 'arm' if the scenario has arms"
-        yield Problem(what, effective.where("twin"), way_on)
+        yield Problem(what, effective.where("control"), way_on)
         return
-    if twin.scenario:
+    if control.scenario:
         return
     names = list(arms.variants) if arms else []
-    if twin.arm not in names if names else twin.arm:
+    if control.arm not in names if names else control.arm:
         what = (
-            f"the scenario has arms, so its twin is one of {', '.join(names)}" if names else "the scenario has no arms"
+            f"the scenario has arms, so its control is one of {', '.join(names)}"
+            if names
+            else "the scenario has no arms"
         )
-        yield Problem(what, effective.where("twin", *(["arm"] if twin.arm else [])))
+        yield Problem(what, effective.where("control", *(["arm"] if control.arm else [])))
         return
     predictions = {one.id: one for one in effective.scenario.predictions}
-    for index, name in enumerate(twin.clean):
-        where = effective.where("twin", "clean", index)
+    for index, name in enumerate(control.clean):
+        where = effective.where("control", "clean", index)
         if name not in predictions:
             yield Problem(f"no prediction is named '{name}'", where, did_you_mean(name, predictions))
-        elif not predictions[name].judges(twin.arm):
-            about = f"the runs of {twin.arm}" if twin.arm else "a run"
+        elif not predictions[name].judges(control.arm):
+            about = f"the runs of {control.arm}" if control.arm else "a run"
             yield Problem(f"prediction '{name}' is not about {about}", where)
 
 
 def missing_controls(catalogue: Mapping[str, ResolvedScenario]) -> Iterator[Problem]:
-    """Give each scenario of a catalogue whose twin is in a scenario that has none."""
+    """Give each scenario of a catalogue whose control is in a scenario that has none."""
     for effective in catalogue.values():
-        twin = effective.scenario.twin
-        if twin is None or twin.scenario is None:
+        control = effective.scenario.control
+        if control is None or control.scenario is None:
             continue
-        where = effective.where("twin", "scenario")
-        if twin.scenario not in catalogue:
-            what = f"there is no scenario '{twin.scenario}'"
-            yield Problem(what, where, did_you_mean(twin.scenario, catalogue))
-        elif (own := catalogue[twin.scenario].scenario.twin) is None or own.scenario:
-            yield Problem(f"{twin.scenario} does not say what is clean in it", where, "name a scenario that does")
+        where = effective.where("control", "scenario")
+        if control.scenario not in catalogue:
+            what = f"there is no scenario '{control.scenario}'"
+            yield Problem(what, where, did_you_mean(control.scenario, catalogue))
+        elif (own := catalogue[control.scenario].scenario.control) is None or own.scenario:
+            yield Problem(f"{control.scenario} does not say what is clean in it", where, "name a scenario that does")
 
 
 def resolve_control(
     effective: ResolvedScenario, catalogue: Mapping[str, ResolvedScenario]
 ) -> tuple[ResolvedScenario, str | None, list[str]] | None:
-    """Give the scenario in which a scenario's twin is, its arm, and its predictions as verdicts name them.
+    """Give the scenario in which a scenario's control is, its arm, and its predictions as verdicts name them.
 
-    None where there is no twin.
+    None where there is no control.
     """
-    twin = effective.scenario.twin
-    if twin is None:
+    control = effective.scenario.control
+    if control is None:
         return None
-    where = catalogue[twin.scenario] if twin.scenario else effective
-    own = where.scenario.twin or twin
+    where = catalogue[control.scenario] if control.scenario else effective
+    own = where.scenario.control or control
     return where, own.arm, [f"{own.arm}/{name}" if own.arm else name for name in own.clean]

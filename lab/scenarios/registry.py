@@ -15,7 +15,7 @@ from formats.role import Role
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document
-from lab.reading.messages import sentence, siblings
+from lab.reading.messages import list_findings, sentence, siblings
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import compose_file, services
 from lab.scenarios.knobs import CATALOGUE, Knob, build_catalogue, knobs_with
@@ -97,7 +97,7 @@ def _validated(content: Any, document: Document) -> dict[str, Service]:  # noqa:
     try:
         return _SERVICES.validate_python(content)
     except ValidationError as error:
-        raise BadInput([_problem(finding, document) for finding in error.errors()]) from None
+        raise BadInput([_problem(finding, document) for finding in list_findings(error)]) from None
 
 
 def _problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's

@@ -47,7 +47,7 @@ def resolve(
     return fill_templates(effective)
 
 
-_Says = TypeVar("_Says", bound=Claim)
+_Claim = TypeVar("_Claim", bound=Claim)
 
 # `{{` and `}}` are braces.
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -60,9 +60,11 @@ def template_problems(effective: ResolvedScenario) -> Iterator[Problem]:
     texts.append(("question", effective.scenario.question, effective.where("question")))
     for index, one in enumerate(effective.scenario.predictions):
         if effective.variant.predictions is None and one.judges(effective.variant.arm):
-            texts.append((f"prediction '{one.id}'", one.says, effective.where("predictions", index, "says")))
+            texts.append(
+                (f"prediction '{one.id}'", one.description, effective.where("predictions", index, "description"))
+            )
     of_cell = effective.variant.predictions or ()
-    texts.extend((f"prediction '{one.prediction.id}'", one.prediction.says, one.where) for one in of_cell)
+    texts.extend((f"prediction '{one.prediction.id}'", one.prediction.description, one.where) for one in of_cell)
     for what, text, where in texts:
         for place in _PLACE.finditer(text):
             wrong = _wrong(effective, place)
@@ -84,8 +86,8 @@ def fill_templates(effective: ResolvedScenario) -> ResolvedScenario:
     return replace(effective, scenario=scenario.model_copy(update=words), variant=variant)
 
 
-def _said(effective: ResolvedScenario, claim: _Says) -> _Says:
-    return claim.model_copy(update={"says": _fill(effective, claim.says)})
+def _said(effective: ResolvedScenario, claim: _Claim) -> _Claim:
+    return claim.model_copy(update={"description": _fill(effective, claim.description)})
 
 
 def _wrong(effective: ResolvedScenario, place: re.Match[str]) -> str | None:

@@ -16,7 +16,7 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean, expected, sentence, siblings
+from lab.reading.messages import did_you_mean, expected, list_findings, sentence, siblings
 from lab.scenarios import places
 from lab.scenarios.knobs import CATALOGUE, Knob, KnobValue, flat_values, format_knob
 from lab.scenarios.model import Scenario
@@ -209,7 +209,7 @@ def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], v
     try:
         scenario = registry.scenario.model_validate(content)
     except ValidationError as error:
-        found = error.errors()
+        found = list_findings(error)
         raise BadInput([_problem(finding, registry, parsed, overrides, variant) for finding in found]) from None
     return ResolvedScenario(place, registry, scenario, flat_values(scenario.knobs), parsed, overrides, variant)
 

@@ -141,7 +141,7 @@ class ServiceKnob(Part):
             **({"unit": self.unit} if self.unit else {}),
             **({"read_back": told} if told else {}),
             **({"env": self.env} if self.env else {"fixed": True}),
-            **({"shown": name.replace("_", " ")} if self.limit else {}),
+            **({"label": name.replace("_", " ")} if self.limit else {}),
         }
         if isinstance(self.default, bool):
             return {"type": "boolean", **common}
@@ -185,7 +185,7 @@ class Service(Part):
         Text | None, Field(description="Instead: a Compose file that has it, from the scenario's folder")
     ] = None
     service: Annotated[Text | None, Field(description="Its name in the Compose file")] = None
-    without: Annotated[list[Text], Field(description="Keys of the Compose file that are left out, such as ports")] = (
+    ignore: Annotated[list[Text], Field(description="Keys of the Compose file that are left out, such as ports")] = (
         Field(default_factory=list)
     )
     port: Annotated[int, Field(ge=1, le=65_535, description="The port that it listens on")] = TRAFFIC_PORT
@@ -211,7 +211,7 @@ class Service(Part):
         list[Annotated[str, AfterValidator(_is_volume)]],
         Field(description="Files of the scenario's folder that it reads: ./conf:/etc/shop"),
     ] = Field(default_factory=list)
-    needs: Annotated[
+    depends_on: Annotated[
         list[Text], Field(description="Services that have to be ready before it: started, and not observed")
     ] = Field(default_factory=list)
     instances: Annotated[int, Field(ge=1, le=_INSTANCES_MAX, description="How many of it; a knob, too")] = 1
@@ -236,8 +236,8 @@ class Service(Part):
             raise knob_types.refusal("a service takes exactly one of image, build and compose")
         if (self.compose is None) != (self.service is None):
             raise knob_types.refusal("compose and service go together: the file, and the service's name in it")
-        if self.without and self.compose is None:
-            raise knob_types.refusal("'without' leaves out keys of a Compose file, and the service has no 'compose'")
+        if self.ignore and self.compose is None:
+            raise knob_types.refusal("'ignore' leaves out keys of a Compose file, and the service has no 'compose'")
         if self.tls and any(one.read_back for one in self.knobs.values()):
             raise knob_types.refusal("the lab reads settings back by plain HTTP alone, and the service takes TLS")
         if "instances" in self.knobs:
@@ -265,9 +265,9 @@ class Service(Part):
         return {
             "schema": 1,
             "kind": "server",
-            "says": f"The scenario's own service {name}.",
+            "description": f"The scenario's own service {name}.",
             "group": name,
-            "called": name,
+            "display_name": name,
             "ready": f"http://{address}{page}" if page else f"tcp://{address}",
             "port": self.port,
             "tls": self.tls,
@@ -284,7 +284,7 @@ _NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 ServiceName = Annotated[str, Field(pattern=_NAME)]
 Services = Annotated[
     dict[ServiceName, Service],
-    Field(description="Servers of your own, by the names that the path and 'needs' give them"),
+    Field(description="Servers of your own, by the names that the path and 'depends_on' give them"),
 ]
 
 
@@ -293,11 +293,11 @@ def service_problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[st
     for name, service in services.items():
         if name in _TAKEN or name.startswith(_PREFIXES) or _is_instance(name, services):
             yield (name,), f"the lab itself uses the name '{name}'", "give the service another one"
-        for needed in service.needs:
+        for needed in service.depends_on:
             if needed not in services:
-                yield (name, "needs"), f"{name} needs '{needed}', and no service has that name", "declare it"
+                yield (name, "depends_on"), f"{name} depends on '{needed}', and no service has that name", "declare it"
             elif name in needed_by(services, [needed]):
-                yield (name, "needs"), f"{name} and {needed} need each other", "leave one of the two out"
+                yield (name, "depends_on"), f"{name} and {needed} depend on each other", "leave one of the two out"
 
 
 def _is_instance(name: str, services: Mapping[str, Service]) -> bool:
@@ -314,7 +314,7 @@ def needed_by(services: Mapping[str, Service], names: list[str]) -> list[str]:
     def add(name: str) -> None:
         if name in services and name not in seen:
             seen.add(name)
-            for needed in services[name].needs:
+            for needed in services[name].depends_on:
                 add(needed)
             found[name] = None
 

@@ -88,7 +88,7 @@ def topology_of(effective: ResolvedScenario) -> Topology:
             second_names |= {instance: f"{instance}-second" for instance in instances[role]}
     own = effective.registry.services
     needed = services.needed_by(
-        own, [name for role in effective.scenario.path if role in own for name in own[role].needs]
+        own, [name for role in effective.scenario.path if role in own for name in own[role].depends_on]
     )
     return Topology(instances, effective.roles, second_names, tuple(name for name in needed if name not in instances))
 

@@ -127,7 +127,7 @@ def plan(base: ResolvedScenario, overrides: Iterable[str], folder: Path | None =
         predictions=tuple(one.claim() for one in base.scenario.predictions if one.compares_arms),
         request={} if base.preset is None else {"preset": base.preset},
         published=base.scenario.published,
-        leaves_open=(base.scenario.claim and base.scenario.claim.but) or "",
+        leaves_open=(base.scenario.claim and base.scenario.claim.caveat) or "",
         figures=tuple(arms.figures),
     )
     within_duration(planned, base.where("arms"))

@@ -14,7 +14,7 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document
-from lab.reading.messages import did_you_mean, siblings
+from lab.reading.messages import did_you_mean, list_findings, siblings
 from lab.scenarios import resolved
 from lab.scenarios.model import Series as Rules
 from lab.scenarios.model import Settings
@@ -91,7 +91,7 @@ def read(name: str, folder: Path) -> tuple[Matrix, Document]:
     try:
         return Matrix.model_validate(document.content), document
     except ValidationError as error:
-        raise BadInput([_problem(finding, document) for finding in error.errors()]) from None
+        raise BadInput([_problem(finding, document) for finding in list_findings(error)]) from None
 
 
 def name_of(name: str) -> str:

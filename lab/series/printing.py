@@ -125,7 +125,7 @@ def _failed(judged: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _print_prediction(console: Console, one: Mapping[str, Any]) -> None:
     status = (f"{one['status']:<7} ", STYLES[one["status"]])
-    console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
+    console.print(Text.assemble(status, (one["id"], "bold"), f": {one['description']}"), soft_wrap=True)
     for name, value in one["measured"].items():
         interval = "" if value["low"] is None else f", {format_figure(value['low'])} to {format_figure(value['high'])}"
         line = f"        {name} = {format_figure(value['mean'])}{interval} ({len(value['values'])} runs)"

@@ -71,7 +71,7 @@ class Results:
             | {"problems": [{"instrument": "ledger", "message": beyond, "spoils": []}] if beyond else []}
             | {
                 "predictions": [
-                    {"id": id_, "says": "It is so.", "expression": "1 == 1", "status": status}
+                    {"id": id_, "description": "It is so.", "expression": "1 == 1", "status": status}
                     | {"measured": {}, "why": "lost" if status == "unknown" else None}
                     for id_, status in statuses.items()
                 ]
@@ -134,7 +134,7 @@ class Results:
             | {"budget": {"cells": 9, "duration_ms": 60_000}, "runs": places, "fingerprint": fingerprint()}
             | {
                 "predictions": [
-                    {"id": id_, "says": "It is so.", "expression": expression}
+                    {"id": id_, "description": "It is so.", "expression": expression}
                     for id_, expression in (predictions or {}).items()
                 ]
             }

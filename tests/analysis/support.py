@@ -151,7 +151,7 @@ class RunFolder:
 
     def predict(self, *expressions: str, when: str | None = None) -> None:
         self.manifest["predictions"] = [
-            {"id": f"p{number}", "says": "What is expected.", "expression": expression, "when": when}
+            {"id": f"p{number}", "description": "What is expected.", "expression": expression, "when": when}
             for number, expression in enumerate(expressions, start=1)
         ]
 
@@ -221,9 +221,9 @@ def role(kind: str, group: str, knobs: Record | None = None, **more: object) -> 
     return {
         "schema": 1,
         "kind": kind,
-        "says": "A role.",
+        "description": "A role.",
         "group": group,
-        "called": group,
+        "display_name": group,
         "memory": {"base_mb": 1},
         "knobs": {name: whole | one for name, one in (knobs or {}).items()},
         **more,
@@ -313,7 +313,7 @@ def make_manifest() -> Record:
         "slow_ms": None,
         "tolerance": {"unexplained": 0},
         "predictions": [
-            {"id": id_, "says": "What is expected.", "expression": expression}
+            {"id": id_, "description": "What is expected.", "expression": expression}
             for id_, expression in PREDICTIONS.items()
         ],
     }

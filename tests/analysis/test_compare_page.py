@@ -190,7 +190,7 @@ def test_the_page_of_a_series_begins_with_the_answer_and_leads_to_the_reports(re
     folder = results.series(
         arms,
         {"faster": f"arms.on.{mean} < arms.off.{mean}"},
-        published={"says": "Half", "here": here, "there": {"off, ms": 2.215}},
+        published={"description": "Half", "here": here, "there": {"off, ms": 2.215}},
         leaves_open="the order alone",
     )
     comparison, judged = compare_series(folder)

@@ -332,7 +332,7 @@ def without(lines: list[Record], first_s: float, last_s: float) -> list[Record]:
 
 def judged(run: RunFolder, fault: Fault) -> JudgedRun:
     run.manifest["predictions"] = [
-        {"id": id_, "says": "It is as it was.", "expression": expression} for id_, expression in WATCHED.items()
+        {"id": id_, "description": "It is as it was.", "expression": expression} for id_, expression in WATCHED.items()
     ]
     fault.before(run)
     folder = run.write()

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def beside(run: RunFolder, here: dict[str, str], says: str | None = "3 are served") -> list[Here]:
-    run.manifest["published"] = {"says": says, "here": here}
+    run.manifest["published"] = {"description": says, "here": here}
     folder = run.write()
     found = analyse(folder).published
     assert found is not None
-    assert found.says == says
+    assert found.description == says
     content = json.loads((folder / "derived" / "verdict.json").read_text())
     Draft202012Validator(json.loads(schema("verdict"))).validate(content)
     return found.here
@@ -34,7 +34,7 @@ def of_series(results: Results, expression: str, off: list[float | None], on: li
         arm: [{"figures": {"client.latency_ms.mean": value}} for value in values]
         for arm, values in (("keepalive-off", off), ("keepalive-on", on))
     }
-    folder = results.series(runs, published={"says": None, "here": {"ratio": expression}})
+    folder = results.series(runs, published={"description": None, "here": {"ratio": expression}})
     found = judge_series(folder).published
     assert found is not None
     return found.here[0]

@@ -25,7 +25,7 @@ def relayed_run(proxied_run: RunFolder) -> RunFolder:
         "relay": role(
             "proxy",
             "relay",
-            {"pool": {"shown": "kept to servers"}, "patience": {}},
+            {"pool": {"label": "kept to servers"}, "patience": {}},
             logs={"access.jsonl": "nginx-access", "error.log": "nginx-errors"},
             limits={"connect_timeout": "patience", "pool": "pool"},
         ),

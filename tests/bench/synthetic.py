@@ -157,7 +157,7 @@ def _write_manifest(folder: Path, manifest: dict[str, Any], parts: list[_Part], 
         manifest["knobs"][f"load.{name}"]["value"] = value
     held = ("client.requests.ok", load.requests), ("ledger.unexplained", 0), ("ledger.identities.failed", 0)
     manifest["predictions"] = [
-        {"id": name.rpartition(".")[2], "says": "It is as it was made.", "expression": f"{name} == {value}"}
+        {"id": name.rpartition(".")[2], "description": "It is as it was made.", "expression": f"{name} == {value}"}
         for name, value in held
     ]
     del manifest["published"]

@@ -102,9 +102,9 @@ knobs:
   backend: {max_connections: 300, accept_count: 100}
   load: {workload: users, users: 40, arrival_gap: 100ms, handler_delay: 20ms, calls: 3, think_time: 300ms}
 predictions:
-  - {id: refused, says: Some are refused., expression: ledger.cause.connection_refused > 0}
-  - {id: unexplained, says: All of it is explained., expression: ledger.unexplained == 0}
-  - {id: identities, says: All counted the same., expression: ledger.identities.failed == 0}
+  - {id: refused, description: Some are refused., expression: ledger.cause.connection_refused > 0}
+  - {id: unexplained, description: All of it is explained., expression: ledger.unexplained == 0}
+  - {id: identities, description: All counted the same., expression: ledger.identities.failed == 0}
 """
 
 

@@ -132,7 +132,7 @@ def test_predictions_follow_the_overrides(run: Callable[..., Run]) -> None:
     assert changed.measured()["client.dials.failed"] == 3
 
 
-def test_the_healthy_twin_does_not_show_the_signal(run: Callable[..., Run]) -> None:
+def test_the_control_does_not_show_the_signal(run: Callable[..., Run]) -> None:
     healthy = run("accept-queue-healthy")
     assert_reproduced(healthy)
     assert healthy.measured()["kernel.backend.TcpExt.ListenOverflows"] == 0

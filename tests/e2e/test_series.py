@@ -47,7 +47,7 @@ axes:
 seed: 1
 predictions:
   - id: failed
-    says: The users beyond the places fail.
+    description: The users beyond the places fail.
     expression: client.users.failed == max(load.users - model.accept_capacity, 0)
 """
 PLACES = {(1, 2): 4, (1, 4): 6, (4, 2): 7, (4, 4): 9}

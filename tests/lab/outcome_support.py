@@ -26,7 +26,7 @@ def verdict_of(statuses: Mapping[str, str], *, unexplained: int | None = 0, **mo
         "run": "one",
         "verdict": "inconclusive" if "unknown" in statuses.values() else found,
         "predictions": [
-            {"id": name, "says": "So.", "expression": "1 == 1", "status": status, "measured": {}, "why": None}
+            {"id": name, "description": "So.", "expression": "1 == 1", "status": status, "measured": {}, "why": None}
             for name, status in statuses.items()
         ],
         "published": None,

@@ -29,7 +29,7 @@ knobs:
     users: 3
 predictions:
   - id: served
-    says: All are served.
+    description: All are served.
     expression: client.requests.ok == load.users
 """
 # What `docker image ls` says where all of the lab's images stand.

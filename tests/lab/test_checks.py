@@ -209,12 +209,14 @@ def test_a_prediction_that_nothing_can_judge_is_refused(effective: Make, express
     ],
 )
 def test_a_condition_that_is_not_known_before_a_run_is_refused(effective: Make, when: str, message: str) -> None:
-    said = refusal(effective, **{"    says: All are served.\n": f"    says: All are served.\n    when: {when}\n"})
+    said = refusal(
+        effective, **{"    description: All are served.\n": f"    description: All are served.\n    when: {when}\n"}
+    )
     assert "scenario.yaml:16: prediction 'served'" in said
     assert message in said
 
 
 def test_two_predictions_of_one_name_are_refused(effective: Make) -> None:
-    again = "  - {id: served, says: Again., expression: client.requests.ok == 3}\n"
+    again = "  - {id: served, description: Again., expression: client.requests.ok == 3}\n"
     with pytest.raises(BadInput, match="two predictions are named 'served'"):
         effective(text=MINIMAL + again)

@@ -286,10 +286,17 @@ VERDICT: dict[str, Any] = {
     "run": "r",
     "verdict": "reproduced",
     "predictions": [
-        {"id": "a", "says": "It holds.", "expression": "x == 1", "status": "true", "measured": {"x": 1}, "why": None},
+        {
+            "id": "a",
+            "description": "It holds.",
+            "expression": "x == 1",
+            "status": "true",
+            "measured": {"x": 1},
+            "why": None,
+        },
         {
             "id": "b",
-            "says": "Who knows.",
+            "description": "Who knows.",
             "expression": "y == 1",
             "status": "unknown",
             "measured": {"y": None},

@@ -68,7 +68,7 @@ def test_every_container_bears_its_run(effective: Make) -> None:
 
 NEEDING = """\
 services:
-  shop: {image: "acme/shop:1", knobs: {threads: {env: THREADS, default: 500, limit: threads}}, needs: [db]}
+  shop: {image: "acme/shop:1", knobs: {threads: {env: THREADS, default: 500, limit: threads}}, depends_on: [db]}
   db: {image: "postgres:17", memory_mb: 3000}
 """
 OF_BACKEND = "  backend:\n    accept_count: 1\n"
@@ -218,11 +218,11 @@ def test_what_reaches_compose_is_what_was_written_whatever_the_shell_sets(
     path = {"schema": 1, "title": "t", "question": "q", "path": ["k6", "shop"]}
     parts = {
         "services": {
-            "shop": {**own, "image": "acme/${SECRET:-shop}", "needs": ["db"]},
+            "shop": {**own, "image": "acme/${SECRET:-shop}", "depends_on": ["db"]},
             "db": {**own, "image": "acme/$SECRET"},
         },
         "load": {"script": "./own.js", "environment": {"GIVEN": HOSTILE}},
-        "predictions": [{"id": "one", "says": "s", "expression": "client.requests.failed == 0"}],
+        "predictions": [{"id": "one", "description": "s", "expression": "client.requests.failed == 0"}],
     }
     # YAML knows no pairs of halves.
     (home / "scenario.yaml").write_text(json.dumps({**path, **parts}).replace("\\ud83d\\ude00", "\\U0001f600"))

@@ -189,7 +189,7 @@ def test_every_knob_that_it_names_is_one(document: Path) -> None:
 def test_every_figure_that_it_names_is_one(document: Path) -> None:
     # The gateway's readings stand in the documents without the statistic that makes figures of them.
     readings = {
-        f"{page.called or role}.{each}"
+        f"{page.figure_prefix or role}.{each}"
         for role in ROLES
         for page in ROLES[role].scrape.values()
         for each in page.values

@@ -27,7 +27,7 @@ services:
     command: [serve]
     user: "70"
     volumes: [./conf:/etc/shop]
-    needs: [db]
+    depends_on: [db]
   db: {image: "postgres:17"}
 """
 TEXT = SHOP + yaml_with(MINIMAL, {"[k6, backend]": "[k6, shop]", OF_BACKEND: "", "users: 3": "users: 3\n    path: /"})

@@ -97,7 +97,7 @@ title: A shop
 question: Who is served?
 path: [k6, web]
 services:
-  web: {compose: docker-compose.yml, service: web, port: 80, environment: {A: b}, without: [ports]}
+  web: {compose: docker-compose.yml, service: web, port: 80, environment: {A: b}, ignore: [ports]}
   other:
     build: {context: ./app, dockerfile: Dockerfile, args: {SLIM: true}}
     ready: [ask, me]
@@ -108,7 +108,7 @@ services:
     capabilities: [NET_BIND_SERVICE]
     knobs: {places: {env: PLACES, default: 8, limit: connections}, mode: {default: a, values: [a, b]}}
 knobs: {load: {path: /}}
-predictions: [{id: served, says: All are served., expression: client.requests.failed == 0}]
+predictions: [{id: served, description: All are served., expression: client.requests.failed == 0}]
 """
 _COMPOSE = b"""\
 services:

@@ -36,11 +36,11 @@ arms:
     many: {load.users: 5}
 predictions:
   - id: dialled
-    says: Each has a connection.
+    description: Each has a connection.
     arms: [many]
     expression: client.dials.total == load.users
   - id: faster
-    says: Few are faster.
+    description: Few are faster.
     expression: arms.few.client.latency_ms.mean < arms.many.client.latency_ms.mean
 """
 

@@ -22,7 +22,7 @@ from tests.lab.support import MINIMAL, Write
 PRESETS = """\
 presets:
   published:
-    says: As published; it needs more memory than most machines have.
+    description: As published; it needs more memory than most machines have.
     load.users: 103
     backend.heap_mb: 512
     kernel.k6.net.ipv4.tcp_syn_retries: 5

@@ -15,7 +15,7 @@ from tests.lab.test_series_arms import ARMS
 
 PUBLISHED = """\
 published:
-  says: 3 succeed
+  description: 3 succeed
   here:
     served: client.requests.ok
 """
@@ -88,7 +88,7 @@ def test_a_wrong_figure_of_arms_is_refused_with_its_line(tmp_path: Path, here: s
 )
 def test_without_arms_nothing_can_be_said_about_one(effective: Make, about: str) -> None:
     with pytest.raises(BadInput, match=r"scenario\.yaml:16: prediction 'x' is about arms, and the scenario has none"):
-        effective(text=f"{MINIMAL}  - id: x\n    says: So.\n    {about}\n")
+        effective(text=f"{MINIMAL}  - id: x\n    description: So.\n    {about}\n")
 
 
 def test_a_published_number_belongs_to_a_figure_beside_it(effective: Make) -> None:

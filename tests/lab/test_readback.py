@@ -176,7 +176,7 @@ services:
 knobs:
   load: {workload: users, users: 3, path: /}
 predictions:
-  - {id: served, says: All are served., expression: client.users.served == 3}
+  - {id: served, description: All are served., expression: client.users.served == 3}
 """
 
 

@@ -18,8 +18,8 @@ SCHEMA = jsonschema.Draft202012Validator(schemas()["role.schema.json"])
 DECLARED = """\
 schema: 1
 kind: proxy
-says: A proxy.
-called: the relay
+description: A proxy.
+display_name: the relay
 memory: {base_mb: 1}
 limits: {backlog: backlog}
 knobs:
@@ -73,7 +73,7 @@ def test_a_role_is_called_as_its_folder(tmp_path: Path) -> None:
     ("replacements", "message"),
     [
         ({"kind: proxy": "kind: proxi"}, "2: kind cannot be 'proxi'; did you mean 'proxy'?"),
-        ({"says: A proxy.\n": ""}, "1: 'says' is missing"),
+        ({"description: A proxy.\n": ""}, "1: 'description' is missing"),
         ({"maximum: 10": "maximun: 10"}, "12: unknown key 'knobs.backlog.maximun'"),
         ({"maximum: 10": "maximum: ten"}, "12: knobs.backlog.maximum takes a whole number, not 'ten'"),
         ({"default: 5": "default: 11"}, "8: knobs.backlog: the default is not valid: Input should be less than"),
@@ -101,6 +101,6 @@ def test_a_fault_is_reported_with_its_line(tmp_path: Path, replacements: dict[st
     ],
 )
 def test_a_pattern_for_a_page_is_one_that_the_analysis_can_search_for(tmp_path: Path, at: str, says: str) -> None:
-    page = f"scrape: {{status: {{url: 'http://x', format: text, values: {{open: {{at: '{at}', says: it}}}}}}}}\n"
+    page = f"scrape: {{status: {{url: 'http://x', format: text, values: {{open: {{at: '{at}', description: it}}}}}}}}\n"
     with pytest.raises(BadInput, match=re.escape(says)):
         load_role(declared(tmp_path, DECLARED + page))

@@ -25,10 +25,10 @@ arms:
 """
 COMPARED = """\
   - id: faster
-    says: Kept connections are faster.
+    description: Kept connections are faster.
     expression: arms.keep_alive.client.latency_ms.mean < arms.no_keep_alive.client.latency_ms.mean
   - id: closed
-    says: Each request has its own connection.
+    description: Each request has its own connection.
     arms: [no-keep-alive]
     expression: client.dials.total == client.requests.total
 """

@@ -91,7 +91,7 @@ def test_several_scenarios_are_an_axis(tmp_path: Path) -> None:
 
 
 def test_a_matrix_s_predictions_stand_in_place_of_the_scenario_s(tmp_path: Path) -> None:
-    more = "predictions: [{id: mine, says: So., expression: client.requests.failed == 0}]\n"
+    more = "predictions: [{id: mine, description: So., expression: client.requests.failed == 0}]\n"
     plan = plan_of(tmp_path, more=more)
     assert [one.prediction.id for planned in plan.cells.values() for one in planned.effective.predictions] == [
         "mine"
@@ -201,7 +201,7 @@ def test_durations_texts_and_sysctls_can_be_axes(tmp_path: Path) -> None:
         ),
         (
             AXES,
-            "predictions: [{id: a, says: b, expression: client.request.failed == 0}]\n",
+            "predictions: [{id: a, description: b, expression: client.request.failed == 0}]\n",
             "matrices/grid.yaml:11: prediction 'a': ",
         ),
     ],
@@ -246,7 +246,7 @@ OF_ARMS = (
     yaml_with(MINIMAL, {"    expression: client": "    arms: [few]\n    expression: client"})
     + """\
   - id: compared
-    says: More users take longer.
+    description: More users take longer.
     expression: arms.few.client.latency_ms.mean < arms.many.client.latency_ms.mean
 arms:
   variants:
@@ -256,7 +256,7 @@ arms:
 )
 OWN_PREDICTION = """\
 predictions:
-  - {id: own, says: So., expression: client.requests.ok > 0}
+  - {id: own, description: So., expression: client.requests.ok > 0}
 """
 
 

@@ -39,7 +39,7 @@ services:
     ready: /health
     environment: {MODE: lab, PRICE: $5, FAST: true}
     volumes: [./conf:/etc/shop]
-    needs: [db]
+    depends_on: [db]
     user: "70"
     writable: [/var/cache/shop]
     capabilities: [NET_BIND_SERVICE]
@@ -55,7 +55,7 @@ knobs:
   load: {workload: users, users: 3, path: /}
   kernel: {shop: {net.core.somaxconn: 64}}
 predictions:
-  - {id: served, says: All are served., expression: client.users.served == model.users_served}
+  - {id: served, description: All are served., expression: client.users.served == model.users_served}
 """
 
 TMP = "/tmp:mode=1777"  # noqa: S108 # a container's own
@@ -89,7 +89,7 @@ def shop(tmp_path: Path) -> Shop:
 OLD = {
     "image": "image: acme/shop:1.2",
     "path": "path: [k6, shop]",
-    "needs": "needs: [db]",
+    "depends_on": "depends_on: [db]",
     "db": 'db: {image: "postgres:17", ready: [pg_isready]}',
     "ready": "ready: /health",
     "volumes": "[./conf:/etc/shop]",
@@ -171,7 +171,7 @@ def test_a_folder_whose_name_has_colons_is_mounted_by_its_whole_name(
 
 
 def test_what_it_needs_may_take_as_long_to_start_as_the_scenario_says(shop: Shop) -> None:
-    effective = shop(needs="needs: [db]\n    ready_within: 5m")
+    effective = shop(depends_on="depends_on: [db]\n    ready_within: 5m")
     made = services(effective)
     assert made["db"]["healthcheck"]["start_period"] == "120000ms"
     # Its collector starts before all that it needs is ready.
@@ -184,7 +184,7 @@ def test_what_it_needs_may_take_as_long_to_start_as_the_scenario_says(shop: Shop
 def test_its_own_time_begins_when_all_containers_have_started(
     shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
 ) -> None:
-    effective = shop(needs="needs: [db]\n    ready_within: 20500ms")
+    effective = shop(depends_on="depends_on: [db]\n    ready_within: 20500ms")
     startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
     first, own, last = (call.partition(" never ")[2].split() for call in fake_docker.calls if " up " in call)
     assert own == ["--wait", "--wait-timeout", "21", "collector-shop-1", "shop-1"]
@@ -352,12 +352,19 @@ def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) ->
             "scenario.yaml:24: unknown knob 'shop.plases'; did you mean 'shop.places'?",
         ),
         ([], {"path": "path: [k6, shob]"}, "unknown role 'shob'; did you mean 'shop'?"),
-        ([], {"needs": "needs: [cache]"}, "scenario.yaml:12: shop needs 'cache', and no service has that name"),
-        ([], {"db": "db: {image: a, needs: [shop]}"}, "shop and db need each other"),
         (
             [],
-            {"path": "path: [k6, shop, db]", "needs": "needs: []"},
-            "scenario.yaml:4: on the path db comes after shop, but shop does not name it in 'needs'; write needs: [db]",
+            {"depends_on": "depends_on: [cache]"},
+            "scenario.yaml:12: shop depends on 'cache', and no service has that name",
+        ),
+        ([], {"db": "db: {image: a, depends_on: [shop]}"}, "shop and db depend on each other"),
+        (
+            [],
+            {"path": "path: [k6, shop, db]", "depends_on": "depends_on: []"},
+            (
+                "scenario.yaml:4: on the path db comes after shop, but shop does not name it in 'depends_on'; write"
+                " depends_on: [db]"
+            ),
         ),
         (
             [],
@@ -439,7 +446,7 @@ def test_an_image_that_cannot_be_had_is_said_before_anything_starts(
 
     monkeypatch.setattr(images, "docker", docker)
     with pytest.raises(BadInput) as refused:
-        images.service_image_ids(shop(needs="needs: []"))
+        images.service_image_ids(shop(depends_on="depends_on: []"))
     said = (
         "scenario.yaml:6: the image acme/shop:1.2 of shop is not here, and cannot be pulled: Error: pull access denied"
     )
@@ -461,7 +468,7 @@ def test_an_image_that_cannot_be_built_is_said_with_a_way_on_where_no_registry_a
     (tmp_path / "corner" / "app" / "Dockerfile").touch()
     fake_docker.says("buildx build *", stderr=stderr, exit_code=1)
     with pytest.raises(BadInput, match=r"scenario\.yaml:7: the image of shop cannot be built") as refused:
-        images.service_image_ids(shop(image="build: ./app", needs="needs: []"))
+        images.service_image_ids(shop(image="build: ./app", depends_on="depends_on: []"))
     assert str(refused.value).partition(stderr)[2].partition(",")[0] == way_on
 
 
@@ -512,7 +519,7 @@ def composed(tmp_path: Path) -> Callable[..., ResolvedScenario]:
         taken = f"{{compose: ../docker-compose.yml, service: web, port: 80, environment: {{A: b}}{more}}}"
         text = f"schema: 1\ntitle: t\nquestion: q?\npath: [k6, web]\nservices:\n  web: {taken}\n"
         text += "knobs: {load: {path: /}}\n"
-        text += "predictions: [{id: one, says: s, expression: client.requests.failed == 0}]\n"
+        text += "predictions: [{id: one, description: s, expression: client.requests.failed == 0}]\n"
         (home / "scenario.yaml").write_text(text)
         return resolve(str(home))
 
@@ -526,7 +533,7 @@ def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., Res
     assert (web.build.context, web.command, web.port) == ("../app", ["serve", "--fast"], 80)
     # What the scenario says goes over what the file says.
     assert web.environment == {"A": "b", "MODE": "plain"}
-    assert (web.volumes, web.writable, web.needs) == (["./conf:/etc/web"], ["/var/lib/web"], ["cache"])
+    assert (web.volumes, web.writable, web.depends_on) == (["./conf:/etc/web"], ["/var/lib/web"], ["cache"])
     assert web.ready == ["check", "me"]
     assert (own["cache"].image, own["cache"].user) == ("redis:7", "999")
 
@@ -584,8 +591,8 @@ def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., R
     for line, (number, text) in zip(lines, enumerate(said, start=10), strict=True):
         key = line.split(":")[0]
         assert f"docker-compose.yml:{number}: web: '{key}' cannot be taken over: " in text
-        assert f"write without: [{key}]" in text
-    assert composed(*lines, more=", without: [ports, privileged, network_mode, secrets]").scenario.path == [
+        assert f"write ignore: [{key}]" in text
+    assert composed(*lines, more=", ignore: [ports, privileged, network_mode, secrets]").scenario.path == [
         "k6",
         "web",
     ]

@@ -62,7 +62,9 @@ def test_what_settings_cannot_fill_is_refused_with_its_line(effective: Make, tit
 
 def test_a_scenario_with_a_wrong_name_in_a_prediction_is_refused(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
-    (tmp_path / "one" / "scenario.yaml").write_text(MINIMAL.replace("says: All", "says: All {load.userz}"))
+    (tmp_path / "one" / "scenario.yaml").write_text(
+        MINIMAL.replace("description: All", "description: All {load.userz}")
+    )
     with pytest.raises(BadInput, match=r"scenario.yaml:14: prediction 'served': \{load.userz\}"):
         resolve("one", folder=tmp_path)
 

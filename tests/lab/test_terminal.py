@@ -61,9 +61,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if isinstance(knob["value"], str):
             knob["value"] = HOSTILE
     for one in content["predictions"]:
-        one["says"] = HOSTILE
+        one["description"] = HOSTILE
     content["predictions"][-1]["expression"] = HOSTILE
-    content["published"]["says"] = HOSTILE
+    content["published"]["description"] = HOSTILE
     content["published"]["here"] = {HOSTILE: "client.users.served"}
     content["guesses"] = [
         {"prediction": HOSTILE, "figure": "client.users.served", "asks": HOSTILE, "unit": HOSTILE, "value": 3}

@@ -112,7 +112,7 @@ def hostile(run: RunFolder) -> None:
     manifest["images"][HOSTILE] = HOSTILE
     manifest["knobs"]["load.path"] = knob(HOSTILE) | {"source": "set", "default": "/api/delay"}
     manifest["sysctls"]["k6-1"][HOSTILE] = HOSTILE
-    manifest["predictions"][0]["says"] = HOSTILE
+    manifest["predictions"][0]["description"] = HOSTILE
     for request in client.requests:
         request |= {"url": f"http://backend:8080/{HOSTILE}", "method": HOSTILE, "name": HOSTILE}
         if request["error"]:

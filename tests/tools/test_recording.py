@@ -21,7 +21,7 @@ from lab.runs.lock import machine_lock
 from lab.scenarios import sources
 from lab.scenarios.places import slugs
 from lab.scenarios.resolve import resolve
-from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.resolved import ResolvedScenario, load_unchecked
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
 from tests.lab.support import MINIMAL, Make
@@ -30,7 +30,7 @@ from tools.recording import documents, recorded_figures, recorded_runs, recorder
 from tools.recording.recorded_runs import RecordedRun
 
 COMMIT = "c" * 40
-PUBLISHED = "published:\n  says: 3 | succeed\n  here: {served: client.requests.ok, all: load.users}\n"
+PUBLISHED = "published:\n  description: 3 | succeed\n  here: {served: client.requests.ok, all: load.users}\n"
 
 
 # --- the repository's own record -----------------------------------------------------------------------------
@@ -82,6 +82,12 @@ def test_a_lesson_has_its_source_once_below_what_it_takes(effective: Make) -> No
 def test_every_recorded_line_is_of_a_scenario_that_there_is() -> None:
     known = slugs()
     assert sorted({line.scenario for line in recorded_runs.read() if line.scenario not in known}) == []
+
+
+def test_a_renamed_key_leaves_the_digest_as_it_was() -> None:
+    # Made when a service's keys were `needs` and `without`. No recorded scenario has services; that the runs of all
+    # others still count shows in the documents made from the record.
+    assert recorded_runs.content(load_unchecked("examples/shop/lab")) == "83d2d97b4ea528d8"
 
 
 def test_no_run_is_recorded_twice() -> None:
@@ -271,7 +277,10 @@ def test_no_other_run_comes_between_two_recorded_ones(record: Path, monkeypatch:
 
 def test_a_line_has_what_the_verdict_says(record: Path) -> None:
     one = resolve("one", (), write(record))
-    beside = {"says": "3", "here": [{"name": "served", "expression": "client.requests.ok", "value": 3, "why": None}]}
+    beside = {
+        "description": "3",
+        "here": [{"name": "served", "expression": "client.requests.ok", "value": 3, "why": None}],
+    }
     verdict = verdict_of({"served": "false", "queue": "unknown"}, unexplained=2, published=beside)
     found = recorder.line_of(one, run_outcome(one, verdict), COMMIT, took_s=61)
     assert (found.run, found.when, found.commit) == (
@@ -435,9 +444,9 @@ def test_lines_of_an_earlier_version_do_not_count_and_are_reported(effective: Ma
     assert rows(one := effective(text=MINIMAL + PUBLISHED), line(one, 5), *old)[7] == told
 
 
-@pytest.mark.parametrize(("key", "word"), [("borne_out_by", "confirmed"), ("refuted_by", "refuted")])
+@pytest.mark.parametrize(("key", "word"), [("supported_by", "confirmed"), ("refuted_by", "refuted")])
 def test_a_claim_is_counted_by_the_predictions_that_speak_of_it(effective: Make, key: str, word: str) -> None:
-    claim = f"claim:\n  {key}: [served]\n  but: with fewer users\n"
+    claim = f"claim:\n  {key}: [served]\n  caveat: with fewer users\n"
     one = effective(text=MINIMAL + PUBLISHED + claim)
     taken = [line(one, 1), line(one, 2, unknown=["an-arm/served"]), line(one, 3, false=["served"])]
     assert rows(one, *taken)[4] == f"{word} in 1 of 3; but with fewer users"
@@ -453,9 +462,9 @@ def test_a_claim_that_the_scenario_cannot_tell_is_undecided(effective: Make) -> 
 @pytest.mark.parametrize(
     ("claim", "message"),
     [
-        ("borne_out_by: [nobody]", "no prediction is named 'nobody'"),
-        ("borne_out_by: [served]\n  refuted_by: [served]", "a claim takes exactly one of"),
-        ("but: it is small", "a claim takes exactly one of"),
+        ("supported_by: [nobody]", "no prediction is named 'nobody'"),
+        ("supported_by: [served]\n  refuted_by: [served]", "a claim takes exactly one of"),
+        ("caveat: it is small", "a claim takes exactly one of"),
         ("refuted_by: [served]\n  undecided: it is small", "a claim takes exactly one of"),
     ],
 )

@@ -47,9 +47,9 @@ A prediction is this lab's own, and may contradict what was published. `claim` s
 claim was confirmed or refuted by the predictions that the scenario names for it (`claim` in its scenario.yaml), and \
 what they leave open; or that it is undecided, because this scenario cannot tell, and why.
 
-`twin` is the healthy counterpart, which must not show the signal: an arm of the scenario, an arm of another scenario, \
-another scenario as a whole, or `itself` for a scenario that is healthy (`twin` in its scenario.yaml). It is clean in \
-a recorded run if all predictions that say so held.
+`control` is the case without the fault, which must not show the signal: an arm of the scenario, an arm of another \
+scenario, another scenario as a whole, or `itself` for a healthy scenario (`control` in its scenario.yaml). It is \
+clean in a recorded run if all predictions that say so held.
 
 `make record SCENARIO=<slug> RUNS=10` (or `SCENARIO=all`) records runs until there are that many. Runs of an earlier \
 version of a scenario, with other knobs or predictions, do not count. If a run refutes a prediction and the prediction \
@@ -83,14 +83,14 @@ def document(scenarios: Sequence[ResolvedScenario], recorded: Sequence[RecordedR
         counting = recorded_runs.counting(effective, recorded)
         used += counting
         earlier = _tally([one for one in recorded if one.scenario == effective.slug and one not in counting])
-        rows.append(_row(effective, counting, _twin(effective, catalogue, recorded), earlier))
+        rows.append(_row(effective, counting, _control(effective, catalogue, recorded), earlier))
     header = (
         "id",
         "scenario",
         "published",
         "here",
         "claim",
-        "twin",
+        "control",
         "verdict",
         "earlier",
         "unexplained",
@@ -180,20 +180,20 @@ def _conditions(used: Sequence[RecordedRun]) -> Iterator[str]:
     yield ""
 
 
-def _row(effective: ResolvedScenario, counting: Sequence[RecordedRun], twin: str, earlier: str) -> Sequence[str]:
+def _row(effective: ResolvedScenario, counting: Sequence[RecordedRun], control: str, earlier: str) -> Sequence[str]:
     published = effective.scenario.published
     first = (effective.scenario.experiment, f"[{effective.slug}](../scenarios/{effective.slug}/README.md)")
-    says = _cell(published.says or "") if published else ""
+    says = _cell(published.description or "") if published else ""
     if not counting:
-        return (*first, says, _NONE, "", twin, "", earlier, "", "", "")
+        return (*first, says, _NONE, "", control, "", earlier, "", "", "")
     here = published.here.items() if published else ()
     figures = "<br>".join(f"{_cell(name)}: {_figure(expression, counting)}" for name, expression in here)
     said = claim(effective, counting) + _open(effective)
     rest = (_unexplained(counting), _identities(counting), _takes(counting))
-    return (*first, says, figures, said, twin, _verdict(counting), earlier, *rest)
+    return (*first, says, figures, said, control, _verdict(counting), earlier, *rest)
 
 
-def _twin(
+def _control(
     effective: ResolvedScenario, catalogue: Mapping[str, ResolvedScenario], recorded: Sequence[RecordedRun]
 ) -> str:
     """Write where the signal must not show, and in how many runs it did not."""
@@ -218,7 +218,7 @@ def claim(effective: ResolvedScenario, counting: Sequence[RecordedRun]) -> str:
         return ""
     if declared.undecided:
         return "undecided"
-    names = {*declared.borne_out_by, *declared.refuted_by}
+    names = {*declared.supported_by, *declared.refuted_by}
     # A prediction about an arm's runs is named <arm>/<id>.
     open_ = [names & {name.rsplit("/", 1)[-1] for name in (*line.false, *line.unknown)} for line in counting]
     told = sum(not each for each in open_)
@@ -230,7 +230,7 @@ def _open(effective: ResolvedScenario) -> str:
     claim = effective.scenario.claim
     if claim is None:
         return ""
-    return f": {_cell(claim.undecided)}" if claim.undecided else f"; but {_cell(claim.but)}" if claim.but else ""
+    return f": {_cell(claim.undecided)}" if claim.undecided else f"; but {_cell(claim.caveat)}" if claim.caveat else ""
 
 
 def _figure(expression: str, counting: Sequence[RecordedRun]) -> str:

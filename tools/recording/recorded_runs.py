@@ -21,12 +21,14 @@ from lab.scenarios.resolved import ResolvedScenario
 FILE = paths.ROOT / "docs" / "experiments.jsonl"
 
 # What a scenario says in words does not change what is measured; nor do other sizes of it, where it comes from, and
-# which predictions speak of what was published, or of the twin; nor under which other settings a prediction applies.
+# which predictions speak of what was published, or of the control; nor under which other settings a prediction applies.
 _WORDS: dict[str, Any] = {
-    **dict.fromkeys(("title", "experiment", "question", "presets", "published", "claim", "twin"), True),
+    **dict.fromkeys(("title", "experiment", "question", "presets", "published", "claim", "control"), True),
     "arms": {"figures"},
 }
-_SAYS = {"predictions": {"__all__": {"says", "when"}}}
+_SAYS = {"predictions": {"__all__": {"description", "when"}}}
+# The keys of a service as they were when the first runs were recorded.
+_KEYS_THEN = {"depends_on": "needs", "ignore": "without"}
 
 
 class RecordedRun(BaseModel):
@@ -58,8 +60,11 @@ class RecordedRun(BaseModel):
 
 
 def content(effective: ResolvedScenario) -> str:
-    """Give the digest of all that a scenario sets and predicts, whatever words it uses for it."""
+    """Return the digest of all that a scenario sets and predicts; neither its words nor a renamed key change it."""
     dumped = effective.scenario.model_dump(mode="json", exclude={**_WORDS, **_SAYS}, exclude_defaults=True)
+    for service in dumped.get("services", {}).values():
+        for key in _KEYS_THEN.keys() & service.keys():
+            service[_KEYS_THEN[key]] = service.pop(key)
     return hashlib.sha256(json.dumps(dumped, sort_keys=True).encode()).hexdigest()[:16]
 
 

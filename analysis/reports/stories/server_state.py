@@ -150,7 +150,7 @@ class ServerStates:
         if not found:
             return None
         when = f"{format_us(abs(since_us))} {'before' if since_us < 0 else 'after'}"
-        text = f"{scraped.called.capitalize()} of {server}, read {when}: {', '.join(found)}"
+        text = f"{scraped.figure_prefix.capitalize()} of {server}, read {when}: {', '.join(found)}"
         file = self._raw.places.shown(self._raw.places.collector(server, f"{scraped.name}.jsonl"))
         return Note(text, file, "the reading nearest to each moment")
 

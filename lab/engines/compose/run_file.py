@@ -183,7 +183,7 @@ def service_fields(effective: ResolvedScenario, topology: Topology, name: str) -
         fields["healthcheck"] = _HEALTH | test
     waits = {
         one: {"condition": "service_healthy" if isinstance(own[needed].ready, list) else "service_started"}
-        for needed in service.needs
+        for needed in service.depends_on
         for one in topology.instances.get(needed, [needed])
     }
     return fields | ({"depends_on": waits} if waits else {})

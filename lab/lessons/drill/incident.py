@@ -137,7 +137,7 @@ def scenario_text(drill: Drill) -> str:
             "predictions": [
                 {
                     "id": "explained",
-                    "says": "The ledger explains every request that failed or was slow.",
+                    "description": "The ledger explains every request that failed or was slow.",
                     "expression": "ledger.unexplained == 0",
                 }
             ],

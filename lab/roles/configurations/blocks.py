@@ -95,7 +95,7 @@ class Blocks:
 
     def said(self, configured: Configured) -> list[Said]:
         """Give what holds at each place: main, events, listen, server, traffic, proxied, upstream."""
-        first, *rest = configured.says.split()
+        first, *rest = configured.directive.split()
         if configured.at == "listen":
             found = [one for server in self._traffic for one in server.all("listen") if self._takes_traffic(one)]
             return [_parameter(one, configured.parameter) for one in found]
@@ -117,9 +117,9 @@ class Blocks:
             if found is None:
                 yield Said(None)
             elif configured.parameter is None:
-                yield _inherited(found, configured.says, [], inherits=False)
+                yield _inherited(found, configured.directive, [], inherits=False)
             else:
-                yield from (_parameter(server, configured.parameter) for server in found.all(configured.says))
+                yield from (_parameter(server, configured.parameter) for server in found.all(configured.directive))
 
     def _upstream(self, host: str) -> Block | None:
         every = (one for http in self._https for one in http.all("upstream"))

@@ -102,7 +102,7 @@ class Sections:
 
     def said(self, configured: Configured) -> list[Said]:
         """Give what holds at each place: global, clients, traffic, bind, servers, server."""
-        ways = [way.split() for way in configured.says.split(" | ")]
+        ways = [way.split() for way in configured.directive.split(" | ")]
         if configured.at == "bind":
             return [self._of_bind(section, one) for section in self._traffic for one in self._binds(section)]
         if configured.at == "clients":
