@@ -1,4 +1,4 @@
-"""What `docker inspect` says of containers, as the lab asks it."""
+"""What Docker says of containers: the answer of `docker inspect`, as the lab asks it, and events."""
 
 from __future__ import annotations
 
@@ -12,3 +12,7 @@ def state(service: str, *, error: str = "", running: bool = False, code: int = 0
     began = NEVER if error else "2026-01-31T12:00:00.5Z"
     content = {"Running": running, "ExitCode": code, "Error": error, "StartedAt": began, "OOMKilled": False, **more}
     return f"/connlab-{service} {json.dumps(content)}\n"
+
+
+def event(action: str, **attributes: str) -> str:
+    return json.dumps({"Action": action, "Actor": {"Attributes": attributes}})

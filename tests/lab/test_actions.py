@@ -10,9 +10,9 @@ from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, LabError
 from lab.runs.actions import Actions
 from lab.runs.session import Session, open_session
+from tests.lab.container_states import event
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
-from tests.lab.test_watch import event
 from tests.lab.waiting import wait_until
 
 PROXIED = yaml_with(

@@ -62,10 +62,6 @@ def test_containers_join_the_group_of_a_lab_that_cannot_give_files_away(
     assert [service.get("group_add") for service in services(effective).values()] == [groups] * 4
 
 
-def test_every_container_bears_its_run(effective: Make) -> None:
-    assert {service["labels"]["connlab.run"] for service in services(effective).values()} == {"run-1"}
-
-
 NEEDING = """\
 services:
   shop: {image: "acme/shop:1", knobs: {threads: {env: THREADS, default: 500, limit: threads}}, depends_on: [db]}
@@ -77,9 +73,10 @@ WITH_SERVICES = NEEDING + yaml_with(
 )
 
 
-def test_every_container_has_limits_of_memory_and_processes(effective: Make) -> None:
+def test_every_container_bears_its_run_and_has_limits_of_memory_and_processes(effective: Make) -> None:
     for text in (MINIMAL, THROUGH_NGINX, WITH_SERVICES):
         for name, service in services(effective, text=text).items():
+            assert service["labels"] == {"connlab.run": "run-1"}, name
             assert int(service["mem_limit"].removesuffix("m")) >= 1024, name
             assert service["pids_limit"] >= 256, name
 
@@ -173,11 +170,6 @@ def test_with_one_address_each_the_engine_chooses_the_subnet(effective: Make) ->
     whole = added_to_all(effective, text=THROUGH_NGINX)
     assert list(whole) == ["services"]
     assert not any("extra_hosts" in service for service in whole["services"].values())
-
-
-def test_nginx_knows_every_backend(effective: Make) -> None:
-    added = services(effective, "backend.instances=2", text=THROUGH_NGINX)
-    assert added["nginx"]["environment"]["CONNLAB_UPSTREAMS"] == "backend-1:8080 backend-2:8080"
 
 
 def test_the_file_is_yaml_that_says_the_same(effective: Make, tmp_path: Path) -> None:

@@ -11,13 +11,9 @@ from tests.lab.support import FakeDocker
 from tests.lab.waiting import is_at_work, wait_until
 
 
-def test_it_gives_what_docker_printed(docker_program: FakeDocker) -> None:
-    docker_program.says('"version "*', "26.1.5\n")
-    assert docker("version", "--format", "{{.Server.Version}}") == "26.1.5\n"
-
-
-def test_arguments_reach_docker_as_they_are(docker_program: FakeDocker) -> None:
-    docker("exec", "a b", "$(reboot)", "; ls")
+def test_arguments_reach_docker_as_they_are_and_what_it_prints_is_returned(docker_program: FakeDocker) -> None:
+    docker_program.says('"exec "*', "26.1.5\n")
+    assert docker("exec", "a b", "$(reboot)", "; ls") == "26.1.5\n"
     assert docker_program.calls == ["exec a b $(reboot) ; ls"]
 
 
@@ -30,29 +26,26 @@ def test_a_folder_of_any_name_is_mounted_by_that_name(fake_docker: InMemoryDocke
     assert f" --mount type=bind,{field},target=/script,readonly connlab/k6 inspect" in fake_docker.calls[0]
 
 
-def test_a_failure_says_what_docker_said_and_the_way_on(docker_program: FakeDocker) -> None:
-    docker_program.says("*", stderr="Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", exit_code=1)
-    with pytest.raises(DockerFailed, match=r"^Cannot connect to .*docker\.sock\.\nway on: start the Docker Engine"):
-        docker("ps")
-
-
-def test_a_user_who_may_not_use_the_engine_is_told_so(docker_program: FakeDocker) -> None:
-    said = "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: Get …"
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (
+            "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
+            r"^Cannot connect to .*docker\.sock\.\nway on: start the Docker Engine",
+        ),
+        (
+            "permission denied while trying to connect to the Docker daemon socket at unix:///run/docker.sock: Get …",
+            r"^this user may not use the Docker Engine: .*\nway on: do it as root",
+        ),
+        ("no such container: a", r"'docker ps …' failed with exit code 1:\n  no such container: a$"),
+        ("write /x: no space left on device", "way on: free space on the disk"),
+        ("pull access denied for connlab/k6", "way on: build the images"),
+    ],
+)
+def test_a_failure_says_what_docker_said_and_the_way_on(docker_program: FakeDocker, said: str, message: str) -> None:
     docker_program.says("*", stderr=said, exit_code=1)
-    with pytest.raises(DockerFailed, match=r"^this user may not use the Docker Engine: .*\nway on: do it as root"):
+    with pytest.raises(DockerFailed, match=message):
         docker("ps")
-
-
-def test_another_failure_says_what_docker_said(docker_program: FakeDocker) -> None:
-    docker_program.says("*", stderr="no such container: a", exit_code=1)
-    with pytest.raises(DockerFailed, match=r"'docker ps …' failed with exit code 1:\n  no such container: a$"):
-        docker("ps")
-
-
-def test_a_full_disk_has_its_own_way_on(docker_program: FakeDocker) -> None:
-    docker_program.says("*", stderr="write /x: no space left on device", exit_code=1)
-    with pytest.raises(DockerFailed, match="way on: free space on the disk"):
-        docker("compose", "up")
 
 
 def test_one_that_does_not_answer_is_ended(docker_program: FakeDocker) -> None:
@@ -60,14 +53,6 @@ def test_one_that_does_not_answer_is_ended(docker_program: FakeDocker) -> None:
     began = time.monotonic()
     with pytest.raises(LabError, match=r"'docker ps …' did not end within 0.2 s"):
         docker("ps", timeout_s=0.2)
-    assert time.monotonic() - began < 300
-
-
-def test_one_that_nobody_need_wait_for_is_ended(docker_program: FakeDocker) -> None:
-    docker_program.says("*", seconds=300)
-    began = time.monotonic()
-    with pytest.raises(DockerFailed):
-        docker("compose", "up", timeout_s=300, unless=lambda: True)
     assert time.monotonic() - began < 300
 
 

@@ -204,12 +204,21 @@ def test_a_container_that_could_reach_the_collector_is_seen_without_its_processe
     assert find_targets(TargetNames(pod="lab/shop/proxy"), pods(cluster))[0].processes
 
 
-def test_a_pod_with_the_node_s_processes_is_refused_without_leave(cluster: Cluster) -> None:
-    cluster.found = pod(hostPID=True)
-    with pytest.raises(BadInput, match=r"lab/shop is in the host's own process namespace.*add --host"):
+@pytest.mark.parametrize(
+    ("shared", "message"),
+    [
+        ("hostPID", "lab/shop is in the host's own process namespace"),
+        ("hostNetwork", "in the host's own network namespace"),
+    ],
+)
+def test_a_pod_in_its_node_s_namespaces_is_refused_without_leave(cluster: Cluster, shared: str, message: str) -> None:
+    assert cluster.found
+    cluster.found["spec"][shared] = True
+    with pytest.raises(BadInput, match=f"{message}.*add --host"):
         find_targets(TargetNames(pod="lab/shop"), pods(cluster))
     assert cluster.added == []
-    assert find_targets(TargetNames(pod="lab/shop", host=True), pods(cluster))[0].with_host
+    (found,) = find_targets(TargetNames(pod="lab/shop", host=True), pods(cluster))
+    assert (found.with_host, found.processes) == (shared == "hostPID", False)
 
 
 def test_a_second_collector_has_a_name_of_its_own(cluster: Cluster, tmp_path: Path) -> None:
@@ -340,14 +349,6 @@ def test_a_pod_is_named_with_its_namespace_and_alone(
         main(["observe", *arguments])
     assert end.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_a_pod_in_its_node_s_network_is_refused_without_leave(cluster: Cluster) -> None:
-    cluster.found = pod(hostNetwork=True)
-    with pytest.raises(BadInput, match=r"in the host's own network namespace.*add --host"):
-        find_targets(TargetNames(pod="lab/shop/web"), pods(cluster))
-    (found,) = find_targets(TargetNames(pod="lab/shop/web", host=True), pods(cluster))
-    assert not found.processes
 
 
 # --- the shell in it ----------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from lab.errors import LabError
 from lab.runs import phases
 from lab.runs.live_display import Display
 from lab.runs.session import Session, open_session
+from tests.lab.container_states import event
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
-from tests.lab.test_watch import event
 
 Phase = Callable[[Session, Watch, Display], str | None]
 Underway = Callable[..., str | None]

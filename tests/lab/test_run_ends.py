@@ -11,11 +11,11 @@ from formats import manifest
 from lab.engines.compose.engine import Compose
 from lab.errors import LabError
 from lab.runs.run import run
+from tests.lab.container_states import event
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import IMAGES, MINIMAL, Make
 from tests.lab.test_k6 import status
 from tests.lab.test_readback import SETTINGS, namespace
-from tests.lab.test_watch import event
 
 
 @pytest.fixture
