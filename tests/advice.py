@@ -6,13 +6,12 @@ Of a scenario with arms each arm runs once. An advice is the command that `connl
 it is. A prediction that is false afterwards was written for other settings and does not say so: the exit code is 1.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from formats import manifest
 from lab import paths
@@ -20,10 +19,6 @@ from lab.errors import BadInput, ExitCode
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from tests.e2e.conftest import CONNLAB, HANG_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 
 def main(slugs: Sequence[str]) -> int:

@@ -1,15 +1,11 @@
 """Documents as somebody in a hurry, or with ill will, leaves them: a good one with a few changes."""
 
-from __future__ import annotations
-
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from hypothesis import strategies as st
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # What stands where something else belongs: JSON, and the numbers that Python writes beyond it.
 _SCALARS = (

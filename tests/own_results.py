@@ -1,7 +1,5 @@
 """Real runs of tests and benches lie in a folder of their own: the user's results/ and its index are the user's."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -7,8 +7,6 @@ what the machine was. Speed fails nothing: the table says which goal was met. On
 bench is repeated; in the end its line says that it was measured on a busy one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -16,15 +14,13 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.bench.goals import BENCHES, Bench
 from tests.bench.table import keep, write
 from tests.own_results import RESULTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _TRIES = 3
 _LOOK_S = 3.0

@@ -6,8 +6,6 @@ The run is made by tests/bench/synthetic.py: REQUESTS (1,000,000), CALLS (10) on
 verdict must be `reproduced`: everything that was made has to be found again.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

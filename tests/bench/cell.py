@@ -5,8 +5,6 @@
 Prints one JSON line. Images must be built and warm.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys

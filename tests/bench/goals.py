@@ -1,7 +1,5 @@
 """What is measured of the lab itself, and how good it is to be."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -7,8 +7,6 @@ opens a connection; all of it is captured. Every ten seconds it reads how much m
 and the engine with it. One JSON line.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys

@@ -7,24 +7,19 @@ the sampler, and connections that are kept. Off means that the collectors stand 
 and that there is no capture. k6 writes its records in both; `make bench-k6` has their cost.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lab import parallel
+from lab.engines.protocol import Engine, Watch
 from lab.runs import phases
+from lab.runs.live_display import Display
+from lab.runs.session import Session
 from lab.scenarios.topology import collector_of
 from tests.bench.passing import passing_run
-
-if TYPE_CHECKING:
-    from lab.engines.protocol import Engine, Watch
-    from lab.runs.live_display import Display
-    from lab.runs.session import Session
 
 _SCENARIO = "connection-per-request"
 _FREE = ("load.users=20", "load.think_time=0s", "load.arrival_gap=0s")

@@ -1,21 +1,16 @@
 """Runs that a bench makes for what they measure, and throws away."""
 
-from __future__ import annotations
-
 import shutil
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rich.console import Console
 
 from lab.engines.selection import selected_engine
 from lab.runs.run import run
 from lab.scenarios.resolve import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 
 @contextmanager

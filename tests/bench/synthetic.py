@@ -5,25 +5,20 @@ used and closed by the client within a second. Every observer agrees: nothing fa
 identities hold. All else (settings, phases, the ticks' rhythm) is that of docs/example.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
-    Columns = dict[str, npt.NDArray[np.int64]]
+Columns = dict[str, npt.NDArray[np.int64]]
 
 _EXAMPLE = Path(__file__).resolve().parents[2] / "docs/example"
 _SERVER, _PORT = "10.0.0.2", 8080

@@ -1,15 +1,11 @@
 """Keeps what `make bench` measured in docs/performance.jsonl, and writes the tables of the documents from it."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.bench.goals import BENCHES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
 RECORDS = _DOCS / "performance.jsonl"

@@ -5,8 +5,6 @@
 The arm `raised` of long-polling-at-scale, at its published size, with ever more users, until a run is not `reproduced`.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """Real runs through the commands that a user types; each ends with a result folder to look into."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The board of docs/boards over a real run: a real Prometheus scrapes it, and answers every query of the board."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

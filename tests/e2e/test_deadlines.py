@@ -1,7 +1,5 @@
 """A lab that is killed stops nothing: every container that it started ends by itself."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

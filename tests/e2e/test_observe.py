@@ -1,7 +1,5 @@
 """A Compose project that the lab did not start, loaded by plain k6, and watched: its figures beside k6's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

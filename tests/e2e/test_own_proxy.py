@@ -1,7 +1,5 @@
 """A proxy's configuration of one's own, of the ordinary kind, through the command that a user types."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

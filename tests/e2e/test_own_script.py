@@ -1,7 +1,5 @@
 """A k6 script of one's own, of the ordinary kind, through the command that a user types."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a role can reach of a run's folder while the run goes on, and what becomes of what it leaves there."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """What is refused, before and during a run, and what an interrupted run leaves."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The scenarios on real servers: what each one shows, and that its raw files keep their schemas."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Series on real servers: a 2 x 2 x 2 matrix that is killed in the middle, gone on with, and judged."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Services that the lab has never seen, in scenarios outside its own folder."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

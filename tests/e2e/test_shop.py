@@ -1,7 +1,5 @@
 """An ordinary application with a database, by its own Compose file, behind nginx: what docs/shop.md tells."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

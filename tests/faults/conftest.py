@@ -1,7 +1,5 @@
 """The machine of its own that faults are tried in."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -6,8 +6,6 @@
 The table stands in the document between two marks; everything else there is written by hand.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import re

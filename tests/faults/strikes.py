@@ -1,7 +1,5 @@
 """How each fault is done for real, and how what it broke is mended before the next run."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

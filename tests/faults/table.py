@@ -5,8 +5,6 @@ tests/lab/test_faults.py tries it on an engine in memory, in every test run; tes
 ones, by `make test-faults`.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 `make test-faults` runs this in a machine of its own (setup/faults.sh).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

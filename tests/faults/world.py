@@ -3,8 +3,6 @@
 Everything here is the real thing: the engine, the containers, the kernel's signals and the file systems.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

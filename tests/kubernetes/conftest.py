@@ -1,7 +1,5 @@
 """Real runs on a real cluster: setup/kubernetes.sh makes it, and names it in .cache/kubernetes/kubeconfig."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The scenarios on a cluster of two nodes: the same predictions as on one machine, and nothing left afterwards."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The README's commands on bare machines, with a `docker` that only pretends: what a machine gets, and what is left."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

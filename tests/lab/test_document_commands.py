@@ -3,8 +3,6 @@
 What has a placeholder (`…`, `<run>`, `$R`) is checked without its value. Commands that only compute are carried out.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Derived files of somebody hostile: whatever they hold, one bad run is one bad row, and no command ends by a fault."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

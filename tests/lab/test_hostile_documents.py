@@ -1,7 +1,5 @@
 """Whatever stands in a file that a user writes, the lab reads it or says by file and line what is wrong with it."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import suppress

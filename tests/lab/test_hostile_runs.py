@@ -1,7 +1,5 @@
 """A run's folder from somebody hostile: no command hangs, fills the memory, or ends by a fault of the lab."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """The set-up of the images, in a copy and with a `docker` that only pretends: what is built beside what; its end."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

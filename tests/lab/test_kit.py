@@ -1,7 +1,5 @@
 """A participant's kit: what is taken in, and that one which does not fit, or was tampered with, is refused whole."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The licence stands whole in the tree, and NOTICE names every file that is not the lab's own."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Makefile: what the user gives reaches `connlab` as it is, is never carried out, and is checked before set-up."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The table of docs/performance.md: made by `make bench`, from what was measured last."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.bench import table

@@ -1,7 +1,5 @@
 """The set-up's scripts, in a copy and with programs that only pretend: how they end, and what they leave."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """A command ends as it should, whatever becomes of its standard streams."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

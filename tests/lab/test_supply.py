@@ -1,7 +1,5 @@
 """What the builds fetch is checked against what is written down here, and no option that does so gets lost."""
 
-from __future__ import annotations
-
 import re
 
 from lab import paths

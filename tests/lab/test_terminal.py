@@ -1,7 +1,5 @@
 """What is printed steers no terminal: one way out for all of it, tried with a run that comes from somebody hostile."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -3,8 +3,6 @@
 `make test-notebook` sees to that environment.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import subprocess

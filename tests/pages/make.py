@@ -4,8 +4,6 @@ Each run is one of the analysis's tests, derived and reported by the code that u
 is each series that is compared, of which there is a page alone.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

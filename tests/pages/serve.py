@@ -6,8 +6,6 @@ The command finds the address in CONNLAB_SERVED, and in CONNLAB_ELSEWHERE a free
 to send its reader. Its exit code is this one's.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
