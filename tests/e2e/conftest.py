@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,25 +21,17 @@ CONNLAB = ROOT / ".venv/bin/connlab"
 HANG_S = 1800
 # A step of a run takes seconds on a quiet machine; the lab itself waits 300 s for its containers.
 WAIT_S = 900
+# Ten times what a start takes on a quiet machine. The lab itself gives half an hour more than a run may take.
+DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "60"))
 # A run that a busy machine spoiled is made again, this often in all.
 RUNS_MAX = 3
 # The instruments that a busy machine spoils: processors that k6 waits for, users who come late and then together,
 # connections that k6 gives up, ticks and scrapes that come late, packets that tcpdump has no time for. A clock that the
 # machine sets meanwhile is no more the lab's than these are.
 SPOILED_BY_A_BUSY_MACHINE = (
-    "host",
-    "clock",
-    "arrivals",
-    "users",
-    "connections",
-    "k6/",
-    "sampler/",
-    "tomcat/",
-    "stub_status/",
-    "gateway/",
+    *("host", "clock", "arrivals", "users", "connections", "k6/", "sampler/", "tomcat/", "stub_status/", "gateway/"),
     "capture/",
 )
-
 PROVE_A_BUSY_MACHINE = ("host", "arrivals", "sampler/")
 
 # accept-queue-overflow for tests that are not about how long users wait: the last one served has its answer after about
@@ -61,21 +54,22 @@ class Run:
     @property
     def verdict(self) -> dict[str, Any]:
         """`derived/verdict.json`."""
-        return self._json("derived/verdict.json")
+        return self.read("derived/verdict")
 
     @property
     def manifest(self) -> dict[str, Any]:
         """`manifest.json`."""
-        return self._json("manifest.json")
+        return self.read("manifest")
 
     @property
     def figures(self) -> dict[str, Any]:
         """The figures of `derived/figures.json`."""
-        figures: dict[str, Any] = self._json("derived/figures.json")["figures"]
+        figures: dict[str, Any] = self.read("derived/figures")["figures"]
         return figures
 
-    def _json(self, name: str) -> dict[str, Any]:
-        loaded: dict[str, Any] = json.loads((self.folder / name).read_text())
+    def read(self, name: str) -> dict[str, Any]:
+        """The content of a JSON file."""
+        loaded: dict[str, Any] = json.loads((self.folder / f"{name}.json").read_text())
         return loaded
 
     def measured(self) -> dict[str, Any]:
@@ -112,6 +106,25 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
+def interrupt(process: subprocess.Popen[str]) -> str:
+    """Interrupt a command as a terminal does, and give all that it printed."""
+    os.killpg(process.pid, signal.SIGINT)
+    return process.communicate(timeout=HANG_S)[0]
+
+
+def killed_at(condition: Callable[[], bool], *arguments: str) -> None:
+    """A lab that is killed once a condition holds; what it started may live for DEADLINE_S."""
+    shortened = f"from lab.engines import bounds\nbounds.deadline_s = lambda effective: {DEADLINE_S}\n"
+    program = f"from lab.cli import main\n{shortened}main({list(arguments)!r})"
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, start_new_session=True)
+    try:
+        wait_until(lambda: process.poll() is not None or condition(), "the start")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
+
+
 def latest(scenario: str) -> Path:
     """The newest result folder of a scenario."""
     return (RESULTS / scenario / "latest").resolve()
@@ -120,6 +133,32 @@ def latest(scenario: str) -> Path:
 def connlab(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A `connlab` command run to its end."""
     return subprocess.run([CONNLAB, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANG_S)
+
+
+def refused(*arguments: str, exit_code: int = 2) -> str:
+    """What a command says that ends with this code, which is no traceback."""
+    ended = connlab(*arguments)
+    assert ended.returncode == exit_code, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+def docker(*arguments: str) -> str:
+    """What `docker …` prints."""
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False, timeout=HANG_S)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def folders(scenario: str) -> set[Path]:
+    """The result folders of a scenario."""
+    return set(RESULTS.glob(f"{scenario}/*-r*"))
+
+
+def load_has_begun(scenario: str, known: set[Path]) -> bool:
+    """Whether a user dials in a run that was not there before."""
+    dials = (file for folder in folders(scenario) - known for file in folder.glob("raw/k6-1/role/dials.jsonl"))
+    return any('"kind":"dial"' in file.read_text() for file in dials)
 
 
 @pytest.fixture(scope="session")
@@ -131,9 +170,7 @@ def run() -> Callable[..., Run]:
         try:
             output, _ = process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGINT)
-            output, _ = process.communicate(timeout=HANG_S)
-            pytest.fail(f"{scenario} did not end:\n{output}")
+            pytest.fail(f"{scenario} did not end:\n{interrupt(process)}")
         return Run(process.returncode, output, latest(Path(scenario).name))
 
     def _run(scenario: str, *settings: str, arm: str | None = None) -> Run:
@@ -162,13 +199,7 @@ def assert_spoiled_only_by_the_machine(run: Run) -> None:
 
 def left_behind() -> list[str]:
     """The containers of the lab that exist now."""
-    listed = subprocess.run(
-        ["docker", "ps", "--all", "--filter", "label=connlab.run", "--format", "{{.Names}}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return listed.stdout.split()
+    return docker("ps", "--all", "--filter", "label=connlab.run", "--format", "{{.Names}}").split()
 
 
 def wait_until(condition: Callable[[], bool], what: str, of: subprocess.Popen[str] | None = None) -> None:

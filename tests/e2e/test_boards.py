@@ -4,7 +4,6 @@ import http.client
 import json
 import re
 import socket
-import subprocess
 import time
 import urllib.parse
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ import pytest
 
 from tests.own_results import RESULTS
 
-from .conftest import HANG_S, ROOT, SHORTER_OVERFLOW, latest, start, wait_until
+from .conftest import HANG_S, ROOT, SHORTER_OVERFLOW, docker, latest, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -73,12 +72,6 @@ class Scraped:
     metadata: Mapping[str, Any]
     figures: Mapping[str, Any]
     output: str
-
-
-def docker(*arguments: str) -> str:
-    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False, timeout=HANG_S)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """A Compose project that the lab did not start, loaded by plain k6, and watched: its figures beside k6's own."""
 
 import json
-import os
-import signal
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -12,22 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.own_results import RESULTS
-
-from .conftest import HANG_S, ROOT, connlab, start, wait_until
+from .conftest import HANG_S, ROOT, connlab, docker, folders, interrupt, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
 FOLDER = ROOT / "tests/e2e/observed"
 PROJECT = "connlab-observed"
 SHOP = f"{PROJECT}-shop-1"
-SHOP_RESULTS = RESULTS / f"observed-{SHOP}"
-
-
-def docker(*arguments: str) -> str:
-    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False, timeout=HANG_S)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+SHOP_RESULTS = f"observed-{SHOP}"
 
 
 def compose(*arguments: str) -> str:
@@ -50,12 +40,7 @@ def inspected() -> dict[str, Any]:
     (found,) = json.loads(docker("inspect", SHOP))
     state = found["State"]
     sysctls = docker("exec", SHOP, "sh", "-c", "cd /proc/sys/net; grep -s '' core/* ipv4/*; true")
-    return {
-        "pid": state["Pid"],
-        "started": state["StartedAt"],
-        "processes": processes(state["Pid"]),
-        "sysctls": sysctls,
-    }
+    return {"state": (state["Pid"], state["StartedAt"]), "processes": processes(state["Pid"]), "sysctls": sysctls}
 
 
 def processes(first: int) -> dict[int, str]:
@@ -73,13 +58,9 @@ def left_over() -> list[str]:
     return docker("ps", "--all", "--filter", "label=connlab.observe", "--format", "{{.Names}}").split()
 
 
-def folders() -> set[Path]:
-    return set(SHOP_RESULTS.glob("*-r*"))
-
-
-def measures(known: set[Path], results: Path = SHOP_RESULTS) -> bool:
+def measures(known: set[Path], results: str = SHOP_RESULTS) -> bool:
     """Whether an observation has begun that was not there before."""
-    manifests = (folder / "manifest.json" for folder in set(results.glob("*-r*")) - known)
+    manifests = (folder / "manifest.json" for folder in folders(results) - known)
     return any('"measure"' in manifest.read_text() for manifest in manifests if manifest.is_file())
 
 
@@ -106,7 +87,7 @@ def load(generator: str, out: Path) -> list[dict[str, Any]]:
 
 
 def test_what_was_observed_holds_against_the_clients_own_log(generator: str, tmp_path: Path) -> None:
-    before, known = inspected(), folders()
+    before, known = inspected(), folders(SHOP_RESULTS)
     options = ("--peer-container", generator, "--duration", "30s", "--connect-timeout", "5s")
     watching = start("observe", "--compose", f"{PROJECT}/shop", *options)
     try:
@@ -118,7 +99,7 @@ def test_what_was_observed_holds_against_the_clients_own_log(generator: str, tmp
     assert inspected() == before, "nothing of the target has changed"
     assert left_over() == []
 
-    (folder,) = folders() - known
+    (folder,) = folders(SHOP_RESULTS) - known
     account = json.loads((folder / "derived/connections.json").read_text())
     target, peer = account["targets"]
     assert (target["peer"], peer["peer"]) == (False, True)
@@ -162,7 +143,7 @@ def test_what_was_observed_holds_against_the_clients_own_log(generator: str, tmp
 
 @pytest.mark.usefixtures("shop")
 def test_a_container_that_ends_leaves_what_was_recorded() -> None:
-    known = folders()
+    known = folders(SHOP_RESULTS)
     watching = start("observe", "--container", SHOP, "--duration", "300s")
     try:
         wait_until(lambda: measures(known), "the observation", watching)
@@ -173,7 +154,7 @@ def test_a_container_that_ends_leaves_what_was_recorded() -> None:
     assert output.count(f"{SHOP} ended while it was observed; what was recorded so far is analysed") == 1
     assert "Traceback" not in output
     assert left_over() == []
-    (folder,) = folders() - known
+    (folder,) = folders(SHOP_RESULTS) - known
     account = json.loads((folder / "derived/connections.json").read_text())
     assert account["lacks"][0] == f"{SHOP} ended while it was observed"
     assert {each["port"] for each in account["targets"][0]["listeners"]} >= {8000}
@@ -181,13 +162,12 @@ def test_a_container_that_ends_leaves_what_was_recorded() -> None:
 
 @pytest.mark.usefixtures("shop")
 def test_an_interrupted_observation_is_analysed_and_leaves_nothing() -> None:
-    known = folders()
+    known = folders(SHOP_RESULTS)
     watching = start("observe", "--container", SHOP, "--duration", "300s", "--capture", "off")
     try:
         wait_until(lambda: measures(known), "the observation", watching)
     finally:
-        os.killpg(watching.pid, signal.SIGINT)
-        output, _ = watching.communicate(timeout=HANG_S)
+        output = interrupt(watching)
     assert watching.returncode == 0, output
     assert "what was recorded so far is analysed" in output
     assert left_over() == []
@@ -217,18 +197,17 @@ def sees_the_host() -> Iterator[str]:
 
 def planted(container: str) -> tuple[set[str], Path]:
     """Let root in a container plant a program in its observation, which ends then; whom it tried, and the folder."""
-    results = RESULTS / f"observed-{container}"
-    known = set(results.glob("*-r*"))
+    results = f"observed-{container}"
+    known = folders(results)
     watching = start("observe", "--container", container, "--duration", "300s")
     try:
         wait_until(lambda: measures(known, results), "the observation", watching)
-        (folder,) = set(results.glob("*-r*")) - known
+        (folder,) = folders(results) - known
         modes = stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE((folder / "raw").stat().st_mode)
         tried = set(docker("exec", "--user", "0", container, "sh", "-c", PLANT).split())
         found = [path.name for path in folder.rglob("planted")]
     finally:
-        os.killpg(watching.pid, signal.SIGINT)
-        output, _ = watching.communicate(timeout=HANG_S)
+        output = interrupt(watching)
     assert watching.returncode == 0, output
     assert found == []
     assert modes == (0o700, 0o755), "nobody else looks in while others write"
@@ -259,7 +238,7 @@ os.execlp("python3", "python3", "-m", "http.server", "8000")
 
 
 def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
-    known = set(RESULTS.glob("observed-process-*/*-r*"))
+    known = folders("observed-process-*")
     server = ["unshare", "--net", "python3", "-c", LOOPBACK_UP]
     with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
@@ -272,31 +251,7 @@ def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
             process.kill()
     assert watched.returncode == 0, watched.stderr
     assert left_over() == []
-    (folder,) = set(RESULTS.glob("observed-process-*/*-r*")) - known
+    (folder,) = folders("observed-process-*") - known
     (target,) = json.loads((folder / "derived/connections.json").read_text())["targets"]
     assert {each["port"]: each["limit"] for each in target["listeners"]} == {8000: 5}
     assert target["program"] == "Python's http.server or socketserver"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--container", "no-such-container"], "there is no container 'no-such-container'"),
-        (["--compose", "no-such-project"], "the Compose project 'no-such-project' has no running container"),
-        (["--pid", "4194304"], "there is no process 4194304"),
-        (["--pid", "self"], "Invalid value for '--pid'"),
-        (["--container", "x", "--duration", "60"], "'60' is not a duration"),
-        ([], "nothing to observe is named"),
-    ],
-)
-def test_bad_input_is_one_clear_message(arguments: list[str], said: str) -> None:
-    refused = connlab("observe", *arguments)
-    assert refused.returncode == 2
-    assert said in refused.stdout + refused.stderr
-    assert "Traceback" not in refused.stdout + refused.stderr
-
-
-def test_the_host_s_own_network_is_refused_without_leave() -> None:
-    refused = connlab("observe", "--pid", str(os.getpid()))
-    assert refused.returncode == 2
-    assert "--host" in refused.stderr

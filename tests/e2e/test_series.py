@@ -125,20 +125,3 @@ def test_a_matrix_survives_a_kill_and_draws_the_border_where_the_model_does(matr
     if busy:
         pytest.skip(f"a run is inconclusive on this busy machine: {busy}")
     assert json.loads((folder / "derived/verdict.json").read_text())["verdict"] == "reproduced"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["matrix", "burst-placs"], "burst-places"),
-        (["matrix", "burst-places", "--set=load.users=3", "--dry-run"], "load.users is set by the matrix"),
-        (["search", "accept-queue-healthy", "--knob=backend.acept_count", "--condition=x"], "backend.accept_count"),
-        (["run", "accept-queue-healthy", "--dry-run"], "has no arms"),
-        (["advise", "nowhere"], "no run at 'nowhere'"),
-    ],
-)
-def test_bad_input_is_refused_with_the_way_on(arguments: list[str], said: str) -> None:
-    refused = connlab(*arguments)
-    assert refused.returncode == 2
-    assert said in refused.stdout + refused.stderr
-    assert "Traceback" not in refused.stdout + refused.stderr

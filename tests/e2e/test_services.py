@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Run, assert_spoiled_only_by_the_machine, connlab, left_behind
+from .conftest import Run, left_behind, refused
+from .test_scenarios import assert_reproduced
 
 pytestmark = pytest.mark.e2e
 
@@ -15,10 +16,7 @@ SERVICES = Path(__file__).parent / "services"
 
 def test_http_server_s_backlog_of_5_is_read_from_the_kernel_and_predicts_the_overflow(run: Callable[..., Run]) -> None:
     found = run(str(SERVICES / "queue-of-five"))
-    if found.exit_code == 3:
-        assert_spoiled_only_by_the_machine(found)
-        return
-    assert found.exit_code == 0, found.output
+    assert_reproduced(found)
     figures = found.figures
     assert (figures["listen.hello.limit"], figures["model.accept_capacity"]) == (5, 7)
     assert (figures["client.dials.failed_timeout"], figures["ledger.cause.accept_queue_drop"]) == (3, 3)
@@ -28,52 +26,40 @@ def test_http_server_s_backlog_of_5_is_read_from_the_kernel_and_predicts_the_ove
 
 def test_a_service_with_tls_and_one_that_it_needs_are_brought_up(run: Callable[..., Run]) -> None:
     found = run(str(SERVICES / "hello-tls"))
-    if found.exit_code == 3:
-        assert_spoiled_only_by_the_machine(found)
-        return
-    assert found.exit_code == 0, found.output
+    assert_reproduced(found)
     assert "beside" not in found.manifest["instances"]
 
 
 def test_a_service_of_a_compose_file_runs_twice_behind_nginx(run: Callable[..., Run]) -> None:
     found = run(str(SERVICES / "from-compose"))
-    if found.exit_code == 3:
-        assert_spoiled_only_by_the_machine(found)
-        return
-    assert found.exit_code == 0, found.output
+    assert_reproduced(found)
     assert found.manifest["instances"] == {"k6": ["k6-1"], "nginx": ["nginx"], "web": ["web-1", "web-2"]}
 
 
 def test_over_http2_a_connection_carries_all_requests_of_its_user(run: Callable[..., Run]) -> None:
     found = run(str(SERVICES / "http2"))
-    if found.exit_code == 3:
-        assert_spoiled_only_by_the_machine(found)
-        return
-    assert found.exit_code == 0, found.output
+    assert_reproduced(found)
     assert found.figures["client.named.a.total"] == 4
 
 
 def test_an_image_that_cannot_be_had_is_said_with_its_place() -> None:
-    refused = connlab("run", str(SERVICES / "no-image"))
-    assert refused.returncode == 2, refused.stdout + refused.stderr
-    said = "no-image/scenario.yaml:6: the image connlab-own/nowhere:1 of hello is not here, and cannot be pulled"
-    assert said in refused.stderr
+    said = refused("run", str(SERVICES / "no-image"))
+    assert (
+        "no-image/scenario.yaml:6: the image connlab-own/nowhere:1 of hello is not here, and cannot be pulled" in said
+    )
     assert left_behind() == []
 
 
 def test_a_port_that_nobody_listens_on_is_said_with_the_ports_that_are() -> None:
-    refused = connlab("run", str(SERVICES / "wrong-port"))
-    assert refused.returncode == 2, refused.stdout + refused.stderr
-    said = "wrong-port/scenario.yaml:9: nothing listens on port 5001 of hello-1; it listens on 5000"
-    assert said in refused.stderr
+    said = refused("run", str(SERVICES / "wrong-port"))
+    assert "wrong-port/scenario.yaml:9: nothing listens on port 5001 of hello-1; it listens on 5000" in said
     assert left_behind() == []
 
 
 def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
-    refused = connlab("run", str(SERVICES / "ends-at-once"))
-    assert refused.returncode == 4, refused.stdout + refused.stderr
-    assert "hello-1 ended with exit code 1 during its start" in refused.stderr
-    assert "ValueError: invalid literal for int() with base 10: 'none'" in refused.stderr
+    said = refused("run", str(SERVICES / "ends-at-once"), exit_code=4)
+    assert "hello-1 ended with exit code 1 during its start" in said
+    assert "ValueError: invalid literal for int() with base 10: 'none'" in said
     assert left_behind() == []
 
 
@@ -94,15 +80,15 @@ def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
 def test_a_service_that_cannot_start_is_said_in_the_engine_s_words_with_its_place(
     arm: str, exit_code: int, said: str
 ) -> None:
-    refused = connlab("run", str(SERVICES / "cannot-start"), "--arm", arm)
-    assert refused.returncode == exit_code, refused.stdout + refused.stderr
-    assert re.search(f"(?s)cannot-start/scenario.yaml:{said}", refused.stderr), refused.stderr
+    words = refused("run", str(SERVICES / "cannot-start"), "--arm", arm, exit_code=exit_code)
+    assert re.search(f"(?s)cannot-start/scenario.yaml:{said}", words), words
     assert left_behind() == []
 
 
 def test_a_needed_service_that_never_is_ready_is_said_with_what_was_asked_of_it() -> None:
-    refused = connlab("run", str(SERVICES / "needs-what-never-comes"))
-    assert refused.returncode == 2, refused.stdout + refused.stderr
-    said = "scenario.yaml:14: beside runs, and its command 'python3 -c import sys; sys.exit(7)' does not end with 0"
-    assert said in refused.stderr
+    said = refused("run", str(SERVICES / "needs-what-never-comes"))
+    assert (
+        "scenario.yaml:14: beside runs, and its command 'python3 -c import sys; sys.exit(7)' does not end with 0"
+        in said
+    )
     assert left_behind() == []

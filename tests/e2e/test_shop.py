@@ -1,6 +1,5 @@
 """An ordinary application with a database, by its own Compose file, behind nginx: what docs/shop.md tells."""
 
-import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -47,7 +46,7 @@ def test_nginx_opens_a_connection_to_the_shop_for_each_request(run: Callable[...
     assert figures["listen.shop.limit"] == 100
     # The database is a hop like any other: its kernel and its packets agree.
     assert 0 < figures["sockets.db.established.max"] <= 10
-    ledger = json.loads((found.folder / "derived" / "ledger.json").read_text())
+    ledger = found.read("derived/ledger")
     to_database = ledger["hops"][-1]
     assert (to_database["from"], to_database["to"], to_database["observers"]) == ("shop", "db", ["db-1"])
     assert {one["holds"] for one in to_database["identities"]} == {"true"}

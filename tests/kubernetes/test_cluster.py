@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ROOT, RUNS_MAX, SHORTER_OVERFLOW, Run, connlab, latest, start, wait_until
+from tests.e2e.conftest import RUNS_MAX, SHORTER_OVERFLOW, Run, connlab, interrupt, killed_at, latest, start, wait_until
 from tests.own_results import RESULTS
 
 from .conftest import names, objects
@@ -22,14 +21,6 @@ pytestmark = pytest.mark.e2e
 HANG_S = 1800
 # A few users, who stay until somebody ends the run.
 LONG = ("--set=load.users=20", "--set=load.ramp_hold=30m", "--set=load.max_duration=1h")
-# Longer than any start takes on a busy machine. The lab itself gives half an hour more than a run may take.
-DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "60"))
-SHORTENED = f"""
-from lab.cli import main
-from lab.engines import bounds
-bounds.deadline_s = lambda effective: {DEADLINE_S}
-main(["run", "long-polling-smoke", "--engine=kubernetes", *{LONG}])
-"""
 
 
 def run(scenario: str, *arguments: str) -> Run:
@@ -83,15 +74,8 @@ def test_a_scenario_is_reproduced_as_on_one_machine(arguments: tuple[str, ...]) 
 
 
 def test_two_clients_on_another_node_than_the_server() -> None:
-    process = start(
-        "run",
-        "accept-queue-overflow",
-        "--engine",
-        "kubernetes",
-        "--spread",
-        "--set=load.instances=2",
-        *SHORTER_OVERFLOW,
-    )
+    options = ("--engine", "kubernetes", "--spread", "--set=load.instances=2", *SHORTER_OVERFLOW)
+    process = start("run", "accept-queue-overflow", *options)
     nodes: dict[str, str] = {}
 
     def placed() -> bool:
@@ -121,7 +105,7 @@ def assert_one_clock(folder: Path, machines: int) -> None:
 def test_each_hop_of_a_path_over_two_nodes_is_captured_at_its_server() -> None:
     ended = run("long-polling-smoke", "--spread")
     assert_reproduced(ended)
-    ledger = json.loads((ended.folder / "derived" / "ledger.json").read_bytes())
+    ledger = ended.read("derived/ledger")
     assert [hop["observers"] for hop in ledger["hops"]] == [["nginx"], ["backend-1"]]
     assert_one_clock(ended.folder, 3)
 
@@ -192,13 +176,8 @@ def test_ten_runs_that_are_aborted_at_different_times_leave_nothing() -> None:
 
 
 def test_after_a_kill_of_the_lab_the_cluster_removes_everything_by_itself() -> None:
-    process = subprocess.Popen([sys.executable, "-c", SHORTENED], cwd=ROOT, start_new_session=True)
-    try:
-        wait_until(lambda: process.poll() is not None or any(name.endswith("-k6-1") for name in names()), "the start")
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
+    arguments = ("run", "long-polling-smoke", "--engine=kubernetes", *LONG)
+    killed_at(lambda: any(name.endswith("-k6-1") for name in names()), *arguments)
     assert names()
     wait_until(lambda: not names(), "the end of all objects")
 
@@ -211,16 +190,8 @@ def test_a_pod_under_load_is_observed_and_goes_on_as_before() -> None:
     try:
         (pod,) = [one for one in objects("pods") if one["metadata"]["labels"].get("connlab.instance") == "backend-1"]
         name = pod["metadata"]["name"]
-        watched = connlab(
-            "observe",
-            "--pod",
-            f"{pod['metadata']['namespace']}/{name}",
-            "--container",
-            "role",
-            "--duration",
-            "5s",
-            "--json",
-        )
+        named = ("--pod", f"{pod['metadata']['namespace']}/{name}", "--container", "role")
+        watched = connlab("observe", *named, "--duration", "5s", "--json")
         assert watched.returncode == 0, watched.stderr
         assert "its entry stays there" in watched.stderr
         account = json.loads(watched.stdout)
@@ -233,8 +204,7 @@ def test_a_pod_under_load_is_observed_and_goes_on_as_before() -> None:
         assert after["status"]["containerStatuses"] == pod["status"]["containerStatuses"], "nothing of it has changed"
         wait_until(lambda: ended(name), "the end of the collector", process)
     finally:
-        os.killpg(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=HANG_S)
+        output = interrupt(process)
     assert "interrupted" in output
 
 

@@ -77,6 +77,8 @@ def test_a_command_that_reads_no_run_waits_for_nothing_that_does() -> None:
         (["show", "accept-queue-overflow", "--set", "load.users=010"], "load.users takes a whole number, not '010'"),
         (["matrix", "nowhere/x.yaml"], "there is no file 'nowhere/x.yaml'"),
         (["run", "accept-queue-overflow", "--sett", "x"], "No such option"),
+        (["observe", "--pid", "self"], "Invalid value for '--pid'"),
+        (["observe", "--container", "x", "--duration", "60"], "'60' is not a duration"),
     ],
 )
 def test_bad_input_is_refused_with_code_2(connlab: Run, arguments: list[str], message: str) -> None:

@@ -1,20 +1,79 @@
-"""What a role can reach of a run's folder while the run goes on, and what becomes of what it leaves there."""
+"""How a run ends that somebody interrupts, kills or leads astray, what it leaves, and what a role reaches meanwhile."""
 
 import json
 import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.own_results import RESULTS
-
-from .conftest import HANG_S, SHORTER_OVERFLOW, left_behind, start, wait_until
+from .conftest import (
+    HANG_S,
+    ROOT,
+    SHORTER_OVERFLOW,
+    connlab,
+    docker,
+    folders,
+    interrupt,
+    killed_at,
+    latest,
+    left_behind,
+    load_has_begun,
+    start,
+    wait_until,
+)
 
 pytestmark = pytest.mark.e2e
 
 SCENARIO = "accept-queue-overflow"
+
+
+def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded() -> None:
+    known, newest = folders(SCENARIO), latest(SCENARIO)
+    first = start("run", SCENARIO)
+    try:
+        wait_until(lambda: load_has_begun(SCENARIO, known), "the first dial", first)
+        second = connlab("run", "accept-queue-healthy")
+        assert second.returncode == 4
+        assert str(first.pid) in second.stdout + second.stderr, "it names the run that holds the machine"
+        assert "Traceback" not in second.stderr
+    finally:
+        output = interrupt(first)
+    assert "Traceback" not in output
+    assert first.returncode == 4
+    assert left_behind() == []
+    (aborted,) = folders(SCENARIO) - known
+    assert latest(SCENARIO) == newest
+    manifest = json.loads((aborted / "manifest.json").read_text())
+    assert manifest["status"] == "aborted"
+    assert manifest["reason"]
+    assert f"{aborted.name}/report.html" in output
+    assert "The run was aborted" in (aborted / "report.html").read_text()
+    analysed = connlab("analyse", str(aborted))
+    assert analysed.returncode == 3, analysed.stdout + analysed.stderr
+    verdict = json.loads((aborted / "derived/verdict.json").read_text())
+    assert verdict["verdict"] == "inconclusive"
+
+
+AT_WORK = {f"connlab-{name}" for name in ("k6-1", "hello-1", "collector-hello-1", "beside", "holder-beside")}
+
+
+def running() -> list[str]:
+    """The containers of a run that are at work."""
+    return docker("ps", "--filter", "label=connlab.run", "--format", "{{.Names}}").split()
+
+
+def test_after_a_kill_of_the_lab_nothing_runs_on() -> None:
+    service = Path(__file__).parent / "services" / "hello-tls"
+    load = ("--set=load.users=100", "--set=load.arrival_gap=60s", "--set=load.max_duration=2h")
+    killed_at(lambda: set(running()) >= AT_WORK, "run", *load, str(service))
+    wait_until(lambda: not running(), "the end of all containers")
+    assert left_behind()
+    clear = "from lab.engines.selection import selected_engine; selected_engine().remove()"
+    subprocess.run([sys.executable, "-c", clear], cwd=ROOT, check=True)
+    assert left_behind() == []
 
 
 # A program for any user of the host to run as root, in whatever folder of a process's own can be reached.
@@ -27,21 +86,12 @@ def inside(instance: str, script: str, *options: str) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def folders() -> set[Path]:
-    return set((RESULTS / SCENARIO).glob("*-r*"))
-
-
-def has_begun(known: set[Path]) -> bool:
-    dials = (file for folder in folders() - known for file in folder.glob("raw/k6-1/role/dials.jsonl"))
-    return any('"kind":"dial"' in file.read_text() for file in dials)
-
-
 def test_a_role_reaches_its_own_raw_files_alone_and_leads_the_lab_nowhere() -> None:
-    known = folders()
+    known = folders(SCENARIO)
     run = start("run", SCENARIO, "--set=load.users=9", *SHORTER_OVERFLOW)
     try:
-        wait_until(lambda: has_begun(known), "the first dial", run)
-        (folder,) = folders() - known
+        wait_until(lambda: load_has_begun(SCENARIO, known), "the first dial", run)
+        (folder,) = folders(SCENARIO) - known
         modes = {path: path.lstat().st_mode for path in (folder, *folder.rglob("*")) if path.is_dir()}
         found = inside("backend-1", "ls -A /raw; find / -name samples.jsonl -not -path '/proc/*' 2>/dev/null")
         around = inside("backend-1", "ls /proc/1/root/raw")

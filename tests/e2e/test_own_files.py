@@ -1,8 +1,9 @@
-"""A proxy's configuration of one's own, of the ordinary kind, through the command that a user types."""
+"""A proxy's configuration and a k6 script of one's own, of the ordinary kind, through the command that a user types."""
 
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,13 +11,15 @@ import pytest
 
 from tests.own_results import RESULTS
 
-from .conftest import ROOT, Run, connlab
-from .test_scenarios import assert_follows_schemas, assert_reproduced
+from .conftest import ROOT, Run, connlab, refused
+from .test_scenarios import assert_follows_schemas, assert_reproduced, of_kind
 
 pytestmark = pytest.mark.e2e
 
 NGINX = ROOT / "examples" / "own-nginx"
 HAPROXY = ROOT / "examples" / "own-haproxy"
+CHECKOUT = ROOT / "examples" / "checkout"
+PAGES = ("home", "search", "product", "cart", "pay")
 
 
 def copied(example: Path, to: Path, changes: dict[str, tuple[str, str]]) -> Path:
@@ -41,13 +44,8 @@ def test_nginx_runs_a_file_unchanged_and_the_model_counts_with_its_values(throug
     knobs = through_nginx.manifest["knobs"]
     assert knobs["nginx.proxy_connect_timeout"]["where"] == ["conf.d/app.conf:18"]
     assert knobs["nginx.upstream_keepalive"]["read_back"] == 16
-    assert knobs["nginx.keepalive_requests"] == {
-        "value": 1000,
-        "default": 1000,
-        "source": "file",
-        "read_back": 1000,
-        "where": [],
-    }
+    of_nginx = {"value": 1000, "default": 1000, "source": "file", "read_back": 1000, "where": []}
+    assert knobs["nginx.keepalive_requests"] == of_nginx
     assert through_nginx.measured()["model.syns_per_failed_try"] == 2
 
 
@@ -82,10 +80,7 @@ def test_advice_on_a_small_file_names_the_line_to_change(run: Callable[..., Run]
 def test_a_file_that_cannot_run_is_refused_with_its_line_before_anything_starts(
     tmp_path: Path, file: str, old: str, new: str, said: str
 ) -> None:
-    refused = connlab("run", str(copied(NGINX, tmp_path / "refused-file", {file: (old, new)})))
-    assert refused.returncode == 2
-    assert said in refused.stderr
-    assert "Traceback" not in refused.stderr
+    assert said in refused("run", str(copied(NGINX, tmp_path / "refused-file", {file: (old, new)})))
     assert not (RESULTS / "refused-file").exists()
 
 
@@ -127,7 +122,7 @@ def test_haproxy_runs_a_file_unchanged_and_the_lab_reads_the_counters_of_its_sec
     limits = {one["port"]: one["limit"] for one in through_haproxy.manifest["listeners"]["haproxy"]}
     assert limits[8080] == 4000
     assert "haproxy.nbthread" not in knobs
-    figures = json.loads((through_haproxy.folder / "derived" / "figures.json").read_bytes())["figures"]
+    figures = through_haproxy.figures
     assert figures["haproxy.requests"] == 60
     assert figures["haproxy.connections.opened"] == 60
 
@@ -160,8 +155,73 @@ def test_advice_on_haproxy_s_own_queue_names_the_line_to_change(run: Callable[..
     ],
 )
 def test_a_file_that_haproxy_cannot_run_is_refused_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
-    refused = connlab("run", str(copied(HAPROXY, tmp_path / "refused-file", {"haproxy.cfg": (old, new)})))
-    assert refused.returncode == 2
-    assert said in refused.stderr
-    assert "Traceback" not in refused.stderr
+    assert said in refused("run", str(copied(HAPROXY, tmp_path / "refused-file", {"haproxy.cfg": (old, new)})))
+    assert not (RESULTS / "refused-file").exists()
+
+
+@pytest.fixture(scope="module")
+def checkout(run: Callable[..., Run]) -> Run:
+    ended = run(str(CHECKOUT))
+    assert_reproduced(ended)
+    return ended
+
+
+def test_a_script_runs_unchanged_and_every_request_has_its_connection(checkout: Run) -> None:
+    assert_follows_schemas(checkout)
+    role = checkout.folder / "raw" / "k6-1" / "role"
+    requests = [json.loads(line) for line in (role / "requests.jsonl").read_text().splitlines()]
+    requests = [request for request in requests if "id" in request]
+    dials = {dial["id"]: dial for dial in of_kind("dial", role / "dials.jsonl")}
+    assert all(dials[request["dial"]]["vu"] == request["vu"] for request in requests)
+    by_name = Counter(request["name"] for request in requests)
+    assert set(by_name) == {"open", *PAGES}
+    assert by_name["open"] == 1
+    summary = json.loads((role / "summary.json").read_text())
+    assert summary["metrics"]["http_reqs"]["values"]["count"] == len(requests)
+    groups = {"open": "::setup", "cart": "::buy", "pay": "::buy"}
+    assert all(request["group"] == groups.get(request["name"], "::browse") for request in requests)
+
+
+def test_its_thresholds_are_predictions_and_its_checks_are_figures(checkout: Run) -> None:
+    judged = {row["id"]: row["status"] for row in checkout.verdict["predictions"] if row["id"].startswith("threshold-")}
+    assert len(judged) == 3
+    assert set(judged.values()) == {"true"}
+    assert checkout.measured()["client.checks.paid.rate"] == 1
+    assert checkout.measured()["client.thresholds.http_req_duration_name_pay_p_95_below_800"] is True
+    assert checkout.verdict["ledger"]["identities"]["false"] == 0
+
+
+def test_its_names_and_groups_divide_figures_and_ledger(checkout: Run) -> None:
+    found = checkout.figures
+    named = {name: found[f"client.named.{name}.total"] for name in ("open", *PAGES)}
+    assert found["client.groups.buy.total"] == named["cart"] + named["pay"]
+    names = checkout.read("derived/ledger")["names"]
+    assert {(one["name"], one["group"]): one["total"] for one in names} == {
+        (name, {"open": "::setup", "cart": "::buy", "pay": "::buy"}.get(name, "::browse")): total
+        for name, total in named.items()
+    }
+
+
+def test_a_threshold_that_is_crossed_makes_the_run_not_reproduced(run: Callable[..., Run], tmp_path: Path) -> None:
+    home = copied(CHECKOUT, tmp_path / "crossed", {"checkout.js": ("p(95)<800", "p(95)<1")})
+    (home / "checkout.js").write_text((home / "checkout.js").read_text().replace("'4s'", "'1s'"))
+    crossed = run(str(home))
+    false = [row["id"] for row in crossed.verdict["predictions"] if row["status"] == "false"]
+    assert false == ["threshold-http-req-duration-name-pay-p-95-below-1"]
+    assert crossed.exit_code == 1
+    assert crossed.manifest["exits"]["k6-1"] == 99
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import './gone.js';\nexport default () => {};\n", "checkout.js:1: k6 refuses"),
+        ("\nexport default functio n() {}\n", "checkout.js:2: k6 refuses"),
+        ("export const options = { vus: 1, duration: '20m' };\nexport default () => {};\n", "load.max_duration is 1m"),
+    ],
+)
+def test_a_script_that_cannot_run_is_refused_before_anything_starts(tmp_path: Path, script: str, said: str) -> None:
+    home = copied(CHECKOUT, tmp_path / "refused-file", {})
+    (home / "checkout.js").write_text(script)
+    assert said in refused("run", str(home))
     assert not (RESULTS / "refused-file").exists()
