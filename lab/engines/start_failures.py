@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from lab.errors import LabError
+from lab.scenarios.resolved import ResolvedScenario
 
 _WAYS_ON = (
     ("exec format error", "its program is for another kind of processor, or a script without #!: build its image here"),
@@ -38,3 +39,10 @@ def ended_during_start(how: str, last_words: str, where: str | None = None) -> L
     place = f"{where}: " if where else ""
     what = f"{place}{how} during its start{f':{last_words}' if last_words else ', and said nothing'}"
     return LabError(what, way_on=start_failure_hint(how, last_words) if where else None)
+
+
+def where_sysctl(effective: ResolvedScenario | None, name: str) -> str | None:
+    """Return the place at which a scenario asks for a sysctl."""
+    asked = effective.asked() if effective else ()
+    knobs = [one for one in asked if one.startswith("kernel.") and one.endswith(f".{name}")]
+    return effective.where_knob(knobs[0]) if effective and knobs else None

@@ -14,7 +14,7 @@ from lab.engines.compose import run_file
 from lab.engines.compose.containers import State, container_name, container_states, last_words
 from lab.engines.compose.docker import DockerFailed, docker
 from lab.engines.protocol import Parts, Watch
-from lab.engines.start_failures import ended_during_start, start_failure_hint
+from lab.engines.start_failures import ended_during_start, start_failure_hint, where_sysctl
 from lab.errors import BadInput, LabError, Problem
 from lab.scenarios.services import needed_by
 from lab.scenarios.topology import collector_of
@@ -95,8 +95,7 @@ def _explain(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError
     refused = _SYSCTL_FILE.search(error.stderr) if isinstance(error, DockerFailed) else None
     if refused:
         name = refused["path"].replace("/", ".")
-        knobs = [knob for knob in parts.effective.asked() if knob.startswith("kernel.") and knob.endswith(f".{name}")]
-        where = parts.effective.where_knob(knobs[0]) if knobs else None
+        where = where_sysctl(parts.effective, name)
         return BadInput(Problem(f"the kernel refuses {name} in a role's namespace: {refused['why'].strip()}", where))
     of_path = (one for instance in parts.topology.all for one in (instance, collector_of(instance)))
     services = [*parts.topology.needed, *of_path]

@@ -16,7 +16,7 @@ from lab.engines.kubernetes.kubectl import GUIDE, Kubectl
 from lab.engines.kubernetes.objects import HOLD, Images, pod_name
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
-from lab.engines.start_failures import ended_during_start, start_failure_hint
+from lab.engines.start_failures import ended_during_start, start_failure_hint, where_sysctl
 from lab.errors import BadInput, LabError, Problem
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import collector_of
@@ -152,7 +152,7 @@ def find_pod_problem(pod: Mapping[str, Any], effective: ResolvedScenario | None 
     message = str(status.get("message", ""))
     if status.get("reason") == "SysctlForbidden" or "forbidden sysctl" in message:
         found = _SYSCTL.search(message)
-        where = _where(effective, found["name"]) if found else None
+        where = where_sysctl(effective, found["name"]) if found else None
         hint = f"let the nodes' kubelets allow it (allowedUnsafeSysctls), or leave it out: {GUIDE}"
         return BadInput(Problem(f"the cluster forbids a sysctl: {_last(message)}", where, hint))
     if status.get("phase") == "Failed" and status.get("reason"):
@@ -198,16 +198,11 @@ def read_warnings(
         if found := _SYSCTL_FILE.search(message):
             name = found["path"].replace("/", ".")
             what = f"a node's kernel refuses {name} in a pod{found['why']}"
-            yield BadInput(Problem(what, _where(effective, name), "leave it out, or take nodes with another kernel"))
+            yield BadInput(
+                Problem(what, where_sysctl(effective, name), "leave it out, or take nodes with another kernel")
+            )
     if messages:
         yield LabError(f"a node cannot make {pod}: {_last(messages[-1])}")
-
-
-def _where(effective: ResolvedScenario | None, name: str) -> str | None:
-    """Return where a scenario asks for a sysctl."""
-    asked = effective.asked() if effective else ()
-    knobs = [one for one in asked if one.startswith("kernel.") and one.endswith(f".{name}")]
-    return effective.where_knob(knobs[0]) if effective and knobs else None
 
 
 def _last(message: str) -> str:
