@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from analysis.compare import CompareError, Comparison, compare_runs, compare_series
-from analysis.schema import schema
+from lab.schema import schemas
 from tests.analysis.results import Results
 from tests.analysis.support import make_manifest
 
@@ -24,7 +24,7 @@ OVERFLOWS = "kernel.backend.TcpExt.ListenOverflows"
 
 
 def checked(found: Comparison) -> Comparison:
-    Draft202012Validator(json.loads(schema("comparison"))).validate(json.loads(found.to_json()))
+    Draft202012Validator(schemas()["comparison.schema.json"]).validate(json.loads(found.to_json()))
     return found
 
 

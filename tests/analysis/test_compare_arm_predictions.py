@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from analysis.compare import CompareError, arm_predictions, compare_series, judge_series
 from analysis.expressions import ExpressionError
 from analysis.figures import Scope
-from analysis.schema import schema
+from lab.schema import schemas
 from tests.analysis.results import Results, fingerprint
 from tests.analysis.support import KNOBS, declared
 
@@ -39,7 +39,7 @@ def series(results: Results, off: list[Record], on: list[Record], expression: st
 def verdict(folder: Path) -> SeriesVerdict:
     found = judge_series(folder)
     content = json.loads((folder / "derived" / "verdict.json").read_text())
-    Draft202012Validator(json.loads(schema("series-verdict"))).validate(content)
+    Draft202012Validator(schemas()["series-verdict.schema.json"]).validate(content)
     assert found.to_json() == (folder / "derived" / "verdict.json").read_text()
     return found
 

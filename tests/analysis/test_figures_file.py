@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.figures.catalogue import FIGURES
-from analysis.schema import schema
 from analysis.verdicts import figures_file
 from formats import manifest
+from lab.schema import schemas
 from tests.analysis.support import OTHERS, make_access, make_samples, quiet_tick
 from tests.analysis.whole import make_run
 
@@ -25,7 +25,7 @@ def written(folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(
         figures_file.build_figures_file(Run(RawRun(folder, manifest.load_manifest(folder)))).to_json()
     )
-    Draft202012Validator(json.loads(schema("figures"))).validate(content)
+    Draft202012Validator(schemas()["figures.schema.json"]).validate(content)
     return content
 
 

@@ -13,8 +13,8 @@ from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.reports.stories import ladders
 from analysis.reports.stories.packets import split_segments
-from analysis.schema import schema
 from formats import manifest
+from lab.schema import schemas
 from tests.analysis.packets import Capture, make_packets
 from tests.analysis.whole import make_run
 
@@ -40,7 +40,7 @@ def of_run(run: RunFolder) -> Ladders:
 def of_folder(folder: Path) -> Ladders:
     """The ladders of a run, which follow their schema whatever they lack."""
     found = ladders.build_ladders(Run(RawRun(folder, manifest.load_manifest(folder))))
-    Draft202012Validator(json.loads(schema("ladders"))).validate(json.loads(found.to_json()))
+    Draft202012Validator(schemas()["ladders.schema.json"]).validate(json.loads(found.to_json()))
     return found
 
 

@@ -15,8 +15,8 @@ from analysis.derivation import analyse, judge
 from analysis.diagnosis import health, joins
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
-from analysis.schema import schema
 from formats import manifest
+from lab.schema import schemas
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection, make_packets
 from tests.analysis.support import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 BACKEND = "172.18.0.2:8080"
-SCHEMA = Draft202012Validator(json.loads(schema("ledger")))
+SCHEMA = Draft202012Validator(schemas()["ledger.schema.json"])
 
 
 @pytest.fixture

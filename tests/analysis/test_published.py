@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from analysis.compare import judge_series
 from analysis.derivation import analyse
-from analysis.schema import schema
+from lab.schema import schemas
 from tests.analysis.results import Results
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def beside(run: RunFolder, here: dict[str, str], says: str | None = "3 are serve
     assert found is not None
     assert found.description == says
     content = json.loads((folder / "derived" / "verdict.json").read_text())
-    Draft202012Validator(json.loads(schema("verdict"))).validate(content)
+    Draft202012Validator(schemas()["verdict.schema.json"]).validate(content)
     return found.here
 
 
