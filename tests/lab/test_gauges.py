@@ -1,3 +1,5 @@
+"""The figures of a run at work, and how they are shown: redrawn in a terminal, else line by line."""
+
 import io
 import json
 import re
@@ -7,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
-from lab.runs.gauges import Gauges, History, bars
+from lab.runs.gauges import Gauges, History, Tail, bars, last_tick_us
 from lab.runs.live_display import Display
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import topology_of
@@ -31,6 +33,15 @@ def gauges_of(effective: ResolvedScenario, places: Places) -> Gauges:
 def write(file: Path, *lines: object) -> None:
     with file.open("a") as stream:
         stream.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def drawn(effective: Make, places: Places, *, width: int = 110) -> str:
+    """Return what a terminal shows of the measurement."""
+    console = Console(force_terminal=True, width=width, record=True, file=io.StringIO())
+    with Display(console, "one") as display:
+        display.watch(gauges_of(effective(), places))
+        display.phase("measure", 45)
+    return console.export_text()
 
 
 def second(requests: int, failed: int) -> dict[str, object]:
@@ -106,11 +117,8 @@ def test_what_k6_has_not_said_yet_is_a_dash_and_no_zero(
     told = capsys.readouterr().out
     assert " · - users at work, - requests · " in told
     assert "backend-1: queue 1 of 2 places, 91 overflows" in told
-    console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
-    with Display(console, "one") as display:
-        display.watch(gauges_of(effective(), places))
-        display.phase("measure")
-    rows = [line.split() for line in console.export_text().splitlines()]
+    text = drawn(effective, places)
+    rows = [line.split() for line in text.splitlines()]
     assert ["users", "-"] in rows
     assert ["requests", "-"] in [row[:2] for row in rows]
 
@@ -151,11 +159,8 @@ def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make
         places.collector("backend-1", "samples.jsonl"),
         *(at(when, tick({"TcpExt.ListenOverflows": overflows}, depth)) for when, depth, overflows in ticks),
     )
-    console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
-    with Display(console, "one") as display:
-        display.watch(gauges_of(effective(), places))
-        display.phase("measure", 45)
-    rows = [line.rstrip() for line in console.export_text().splitlines()]
+    text = drawn(effective, places)
+    rows = [line.rstrip() for line in text.splitlines()]
     assert any("one  measure" in row and "about 45 s left" in row for row in rows)
     assert any(re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▁▅██ ▅$", row) for row in rows), rows
     assert any(re.search(r"overflows +100 +▁▁█▆ ▁$", row) for row in rows), rows
@@ -164,21 +169,14 @@ def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make
 
 def test_a_full_queue_says_so(effective: Make, places: Places) -> None:
     write(places.collector("backend-1", "samples.jsonl"), at(0, tick({}, depth=2)))
-    console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
-    with Display(console, "one") as display:
-        display.watch(gauges_of(effective(), places))
-        display.phase("measure")
-    assert "full: drops new SYNs" in console.export_text()
+    text = drawn(effective, places)
+    assert "full: drops new SYNs" in text
 
 
 def test_a_narrow_terminal_keeps_the_figures_and_shortens_the_history(effective: Make, places: Places) -> None:
     write(places.collector("backend-1", "samples.jsonl"), *(at(when, tick({}, depth=1)) for when in range(100)))
-    console = Console(force_terminal=True, width=60, record=True, file=io.StringIO())
-    with Display(console, "one") as display:
-        display.watch(gauges_of(effective(), places))
-        display.phase("measure", 45)
-    drawn = console.export_text()
-    assert re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▅{6}(?!▅)", drawn), drawn
+    text = drawn(effective, places, width=60)
+    assert re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▅{6}(?!▅)", text), text
 
 
 def test_a_history_keeps_levels_sums_and_gaps() -> None:
@@ -196,11 +194,8 @@ def test_a_history_keeps_levels_sums_and_gaps() -> None:
 def test_failures_are_shown_by_kind_a_row_for_each(effective: Make, places: Places) -> None:
     line = second(200, 141) | {"errors": {"1502": 138, "1211": 2, "1220": 1, "1999": 1}, "dropped_iterations": 7}
     write(places.role("k6-1", "live.jsonl"), at(0, line))
-    console = Console(force_terminal=True, width=100, record=True, file=io.StringIO())
-    with Display(console, "one") as display:
-        display.watch(gauges_of(effective(), places))
-        display.phase("measure")
-    rows = [line.rstrip() for line in console.export_text().splitlines()]
+    text = drawn(effective, places, width=100)
+    rows = [line.rstrip() for line in text.splitlines()]
     kinds = [re.sub(r"[ █]+", " ", row).strip() for row in rows if re.search(r"answered|\((1211|1220)\)|never", row)]
     assert list(dict.fromkeys(kinds)) == [
         "failed 141 138 answered 502",
@@ -208,3 +203,31 @@ def test_failures_are_shown_by_kind_a_row_for_each(effective: Make, places: Plac
         "1 connection reset (1220)",
         "dropped 7 iterations never begun",
     ]
+
+
+def test_only_what_is_new_and_whole_is_given(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    tail = Tail(file)
+    assert tail.objects() == []
+    file.write_text('{"a": 1}\n{"a": 2}\n{"a"')
+    assert tail.objects() == [{"a": 1}, {"a": 2}]
+    with file.open("a") as stream:
+        stream.write(": 3}\n")
+    assert tail.objects() == [{"a": 3}]
+    assert tail.objects() == []
+
+
+def test_what_is_no_object_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text('[1]\nno json\n\n{"a": 1}\n')
+    assert Tail(tmp_path / "x").objects() == [{"a": 1}]
+
+
+def test_the_last_whole_tick_is_found_behind_other_lines(tmp_path: Path) -> None:
+    file = tmp_path / "samples.jsonl"
+    assert last_tick_us(file) == 0
+    file.write_text('{"kind":"header","time_us":1}\n')
+    assert last_tick_us(file) == 0
+    with file.open("a") as stream:
+        stream.write('{"kind":"tick","time_us":2}\n' * 50_000)
+        stream.write('{"kind":"tick","time_us":3}\n{"kind":"self","time_us":4}\n{"kind":"tick","time_us":5}')
+    assert last_tick_us(file) == 3

@@ -152,7 +152,7 @@ def test_a_process_s_namespace_is_entered_by_its_file(docker_program: FakeDocker
     assert call.endswith(f"--entrypoint nsenter connlab/collector {' '.join(started.enter[1:])} collector run")
 
 
-def test_every_options_that_is_wrong_is_named() -> None:
+def test_every_wrong_option_is_named() -> None:
     with pytest.raises(BadInput) as refused:
         parse_options("60", "header", 256, "any", "0s", host=False)
     assert [str(problem).partition(":")[0] for problem in refused.value.problems] == [
@@ -303,11 +303,7 @@ def test_a_role_that_the_user_declares_names_the_setting() -> None:
     assert (found.setting, found.backlog) == ("backend.accept_count", 100)
 
 
-def test_a_role_without_a_backlog_is_refused() -> None:
-    with pytest.raises(BadInput, match="no limit 'backlog'"):
-        known_servers.program_of_role(Path(__file__).parents[2] / "k6" / "role.yaml")
-
-
-def test_a_role_that_is_not_there_is_refused() -> None:
-    with pytest.raises(BadInput, match="No such file"):
-        known_servers.program_of_role(Path("/nowhere/role.yaml"))
+@pytest.mark.parametrize(("role", "message"), [("k6", "no limit 'backlog'"), ("none", "No such file or directory")])
+def test_a_role_without_a_backlog_or_that_is_not_there_is_refused(role: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        known_servers.program_of_role(Path(__file__).parents[2] / role / "role.yaml")

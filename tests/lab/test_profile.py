@@ -66,13 +66,6 @@ def test_a_run_says_how_long_each_of_its_steps_took(go: Go) -> None:
     assert profile["drain"] >= 100
 
 
-def test_what_came_before_the_run_stands_before_it(go: Go) -> None:
-    steps = Steps()
-    with steps.step("resolve"):
-        pass
-    assert outermost(manifest.load_manifest(go(steps)).profile)[:2] == ["resolve", "check"]
-
-
 def test_a_run_that_nobody_profiles_says_nothing_of_its_steps(go: Go) -> None:
     folder = go(None)
     reports.analyse_run(folder)

@@ -13,10 +13,8 @@ from rich.console import Console
 from formats import owner
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, Interruption, LabError
-from lab.runs import capacity
 from lab.runs.lock import machine_lock
 from lab.runs.run import run
-from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices
 from lab.series.command import run_plan
 from tests.lab import series_support
@@ -175,26 +173,6 @@ def test_an_analysis_that_fails_hides_not_why_the_run_broke_off(
         start()
 
 
-def test_a_run_that_was_killed_is_reported_by_the_next(
-    start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake_docker.says("compose * up *", stderr="broken", exit_code=1)
-    # As if the process had been killed before it could clear up.
-    with monkeypatch.context() as killed:
-        killed.setattr("lab.runs.run._abandon", lambda _: "left")
-        killed.setattr("formats.manifest.Manifest.finish", lambda *_: None)
-        with pytest.raises(LabError):
-            start()
-    (first,) = elsewhere.glob("results/one/*/manifest.json")
-    assert json.loads(first.read_bytes())["status"] == "running"
-    with pytest.raises(LabError):
-        start()
-    assert not first.with_name(".manifest.reserve").exists()
-    left = json.loads(first.read_bytes())
-    assert left["status"] == "aborted"
-    assert "ended without a word" in left["reason"]
-
-
 @pytest.fixture
 def left(
     start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
@@ -321,46 +299,12 @@ def test_an_interruption_before_the_first_place_of_a_series_needs_no_traceback(
         run_plan(plan, Compose(), ["connlab"], Console(stderr=True), new=False)
 
 
-def test_a_run_that_was_killed_as_it_was_opened_is_reported_by_the_next(start: Callable[..., Path], left: Path) -> None:
+def test_a_run_that_was_killed_is_reported_by_the_next(start: Callable[..., Path], left: Path) -> None:
     assert json.loads(left.read_bytes())["status"] == "running"
+    assert left.with_name(".manifest.reserve").exists()
     with pytest.raises(LabError):
         start()
-    assert json.loads(left.read_bytes())["status"] == "aborted"
-
-
-@pytest.mark.parametrize(
-    ("patched", "overrides", "message"),
-    [
-        ({"runs.machine.memory_kb": 500_000}, ["load.users=5000"], "MiB of memory for 5,000 users"),
-        ({"runs.machine.disk_free_bytes": 1 << 20}, [], "1 MiB are free"),
-        (
-            {"runs.machine.disk_free_bytes": 1 << 30},
-            ["backend.instances=3", "capture.client=headers"],
-            "may write 1,280 MiB below .*, and 1,024 MiB are free",
-        ),
-        (
-            {"engines.compose.engine.Compose.open_files_cap": 4_096},
-            ["load.users=5000"],
-            "load.users = 5,000 needs about 5,128 open files in one process of k6",
-        ),
-        (
-            {"runs.machine.memory_kb": 64 << 20},
-            ["load.users=20000", "backend.max_connections=20000"],
-            r"20,000 connections take about 371 MiB of the heap of backend-1, and it has 256 \(backend.heap_mb\)",
-        ),
-        (
-            {"scenarios.sysctls.missing_sysctl": ("this kernel has no such sysctl", None)},
-            ["kernel.k6.net.ipv4.tcp_x=1"],
-            "this kernel has no such",
-        ),
-    ],
-)
-def test_what_the_machine_cannot_hold_is_refused_with_numbers(
-    effective: Make, monkeypatch: pytest.MonkeyPatch, patched: dict[str, object], overrides: list[str], message: str
-) -> None:
-    monkeypatch.setattr(Compose, "open_files_cap", lambda _: None)
-    for name, value in patched.items():
-        monkeypatch.setattr(f"lab.{name}", lambda *_, value=value: value)
-    resolved: ResolvedScenario = effective(*overrides)
-    with pytest.raises(BadInput, match=message):
-        capacity.check_capacity(resolved, Compose())
+    assert not left.with_name(".manifest.reserve").exists()
+    manifest = json.loads(left.read_bytes())
+    assert manifest["status"] == "aborted"
+    assert "ended without a word" in manifest["reason"]

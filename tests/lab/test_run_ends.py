@@ -1,20 +1,30 @@
-"""A run that comes to its end, its load well or not: its status, its exits, and `latest`, which points at it."""
+"""How a run ends: status, exits and `latest`; evidence before clearing up, which no signal breaks off."""
 
+from __future__ import annotations
+
+import errno
 import json
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from formats import manifest
+from formats.manifest import Manifest
+from lab import cli
 from lab.engines.compose.engine import Compose
-from lab.errors import LabError
+from lab.engines.protocol import STOP_GRACE_S
+from lab.errors import EngineFailed, Interruption, LabError
+from lab.runs import reports
 from lab.runs.run import run
+from lab.scenarios.topology import Topology
 from tests.lab.container_states import event
-from tests.lab.engine import InMemoryDocker
+from tests.lab.engine import InMemoryDocker, InMemoryEngine
 from tests.lab.support import IMAGES, MINIMAL, Make
-from tests.lab.test_k6 import status
+from tests.lab.test_phases import status
 from tests.lab.test_readback import SETTINGS, namespace
 
 
@@ -81,3 +91,140 @@ def test_a_run_that_tries_settings_out_leaves_latest_where_it_is(ended: Callable
     first = ended(0)
     assert ended(0, tries_out=True) != first
     assert (elsewhere / "results" / "one" / "latest").resolve() == first
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+class Disturbed(InMemoryEngine):
+    """A signal reaches the lab each time a verb is used."""
+
+    def __init__(self, at: str, number: signal.Signals, found: dict[str, object] | None = None) -> None:
+        super().__init__(found=found)
+        self._at = at
+        self._number = number
+
+    def _do(self, what: str) -> None:
+        super()._do(what)
+        if what == self._at and self.did.count("start"):
+            os.kill(os.getpid(), self._number)
+
+
+class Silent(InMemoryEngine):
+    """It does not give what its containers said."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def keep_logs(self, topology: Topology, raw: Path) -> None:
+        assert topology.all
+        assert raw.is_dir()
+        raise self._error
+
+
+class Stuck(InMemoryEngine):
+    """Nothing ends, and nothing can be removed."""
+
+    def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
+        assert topology.all
+        assert grace_s
+
+    def remove(self) -> list[str]:
+        if self.running:
+            raise EngineFailed("a container stays")
+        return super().remove()
+
+
+@pytest.fixture(autouse=True)
+def heeded() -> Iterator[None]:
+    """Signals as a command meets them, whatever those ignore who started the tests."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+Go = Callable[[InMemoryEngine], None]
+
+
+@pytest.fixture
+def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
+    assert elsewhere.is_dir()
+    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
+
+    def take(engine: InMemoryEngine) -> None:
+        run(effective(text=MINIMAL + "drain: 0s\n"), engine, ["connlab"], Console(quiet=True))
+
+    return take
+
+
+@pytest.fixture
+def left(elsewhere: Path) -> Callable[[], Manifest]:
+    def find() -> Manifest:
+        (file,) = elsewhere.glob("results/one/2*/manifest.json")
+        return manifest.load_manifest(file.parent)
+
+    return find
+
+
+Left = Callable[[], Manifest]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("at", ["stop along the path", "remove"])
+def test_a_signal_does_not_break_off_the_clearing_up_of_a_failed_run(
+    go: Go, left: Left, at: str, number: signal.Signals
+) -> None:
+    engine = Disturbed(at, number, found={"backend.accept_count": 100})
+    with pytest.raises(LabError, match="asked 1, found 100"):
+        go(engine)
+    assert engine.did == ["remove", "start", "stop along the path", "remove"]
+    assert engine.running == set()
+    assert (left().status, left().exits) == ("aborted", {"k6-1": 0, "backend-1": 0})
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("at", ["stop along the path", "remove"])
+def test_a_signal_in_the_ending_leaves_a_run_complete(
+    go: Go, left: Left, elsewhere: Path, at: str, number: signal.Signals
+) -> None:
+    engine = Disturbed(at, number)
+    with pytest.raises(Interruption, match=r"after the end of the run, which is complete.*\n.*make analyse RUN="):
+        go(engine)
+    assert engine.did == ["remove", "start", "stop along the path", "remove"]
+    assert engine.running == set()
+    assert (left().status, left().reason, left().exits) == ("complete", None, {"k6-1": 0, "backend-1": 0})
+    assert (elsewhere / "results" / "one" / "latest" / "raw" / "backend-1" / "container.log").is_file()
+
+
+@pytest.mark.parametrize("error", [EngineFailed("no logs"), OSError(errno.ENOSPC, "no logs")])
+def test_logs_that_cannot_be_had_spoil_no_run(
+    go: Go, left: Left, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    go(Silent(error))
+    assert (left().status, left().exits) == ("complete", {"k6-1": 0, "backend-1": 0})
+    said = capsys.readouterr().err
+    assert "what the containers said was not kept: " in said
+    assert "no logs" in said
+
+
+def test_what_cannot_be_removed_spoils_no_run(go: Go, left: Left) -> None:
+    with pytest.raises(LabError, match="a container stays, after the end of the run, which is complete"):
+        go(Stuck())
+    assert left().status == "complete"
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_in_the_analysis_says_what_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    monkeypatch.setattr("lab.runs.reports.derive_run", lambda *_: os.kill(os.getpid(), number))
+    monkeypatch.setattr(reports, "write_report", lambda folder: folder)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["analyse", str(tmp_path)])
+    assert ended.value.code == 4
+    said = capsys.readouterr().err
+    assert "during the analysis; what was recorded stays in" in said
+    assert f"make analyse RUN={tmp_path}" in said

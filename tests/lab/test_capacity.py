@@ -1,10 +1,13 @@
-"""What a run takes, worked out before it."""
+"""What a run needs, and what this machine does not have."""
 
 from __future__ import annotations
 
 import pytest
 
+from lab.engines.compose.engine import Compose
+from lab.errors import BadInput
 from lab.runs import capacity
+from lab.scenarios.resolved import ResolvedScenario
 from tests.lab.support import MINIMAL, Make, yaml_with
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
@@ -45,3 +48,41 @@ def test_on_several_machines_every_server_captures(effective: Make, *, apart: bo
 def test_requests_are_foreseen_where_users_make_a_set_number(effective: Make) -> None:
     million = effective("load.users=1000", "load.calls=1000", "load.keep_alive=true")
     assert capacity.compute_demand(million, apart=False)[0].records_mb == 411
+
+
+@pytest.mark.parametrize(
+    ("patched", "overrides", "message"),
+    [
+        ({"runs.machine.memory_kb": 500_000}, ["load.users=5000"], "MiB of memory for 5,000 users"),
+        ({"runs.machine.disk_free_bytes": 1 << 20}, [], "1 MiB are free"),
+        (
+            {"runs.machine.disk_free_bytes": 1 << 30},
+            ["backend.instances=3", "capture.client=headers"],
+            "may write 1,280 MiB below .*, and 1,024 MiB are free",
+        ),
+        (
+            {"engines.compose.engine.Compose.open_files_cap": 4_096},
+            ["load.users=5000"],
+            "load.users = 5,000 needs about 5,128 open files in one process of k6",
+        ),
+        (
+            {"runs.machine.memory_kb": 64 << 20},
+            ["load.users=20000", "backend.max_connections=20000"],
+            r"20,000 connections take about 371 MiB of the heap of backend-1, and it has 256 \(backend.heap_mb\)",
+        ),
+        (
+            {"scenarios.sysctls.missing_sysctl": ("this kernel has no such sysctl", None)},
+            ["kernel.k6.net.ipv4.tcp_x=1"],
+            "this kernel has no such",
+        ),
+    ],
+)
+def test_what_the_machine_cannot_hold_is_refused_with_numbers(
+    effective: Make, monkeypatch: pytest.MonkeyPatch, patched: dict[str, object], overrides: list[str], message: str
+) -> None:
+    monkeypatch.setattr(Compose, "open_files_cap", lambda _: None)
+    for name, value in patched.items():
+        monkeypatch.setattr(f"lab.{name}", lambda *_, value=value: value)
+    resolved: ResolvedScenario = effective(*overrides)
+    with pytest.raises(BadInput, match=message):
+        capacity.check_capacity(resolved, Compose())
