@@ -32,12 +32,18 @@ OWNER = {"kind": "Job", "name": "connlab-run-1", "uid": "1"}
 
 
 def pod(
-    make: Make, instance: str, *overrides: str, registry: str | None = None, spread: bool = False, text: str = MINIMAL
+    make: Make,
+    instance: str,
+    *overrides: str,
+    registry: str | None = None,
+    spread: bool = False,
+    text: str = MINIMAL,
+    metrics_port: int | None = None,
 ) -> dict[str, Any]:
     effective = make(*overrides, text=text)
     parts = Parts(effective, topology_of(effective), "run-1", Places(Path("/run-1")))
-    hosts = {"backend-1": "192.0.2.7"}
-    return objects.build_pod(parts, instance, Images(registry), owned=OWNER, hosts=hosts, spread=spread)
+    given: dict[str, Any] = {"owned": OWNER, "hosts": {"backend-1": "192.0.2.7"}, "metrics_port": metrics_port}
+    return objects.build_pod(parts, instance, Images(registry), spread=spread, **given)
 
 
 def container(pod: dict[str, Any], name: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from lab.engines.compose.run_file import build_run_file
 from lab.engines.kubernetes import objects
 from lab.engines.kubernetes.engine import Kubernetes
 from lab.engines.kubernetes.objects import Images
-from lab.engines.protocol import Parts, Watch
+from lab.engines.protocol import Watch
 from lab.errors import LabError
 from lab.runs import capacity, phases, scrape_targets
 from lab.runs.live_display import Display
@@ -35,9 +35,10 @@ from lab.runs.session import Session
 from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
 from tests.lab.support import MINIMAL, Make
+from tests.lab.test_kubernetes import OWNER, container
+from tests.lab.test_kubernetes import pod as made_pod
 
 POD_MONITOR = YAML(typ="safe").load((paths.ROOT / "docs/boards/podmonitor.yaml").read_text())
-OWNER = {"kind": "Job", "name": "connlab-run-1", "uid": "1"}
 SERVED = {"CONNLAB_METRICS": "0.0.0.0:9645", "CONNLAB_METRICS_LABELS": "run=run-1 role=backend"}
 
 
@@ -48,39 +49,28 @@ def _as_before() -> Iterator[None]:
     selection.select_engine("compose")
 
 
-def environment_on_compose(make: Make, port: int | None) -> dict[str, Any]:
-    effective, subnet = make(), IPv4Network("198.18.7.0/24")
-    content = build_run_file(
-        effective, topology_of(effective), "run-1", Places(Path("/run-1")), subnet, metrics_port=port
-    )
-    return dict(content["services"]["collector-backend-1"]["environment"])
-
-
 def pod(make: Make, port: int | None) -> dict[str, Any]:
-    effective = make()
-    parts = Parts(effective, topology_of(effective), "run-1", Places(Path("/run-1")))
-    return objects.build_pod(parts, "backend-1", Images(), owned=OWNER, hosts={}, spread=False, metrics_port=port)
-
-
-def collector(pod: dict[str, Any]) -> dict[str, Any]:
-    return next(dict(one) for one in pod["spec"]["containers"] if one["name"] == "collector")
+    return made_pod(make, "backend-1", metrics_port=port)
 
 
 # --- what a collector gets ---------------------------------------------------------------------------------------
 
 
-def test_a_collector_of_compose_serves_its_figures_only_where_that_is_asked_for(effective: Make) -> None:
-    off, on = environment_on_compose(effective, None), environment_on_compose(effective, 9645)
-    assert on == off | SERVED
-    assert [name for name in off if "METRICS" in name] == []
+def test_a_collector_serves_its_figures_only_where_that_is_asked_for(effective: Make) -> None:
+    asked = effective()
+    places, subnet = Places(Path("/run-1")), IPv4Network("198.18.7.0/24")
 
+    def of_engines(port: int | None) -> list[dict[str, str]]:
+        composed = build_run_file(asked, topology_of(asked), "run-1", places, subnet, metrics_port=port)["services"]
+        in_pod = container(pod(effective, port), "collector")["env"]
+        return [composed["collector-backend-1"]["environment"], {one["name"]: one["value"] for one in in_pod}]
 
-def test_a_collector_of_kubernetes_serves_its_figures_only_where_that_is_asked_for(effective: Make) -> None:
-    off, on = collector(pod(effective, None)), collector(pod(effective, 9645))
-    told = {one["name"]: one["value"] for one in on["env"]}
-    assert told == {one["name"]: one["value"] for one in off["env"]} | SERVED
-    assert on["ports"] == [{"name": "metrics", "containerPort": 9645}]
-    assert "ports" not in off
+    for off, on in zip(of_engines(None), of_engines(9645), strict=True):
+        assert on == off | SERVED
+        assert [name for name in off if "METRICS" in name] == []
+    serving, silent = (container(pod(effective, port), "collector") for port in (9645, None))
+    assert serving["ports"] == [{"name": "metrics", "containerPort": 9645}]
+    assert "ports" not in silent
 
 
 def test_a_scrape_may_come_into_a_run_s_pods_only_where_that_is_asked_for() -> None:
@@ -108,7 +98,7 @@ def test_the_pod_monitor_finds_the_pods_of_instances_and_their_port(effective: M
     made = pod(effective, 9645)
     assert selects(made["metadata"]["labels"])
     (endpoint,) = POD_MONITOR["spec"]["podMetricsEndpoints"]
-    assert endpoint["port"] in [one["name"] for one in collector(made)["ports"]]
+    assert endpoint["port"] in [one["name"] for one in container(made, "collector")["ports"]]
     assert endpoint["honorLabels"] is True
     # What only holds a run has no figures.
     assert not selects(objects.build_owner("run-1", Images(), 60)["spec"]["template"]["metadata"]["labels"])
@@ -153,12 +143,6 @@ def test_a_port_that_the_run_needs_itself_is_refused(
     engine.metrics = port
     (problem,) = capacity.engine_problems(effective(*overrides), engine)
     assert said in str(problem)
-
-
-def test_the_default_port_stands_in_no_scenario_s_way(effective: Make) -> None:
-    engine = InMemoryEngine()
-    engine.metrics = DEFAULT_METRICS_PORT
-    assert list(capacity.engine_problems(effective(), engine)) == []
 
 
 @pytest.mark.parametrize(
