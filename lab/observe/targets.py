@@ -6,17 +6,23 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Annotated, Literal, cast, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from formats.durations import parse_duration
 from formats.manifest import Program, Target
+from lab import paths
 from lab.engines.container_settings import ROOT
 from lab.engines.protocol import Container, Sidecars
 from lab.errors import BadInput, Problem
-from lab.observe import known_servers
+from lab.reading import document
 from lab.reading.messages import did_you_mean
+from lab.roles import declared_roles
 
+_PROGRAMS = Path(__file__).with_name("programs.yaml")
 Kind = Literal["container", "service", "process", "pod"]
 Capture = Literal["headers", "handshakes", "off"]
 _FOR_MIN_MS = 1_000
@@ -24,6 +30,60 @@ _FOR_MAX_MS = 24 * 3_600_000
 # Names in a cluster: of namespaces, pods and containers.
 _IN_CLUSTER = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _ROUTES = Path("/proc/net/route")
+
+
+class Known(BaseModel):
+    """One server of programs.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: str
+    words: Annotated[str, Field(min_length=1)]
+    backlog: int | None
+    setting: str | None
+    how: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(pattern=r"^https://")]
+
+    @property
+    def program(self) -> Program:
+        """Return what a manifest says of it."""
+        return Program(name=self.name, backlog=self.backlog, setting=self.setting, how=self.how, source=self.source)
+
+
+@cache
+def known_programs() -> tuple[Known, ...]:
+    """Return every server of programs.yaml, in the order in which they are tried."""
+    content = document.read(_PROGRAMS).content
+    return tuple(TypeAdapter(list[Known]).validate_python(content))
+
+
+def program_in(words: str) -> Program | None:
+    """Find the program that an image's name and command lines speak of."""
+    return next((each.program for each in known_programs() if re.search(each.words, words, re.IGNORECASE)), None)
+
+
+def program_of_role(file: Path) -> Program:
+    """Read the program that a role.yaml declares.
+
+    Raises:
+        BadInput: the file cannot be read, is not valid, or has no limit `backlog`.
+    """
+    try:
+        role = declared_roles.load_role(file)
+    except OSError as error:
+        raise BadInput(Problem(str(error.strerror), str(file), "give a role.yaml")) from None
+    knob = role.limits.backlog
+    if knob is None:
+        what = "the role has no limit 'backlog', so nothing in it is the setting of an accept queue"
+        raise BadInput(Problem(what, str(file), "name the knob: limits: {backlog: …}"))
+    default = role.knobs[knob].default
+    return Program(
+        name=role.display_name,
+        backlog=default if isinstance(default, int) else None,
+        setting=role.knob(knob),
+        how=role.knobs[knob].doc,
+        source=paths.shown(file),
+    )
 
 
 @dataclass(frozen=True)
@@ -92,7 +152,7 @@ def find_targets(named: TargetNames, sidecars: Sidecars) -> list[FoundTarget]:
         BadInput: there is none, or one is not there, does not run, or is in a namespace of the host without leave.
         LabError: no engine answers.
     """
-    program = known_servers.program_of_role(named.role) if named.role else None
+    program = program_of_role(named.role) if named.role else None
     found: list[tuple[Kind, str, Container | int, bool]] = []
     found += [("container", name, sidecars.find_container(name), False) for name in named.containers]
     if named.compose is not None:
@@ -127,7 +187,7 @@ def _target(
         kind=kind,
         name=name,
         image=image,
-        program=program or known_servers.program_in(words),
+        program=program or program_in(words),
         peer=peer,
     )
     if isinstance(what, Container):

@@ -8,7 +8,7 @@ from formats import manifest
 from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, LabError
-from lab.runs.actions import Actions
+from lab.runs.phases import Actions
 from lab.runs.session import Session, open_session
 from tests.lab.container_states import event
 from tests.lab.engine import InMemoryDocker
@@ -98,13 +98,6 @@ def test_an_action_that_fails_ends_the_run_with_what_was_tried(
         await_begun(session)
         with pytest.raises(LabError, match=r"(?s)could not pause nginx \(0 s after the start\): .*cannot freeze"):
             actions.settle()
-
-
-def test_an_action_that_the_load_did_not_wait_for_spoils_the_run(effective: Make, watch: Watch) -> None:
-    session = session_of(effective, "at: 5s, do: stop, instance: nginx")
-    with watch, Actions(session, watch) as actions:
-        missed = actions.settle()
-    assert missed == "the load had ended before it was time to stop nginx (5 s after the start)"
 
 
 def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
