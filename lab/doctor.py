@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Iterator
 
 from lab import paths
@@ -21,7 +23,7 @@ def examine(engine: Engine) -> list[Finding]:
 
 
 def _hardware() -> Iterator[Finding]:
-    cores = machine.cpus()
+    cores = os.cpu_count() or 1
     if cores < _CPUS_MIN:
         yield Finding("cores", "warn", str(cores), "with one core the load and the servers spoil each other's times")
     else:
@@ -48,7 +50,7 @@ _FEATURES = {
 
 
 def _kernel() -> Iterator[Finding]:
-    yield Finding("kernel", "ok", machine.kernel())
+    yield Finding("kernel", "ok", platform.release())
     for name, since in _FEATURES.items():
         if sysctls.settable(name):
             yield Finding(name, "ok", "settable")

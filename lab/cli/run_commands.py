@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -229,7 +230,7 @@ def observe(
     """
     from lab.engines.selection import select_engine, selected_engine
     from lab.observe import observing
-    from lab.observe.targets import TargetNames, find_targets, parse_options, parse_pod, role_path
+    from lab.observe.targets import TargetNames, find_targets, parse_options, parse_pod
 
     elsewhere = pod is not None
     if pod is not None:
@@ -238,7 +239,7 @@ def observe(
         select_engine("kubernetes", context=context, registry=registry)
     elif context or registry:
         raise BadInput(Problem("--context and --registry are of a pod's cluster", way_on="name the pod by --pod"))
-    named = TargetNames(containers or (), compose, pid, pod, peers or (), role_path(role), host)
+    named = TargetNames(containers or (), compose, pid, pod, peers or (), Path(role) if role else None, host)
     options = parse_options(
         duration, capture, capture_max_mb, interface, connect_timeout, host=host, elsewhere=elsewhere
     )

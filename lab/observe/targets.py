@@ -248,11 +248,6 @@ def _refuse(targets: Sequence[FoundTarget], *, host: bool) -> None:
     raise BadInput(Problem(f"{', '.join(open_ones)} is {what}", way_on="add --host if you want that"))
 
 
-def role_path(text: str | None) -> Path | None:
-    """Return a file that the user names; None if none is named."""
-    return None if text is None else Path(text)
-
-
 def parse_pod(name: str, containers: Sequence[str], others: Mapping[str, object]) -> str:
     """Understand which pod is meant, or which container of it: NAMESPACE/POD[/CONTAINER].
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -18,7 +19,6 @@ from lab.engines.protocol import Engine
 from lab.errors import LabError
 
 _MEMINFO = Path("/proc/meminfo")
-_OS_RELEASE = Path("/etc/os-release")
 _GIT_TIMEOUT_S = 10
 # What a look takes is what it leaves open: of several, one may be quick.
 _LOOKS = 3
@@ -30,31 +30,11 @@ def memory_kb(field: str) -> int:
     return int(match[1]) if match else 0
 
 
-def distribution() -> str:
-    """Name the distribution as it names itself."""
-    try:
-        match = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', _OS_RELEASE.read_text(), re.MULTILINE)
-    except OSError:
-        match = None
-    return match[1] if match else "unknown"
-
-
-def cpus() -> int:
-    """Count the processors of the machine, which are the containers' too."""
-    return os.cpu_count() or 1
-
-
-def kernel() -> str:
-    """Return the kernel's release."""
-    return platform.release()
-
-
 def disk_free_bytes(path: Path) -> int:
     """Return the free space for this user on the file system of the nearest existing folder above `path`."""
     while not path.exists():
         path = path.parent
-    status = os.statvfs(path)
-    return status.f_bavail * status.f_frsize
+    return shutil.disk_usage(path).free
 
 
 def git_state() -> Git:
@@ -84,10 +64,14 @@ def describe_host(engine: Engine) -> Host:
     Raises:
         LabError: no engine answers.
     """
+    try:
+        distribution = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:
+        distribution = "unknown"
     return Host(
-        kernel=kernel(),
-        distribution=distribution(),
-        cpus=cpus(),
+        kernel=platform.release(),
+        distribution=distribution,
+        cpus=os.cpu_count() or 1,
         memory_kb=memory_kb("MemTotal"),
         **engine.versions(),
     )
