@@ -36,22 +36,22 @@ def read_back(
         lambda instance: collector.inspect_namespace(engine, instance, _sysctl_names(effective)), topology.all
     )
     in_files = {
-        instance: _in_file(effective, topology, instance, places)
+        instance: _configuration_read(effective, topology, instance, places)
         for instance in topology.all
         if topology.role_of(instance) in effective.scenario.configurations
     }
     told = parallel.each(
-        lambda instance: _told(engine, topology.roles[topology.role_of(instance)], instance, places),
+        lambda instance: _settings_told(engine, topology.roles[topology.role_of(instance)], instance, places),
         [instance for instance in topology.all if instance not in in_files],
     )
     for instance, facts in inspected.items():
         manifest.addresses[instance] = facts["addresses"]
         manifest.sysctls[instance] = facts["sysctls"]
         manifest.listeners[instance] = [Listener.model_validate(one) for one in facts["listeners"]]
-    if unreachable := list(_out_of_reach(effective, topology, manifest)):
+    if unreachable := list(_unreachable_services(effective, topology, manifest)):
         raise BadInput(unreachable)
     for instance, found in in_files.items():
-        _record(effective, manifest, topology.role_of(instance), found)
+        _record_configuration(effective, manifest, topology.role_of(instance), found)
     mismatches = [
         *_sysctl_mismatches(effective, topology, manifest),
         *_backlog_mismatches(effective, topology, manifest),
@@ -72,7 +72,7 @@ def read_back(
         )
 
 
-def _out_of_reach(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[Problem]:
+def _unreachable_services(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[Problem]:
     """Return services that take connections from their own container alone; their readiness is checked from there."""
     for role in filter(effective.registry.services.__contains__, topology.instances):
         port = topology.roles[role].port
@@ -93,7 +93,7 @@ def _sysctl_names(effective: ResolvedScenario) -> list[str]:
     return sorted(asked.union(predicted, sysctls.RECORDED))
 
 
-def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str, KnobValue]:
+def _settings_told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str, KnobValue]:
     """Return the knobs that an instance tells of, by their full names."""
     try:
         if role.read_back is None:
@@ -102,25 +102,27 @@ def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str
         elif role.read_back.page is not None:
             found = readback_parser.parse_page(role, collector.request_from(engine, instance, role.read_back.page))
         else:
-            found = readback_parser.parse_file(role, _left(instance, places.role(instance, str(role.read_back.file))))
+            found = readback_parser.parse_file(
+                role, _read_left_file(instance, places.role(instance, str(role.read_back.file)))
+            )
     except readback_parser.MissingSettings as error:
         lost = ", ".join(role.knob(knob) for knob in error.knobs)
         raise LabError(f"{instance} does not tell all of its settings: {lost} missing") from None
     return {role.knob(knob): value for knob, value in found.items()}
 
 
-def _in_file(effective: ResolvedScenario, topology: Topology, instance: str, places: Places) -> Found:
+def _configuration_read(effective: ResolvedScenario, topology: Topology, instance: str, places: Places) -> Found:
     """Return what an instance's own configuration says, as its program read it."""
     role = topology.role_of(instance)
     left = topology.roles[role].read_back
-    text = _left(instance, places.role(instance, str(left.file if left else None)))
+    text = _read_left_file(instance, places.role(instance, str(left.file if left else None)))
     return own_configuration.read_configuration(effective, topology, role, text)
 
 
-def _record(effective: ResolvedScenario, manifest: Manifest, name: RoleName, found: Found) -> None:
+def _record_configuration(effective: ResolvedScenario, manifest: Manifest, name: RoleName, found: Found) -> None:
     """Put the values of a configuration into the manifest; one that is not known has no place there."""
     role = effective.registry.roles[name]
-    manifest.roles[name] = _called(manifest.roles[name], found.called)
+    manifest.roles[name] = _with_section_names(manifest.roles[name], found.called)
     for field, setting in found.settings.items():
         if setting.value is not None:
             knob = role.knob(field)
@@ -136,7 +138,7 @@ def _record(effective: ResolvedScenario, manifest: Manifest, name: RoleName, fou
             )
 
 
-def _called(role: Role, called: Mapping[str, str]) -> Role:
+def _with_section_names(role: Role, called: Mapping[str, str]) -> Role:
     """Return a declaration whose pages have the rows of a configuration's own sections."""
     pages = {}
     for name, page in role.scrape.items():
@@ -148,7 +150,7 @@ def _called(role: Role, called: Mapping[str, str]) -> Role:
     return role.model_copy(update={"scrape": pages}) if pages else role
 
 
-def _left(instance: str, file: Path) -> str:
+def _read_left_file(instance: str, file: Path) -> str:
     try:
         with open_regular(file) as stream:
             return stream.read().decode()
@@ -210,10 +212,10 @@ def _backlog_mismatches(effective: ResolvedScenario, topology: Topology, manifes
             for one in listeners:
                 if one.limit != expected:
                     what = f"{knob} on {instance}: the listen queue's limit should be {expected}, and is {one.limit}"
-                    yield f"{what}{_of_own(effective, role, backlog)}"
+                    yield f"{what}{_service_note(effective, role, backlog)}"
 
 
-def _of_own(effective: ResolvedScenario, role: RoleName, field: str) -> str:
+def _service_note(effective: ResolvedScenario, role: RoleName, field: str) -> str:
     """Return where a service's knob stands, and what its program may not do."""
     service = effective.registry.services.get(role)
     if service is None:

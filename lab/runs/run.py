@@ -76,7 +76,7 @@ def record(session: Session, console: Console, lock: Lock, title: str) -> None:
         BadInput, LabError: as `run`.
     """
     try:
-        with _brought_to_an_end(session, lock):
+        with _ensure_ending(session, lock):
             _phases(session, console, title)
     finally:
         scrape_targets.withdraw_targets()
@@ -89,16 +89,16 @@ def clear_up_after(lock: Lock, engine: Engine) -> None:
     if lock.dead is None or lock.dead.folder is None:
         return
     try:
-        _bring_to_an_end(lock.dead.folder, lock.dead.pid)
+        _finish_dead_run(lock.dead.folder, lock.dead.pid)
     except Exception as error:  # noqa: BLE001 # whatever that run's containers made of its files, the next one begins
         where = paths.shown(paths.RESULTS / lock.dead.folder)
         terminal.problem(f"connlab: {where}: what the run before this one left stays as it is: {_reason(error)}")
 
 
-def _bring_to_an_end(name: str, pid: int) -> None:
+def _finish_dead_run(name: str, pid: int) -> None:
     """Seal a run whose process ended without a word, and let its manifest say so."""
     try:
-        folder = _own_folder(name)
+        folder = _find_own_folder(name)
         left = manifest.read_manifest(folder)
     except (OSError, ValueError):
         return
@@ -112,7 +112,7 @@ def _bring_to_an_end(name: str, pid: int) -> None:
         left.save(folder)
 
 
-def _own_folder(name: str) -> Path:
+def _find_own_folder(name: str) -> Path:
     """Return the folder of a run of this checkout, if nobody else can have put anything in its place.
 
     Args:
@@ -132,7 +132,7 @@ def _own_folder(name: str) -> Path:
 
 
 @contextlib.contextmanager
-def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
+def _ensure_ending(session: Session, lock: Lock) -> Iterator[None]:
     """See to it that, whatever happens, nothing of the run is left running and its manifest says how it ended."""
     try:
         yield
@@ -147,12 +147,12 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
                 if left is None:
                     lock.note()
         if ended:
-            raise _after_its_end(session, error) from error
+            raise _error_after_end(session, error) from error
         if isinstance(error, BadInput):
             raise
         if isinstance(error, Interrupted | LabError | OSError):
             kind = Interruption if isinstance(error, Interrupted) else LabError
-            told = (f"the run was aborted: {reason}", left, *_what_is_left(session))
+            told = (f"the run was aborted: {reason}", left, *_derive_what_was_recorded(session))
             raise kind("\n".join(filter(None, told))) from error
         raise
 
@@ -164,7 +164,7 @@ def _has_ended(session: Session) -> bool:
     return False
 
 
-def _after_its_end(session: Session, error: BaseException) -> LabError:
+def _error_after_end(session: Session, error: BaseException) -> LabError:
     """Return an error for what came after the run's end: everything is recorded, and its manifest says so."""
     kind = Interruption if isinstance(error, Interrupted) else LabError
     folder = paths.shown(session.folder)
@@ -174,7 +174,7 @@ def _after_its_end(session: Session, error: BaseException) -> LabError:
     )
 
 
-def _what_is_left(session: Session) -> Iterator[str]:
+def _derive_what_was_recorded(session: Session) -> Iterator[str]:
     """Derive what can be derived of a run that broke off, and return lines that say where it lies."""
     yield f"what was recorded stays in {paths.shown(session.folder)}"
     try:
@@ -199,13 +199,13 @@ def _abandon(session: Session) -> str | None:
         session.engine.keep_logs(session.topology, session.raw)
     with contextlib.suppress(Exception):
         session.manifest.exits = session.engine.exit_codes(session.topology)
-    left = _remove_or_say(session.engine)
+    left = _try_to_remove(session.engine)
     with contextlib.suppress(Exception):
         session.manifest.removed.extend(raw_folders.seal_raw_folders(session.raw, ended=left is None))
     return left
 
 
-def _remove_or_say(engine: Engine) -> str | None:
+def _try_to_remove(engine: Engine) -> str | None:
     """Remove what runs, on the way out of a failed run; where that fails too, return what is left."""
     try:
         engine.remove()

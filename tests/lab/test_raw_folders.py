@@ -66,7 +66,7 @@ def test_no_folder_of_a_run_is_open_to_the_world(effective: Make, fake_docker: I
 
 
 @pytest.mark.usefixtures("_umask")
-def test_as_root_a_role_owns_its_own_folder_and_no_other(
+def test_as_root_a_role_owns_its_find_own_folder_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chowned: dict[str, tuple[int, int]]
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -262,7 +262,7 @@ def test_a_run_whose_containers_are_left_stays_closed_to_others(
         raise LabError("no more")
 
     monkeypatch.setattr(phases, "drain", breaks)
-    monkeypatch.setattr("lab.runs.run._remove_or_say", lambda _: "its containers could not be removed")
+    monkeypatch.setattr("lab.runs.run._try_to_remove", lambda _: "its containers could not be removed")
     with pytest.raises(LabError, match="could not be removed"):
         ended(0)
     [folder] = [each for each in (elsewhere / "results" / "one").iterdir() if not each.is_symlink()]
@@ -291,7 +291,7 @@ def test_what_the_last_run_left_never_ends_the_next(
 
     with monkeypatch.context() as patched:
         patched.setattr(phases, "drain", killed)
-        patched.setattr("lab.runs.run._brought_to_an_end", lambda *_: contextlib.nullcontext())
+        patched.setattr("lab.runs.run._ensure_ending", lambda *_: contextlib.nullcontext())
         with pytest.raises(SystemExit):
             ended(0)
     [left] = [each for each in (elsewhere / "results" / "one").iterdir() if not each.is_symlink()]
