@@ -83,7 +83,7 @@ class ProgramClient(Protocol):
         """Run the program; `into` takes all that it says, in order; it is killed once `unless` gives something true.
 
         Raises:
-            ProgramStuck: it did not end in time.
+            ProgramTimeout: it did not end in time.
             LabError: there is no such program.
         """
 

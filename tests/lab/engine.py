@@ -129,7 +129,7 @@ class InMemoryDocker:
         into: IO[bytes] | None = None,
         unless: Callable[[], object] | None = None,
     ) -> CompletedCommand:
-        """Answer a command, as lab.engines.programs.Client does; one that stays ends by `unless` alone."""
+        """Answer a command, as lab.engines.programs.ProgramClient does; one that stays ends by `unless` alone."""
         assert timeout_s > 0
         assert stdin is None or into is None
         rule = self._rule_for(arguments)
@@ -156,7 +156,7 @@ class InMemoryDocker:
         return answer
 
     def follow(self, arguments: Sequence[str], *, talks: bool = False) -> StreamingCommand:  # noqa: ARG002
-        """Tell what the rule says, line by line, as lab.engines.programs.Client does."""
+        """Tell what the rule says, line by line, as lab.engines.programs.ProgramClient does."""
         rule = self._rule_for(arguments)
         self._told.append(Told(rule.answer.stdout.splitlines(keepends=True), stays=rule.stays))
         return self._told[-1]
