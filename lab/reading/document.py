@@ -58,7 +58,7 @@ class Document:
     lines: Mapping[Location, int]
 
     def where(self, location: Location) -> str:
-        """Give `file:line` of the value at `location`, or of the nearest one that encloses it."""
+        """Return `file:line` of the value at `location`, or of the nearest one that encloses it."""
         for length in range(len(location), 0, -1):
             if location[:length] in self.lines:
                 return f"{self.file}:{self.lines[location[:length]]}"
@@ -102,7 +102,7 @@ class _Refused(Exception):
 
 @lru_cache(maxsize=_KEPT)
 def _read(data: bytes) -> tuple[object, Mapping[Location, int]]:
-    """Give a text's content as plain values, and the line of each."""
+    """Return a text's content as plain values, and the line of each."""
     try:
         yaml = YAML(typ="rt", pure=True)
         yaml.Composer = _Composer

@@ -22,7 +22,7 @@ def html(text: str) -> Markup:
 
 
 def title(text: str) -> str:
-    """Give a document's first heading; empty where there is none."""
+    """Return a document's first heading; empty where there is none."""
     found = re.search(r"(?m)^# (.+)$", text)
     return found[1] if found else ""
 

@@ -36,7 +36,7 @@ _SHOWN_MAX = 60
 def sentence(
     error: ErrorDetails, siblings: list[str], name: str, show: Show = lambda _, value: str(value)
 ) -> tuple[str, str | None]:
-    """Say what is wrong and the way on.
+    """Return what is wrong and the way on.
 
     Args:
         error: one finding of pydantic's.
@@ -71,7 +71,7 @@ def list_findings(error: ValidationError) -> list[ErrorDetails]:
 
 
 def expected(error: ErrorDetails) -> list[str]:
-    """Give the values that would have been valid."""
+    """Return the values that would have been valid."""
     text: str = error["ctx"]["expected"]
     return [word.strip("'") for word in text.replace(" or ", ", ").split(", ")]
 
@@ -88,7 +88,7 @@ def _shown(value: object, name: str, show: Show) -> str:
 
 
 def siblings(model: type[BaseModel], location: Location) -> list[str]:
-    """Give the keys that are valid beside the one at `location` in a file of this model."""
+    """Return the keys that are valid beside the one at `location` in a file of this model."""
     for part in location[:-1]:
         inner = _model_of(model, part)
         if inner is None:
@@ -115,12 +115,12 @@ _LIST_MAX = 8
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """Give the one of the `valid` names that is most like `name`, if any is like it at all."""
+    """Return the one of the `valid` names that is most like `name`, if any is like it at all."""
     return next(iter(difflib.get_close_matches(name, list(valid), n=1, cutoff=0.6)), None)
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str | None:
-    """Say which of the `valid` names was meant; where none is near and they are few, list them."""
+    """Return which of the `valid` names was meant; where none is near and they are few, list them."""
     names = list(dict.fromkeys(valid))
     near = nearest(name, names)
     if near:

@@ -25,7 +25,7 @@ class MissingSettings(Exception):
 
 
 def parse_page(role: Role, answer: Any) -> Settings:  # noqa: ANN401 # JSON
-    """Give the settings of a page.
+    """Return the settings of a page.
 
     Raises:
         MissingSettings: some are missing.
@@ -38,12 +38,12 @@ def parse_page(role: Role, answer: Any) -> Settings:  # noqa: ANN401 # JSON
 
 
 def own_pages(role: Role) -> list[str]:
-    """Give the pages of which single knobs say that they stand there."""
+    """Return the pages of which single knobs say that they stand there."""
     return list(dict.fromkeys(told.page for _, told in _told(role) if told.page is not None))
 
 
 def parse_own_pages(role: Role, answers: Mapping[str, Any]) -> Settings:
-    """Give the settings of these pages; a program may spell a number as a text.
+    """Return the settings of these pages; a program may spell a number as a text.
 
     Raises:
         MissingSettings: some are missing.
@@ -65,7 +65,7 @@ def parse_own_pages(role: Role, answers: Mapping[str, Any]) -> Settings:
 
 
 def parse_file(role: Role, text: str) -> Settings:
-    """Give the settings of a file, such as a configuration that the program itself printed.
+    """Return the settings of a file, such as a configuration that the program itself printed.
 
     Raises:
         MissingSettings: some are missing.
@@ -85,7 +85,7 @@ def _told(role: Role) -> Iterator[tuple[str, ReadbackSpec]]:
 
 
 def _parts(role: Role, text: str) -> Iterator[tuple[str | None, str]]:
-    """Give each line with the name of its part."""
+    """Yield each line with the name of its part."""
     part: str | None = None
     heading = role.read_back.part if role.read_back else None
     for line in text.splitlines():
@@ -97,7 +97,7 @@ def _parts(role: Role, text: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _value(knob: Knob, told: ReadbackSpec, line: str) -> Default | None:
-    """Give what a line tells of a knob; None if it is another line, or tells no such value."""
+    """Return what a line tells of a knob; None if it is another line, or tells no such value."""
     match = re.fullmatch(told.line or "", line.split(" #", maxsplit=1)[0].rstrip())
     if not match:
         return None

@@ -16,7 +16,7 @@ from lab.scenarios import overrides, own_configuration, own_script, sysctls
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.model import Action
 from lab.scenarios.predictions import prediction_problems
-from lab.scenarios.preflight import load_ms, user_ms
+from lab.scenarios.preflight import expected_s, load_ms, user_ms
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import needed_by
 from lab.scenarios.topology import topology_of
@@ -30,7 +30,7 @@ _SHARED = "give each instance a user, or lower load.instances"
 
 
 def problems_of(effective: ResolvedScenario) -> Iterator[Problem]:
-    """Give everything about the scenario that cannot be run or would silently do nothing."""
+    """Yield everything about the scenario that cannot be run or would silently do nothing."""
     yield from overrides.preset_problems(effective.scenario, effective.document)
     of_path = list(path_problems(effective))
     yield from of_path
@@ -267,7 +267,7 @@ def _shown(effective: ResolvedScenario, knob: str) -> str:
 
 
 def action_problems(effective: ResolvedScenario) -> Iterator[Problem]:
-    """Give everything about the actions that cannot be done; the path is known to be sound."""
+    """Yield everything about the actions that cannot be done; the path is known to be sound."""
     actions = effective.scenario.actions
     if not actions:
         return
@@ -317,15 +317,12 @@ def _one_after_the_other(effective: ResolvedScenario, instance: str) -> Iterator
 
 
 def _load_ends(effective: ResolvedScenario) -> tuple[float, str]:
-    """Give when the load is over at the latest, in ms as far as that is known, and what says so."""
-    # The model is loaded only for scenarios that need it here.
-    from lab.scenarios import preflight  # noqa: PLC0415
-
+    """Return when the load is over at the latest, in ms as far as that is known, and what says so."""
     load = effective.scenario.knobs.load
     if load.workload == "spike":
         return load.duration, f"load.duration is {format_duration(load.duration)}"
     undisturbed = effective.scenario.model_copy(update={"actions": []})
-    expected_s = preflight.expected_s(replace(effective, scenario=undisturbed))
-    if expected_s is None:
+    lasts_s = expected_s(replace(effective, scenario=undisturbed))
+    if lasts_s is None:
         return load.max_duration, f"load.max_duration is {format_duration(load.max_duration)}"
-    return 1000 * expected_s, f"it takes about {number(expected_s)} s"
+    return 1000 * lasts_s, f"it takes about {number(lasts_s)} s"

@@ -121,11 +121,11 @@ class _Taking:
 
     @property
     def name(self) -> str:
-        """What messages call the file."""
+        """Return what messages call the file."""
         return self.document.file
 
     def over(self, service: str, where: str) -> dict[str, dict[str, Any]]:
-        """Give the service as the lab's form has it, and those that it depends on, all of them, by their names.
+        """Return the service as the lab's form has it, and those that it depends on, all of them, by their names.
 
         Raises:
             BadInput: the file has no such service.
@@ -143,7 +143,7 @@ class _Taking:
         return found
 
     def refused(self, service: str, finding: Any, scenario: Document, name: str, own: Mapping[str, Any]) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
-        """Give what the lab's form refuses of a service as a problem at its place, here or in the scenario."""
+        """Return what the lab's form refuses of a service as a problem at its place, here or in the scenario."""
         location = [
             part for part in finding["loc"] if isinstance(part, int) or not part.startswith(("constr", "list["))
         ]
@@ -192,7 +192,7 @@ class _Taking:
         )
 
     def _text(self, value: object, at: Location, takes: str = "text") -> str:
-        """Give a text with the defaults of its variables: a run must not depend on a shell's environment."""
+        """Return a text with the defaults of its variables: a run must not depend on a shell's environment."""
 
         def replaced(match: re.Match[str]) -> str:
             if match["one"]:
@@ -270,7 +270,7 @@ class _Taking:
         return {"environment": self._pairs(value, at, self._given)}
 
     def _pairs(self, value: object, at: Location, given: frozenset[str] = frozenset()) -> dict[str, str]:
-        """Give names and values, which a Compose file has as a mapping or as a list of `name=value`.
+        """Return names and values, which a Compose file has as a mapping or as a list of `name=value`.
 
         One without a value would be the shell's. Those that are `given` have one elsewhere.
         """

@@ -109,7 +109,7 @@ class Knobs(_OfRoles):
 
 
 def knobs_with(services: Mapping[str, Role], names: Any) -> type[Knobs]:  # noqa: ANN401 # a Literal
-    """Give the knobs of a scenario that brings services.
+    """Return the knobs of a scenario that brings services.
 
     Args:
         services: the roles that they play.
@@ -140,12 +140,12 @@ class Knob:
 
     @property
     def name(self) -> str:
-        """The full name, as scenarios and overrides write it."""
+        """Return the full name, as scenarios and overrides write it."""
         return f"{self.group}.{self.field}"
 
     @property
     def unit(self) -> Literal["ms"] | None:
-        """The unit of its values in files; None for what is no duration."""
+        """Return the unit of its values in files; None for what is no duration."""
         return "ms" if self.is_duration else None
 
 
@@ -165,7 +165,7 @@ def _of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> Iterator[Knob]:
 
 
 def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, Knob]:
-    """Give the knobs of a model, which these roles declare, by their full names."""
+    """Return the knobs of a model, which these roles declare, by their full names."""
     return {knob.name: knob for knob in _of_knobs(knobs, roles)}
 
 
@@ -173,7 +173,7 @@ CATALOGUE: dict[str, Knob] = build_catalogue(Knobs, ROLES)
 
 
 def flat_values(knobs: Knobs) -> dict[str, KnobValue]:
-    """Give every knob's value under its full name; sysctls as `kernel.<role>.<name>`."""
+    """Return every knob's value under its full name; sysctls as `kernel.<role>.<name>`."""
     groups = {name: group for name, group in knobs if isinstance(group, Part)}
     values: dict[str, KnobValue] = {
         f"{name}.{field}": value for name, group in groups.items() for field, value in group
@@ -193,7 +193,7 @@ def format_knob(name: str, value: Scalar) -> str:
 
 
 def environment(knobs: Knobs, group: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> dict[str, str]:
-    """Give a group's knobs as a container's environment, durations as `<n>ms`.
+    """Return a group's knobs as a container's environment, durations as `<n>ms`.
 
     Those of the lab stay out: how many instances there are, say, is not an instance's business.
     """

@@ -58,7 +58,7 @@ class Preset(Part):
 
     @property
     def knobs(self) -> dict[str, Value]:
-        """What it sets in the scenario as a whole: knobs by their full names."""
+        """Return what it sets in the scenario as a whole: knobs by their full names."""
         return self.__pydantic_extra__
 
 
@@ -78,15 +78,15 @@ class Prediction(Claim):
 
     @property
     def compares_arms(self) -> bool:
-        """Whether it is about the series as a whole, and not about each run."""
+        """Return whether it is about the series as a whole, and not about each run."""
         return bool(_OF_ARMS.search(self.expression))
 
     def judges(self, arm: str | None) -> bool:
-        """Whether it is about each run of an arm; None stands for a scenario without arms."""
+        """Return whether it is about each run of an arm; None stands for a scenario without arms."""
         return not self.compares_arms and (self.arms is None or arm in self.arms)
 
     def claim(self) -> Claim:
-        """Give what the records of a run and of a series keep of it."""
+        """Return what the records of a run and of a series keep of it."""
         return Claim(id=self.id, description=self.description, expression=self.expression, when=self.when)
 
 
@@ -254,5 +254,5 @@ class Scenario(_WithConfigurations):
 
     @property
     def configurations(self) -> dict[str, OwnConfiguration]:
-        """The configurations of one's own, by role."""
+        """Return the configurations of one's own, by role."""
         return {name: one for name, one in self if name in ROLES and isinstance(one, OwnConfiguration)}

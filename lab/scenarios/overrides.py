@@ -41,12 +41,12 @@ class Override:
 
     @property
     def location(self) -> Location:
-        """Where the knob stands in a scenario's document."""
+        """Return where the knob stands in a scenario's document."""
         return knob_location(self.knob)
 
 
 def knob_location(knob: str) -> Location:
-    """Give the place of a knob in a scenario's document: `kernel.k6.net.x` has three keys, others two."""
+    """Return the place of a knob in a scenario's document: `kernel.k6.net.x` has three keys, others two."""
     return ("knobs", *knob.split(".", 2 if knob.startswith("kernel.") else 1))
 
 
@@ -133,13 +133,13 @@ def _scalar(text: str) -> int | bool | str:
 
 
 def may_be_knob(name: str) -> bool:
-    """Tell whether a name is a knob of the lab's, or may be one of a service that only its scenario knows."""
+    """Return whether a name is a knob of the lab's, or may be one of a service that only its scenario knows."""
     group, dot, _ = name.partition(".")
     return name in CATALOGUE or (bool(dot) and group not in _GROUPS and re.fullmatch(_OF_SERVICE, name) is not None)
 
 
 def nearest_knob(name: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> str:
-    """Say which knob was meant; a field's name alone, or under another group, finds its knob."""
+    """Return which knob was meant; a field's name alone, or under another group, finds its knob."""
     by_field = {knob.field: knob.name for knob in catalogue.values()}
     group, _, field = name.rpartition(".")
     beside = {knob.field: knob.name for knob in catalogue.values() if knob.group == group}
@@ -151,7 +151,7 @@ def nearest_knob(name: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> str:
 
 
 def preset_overrides(scenario: Scenario, document: Document, name: str) -> list[Override]:
-    """Give what a preset sets in the scenario as a whole.
+    """Return what a preset sets in the scenario as a whole.
 
     Raises:
         BadInput: the scenario has no such preset, or it names an unknown knob.
@@ -164,7 +164,7 @@ def preset_overrides(scenario: Scenario, document: Document, name: str) -> list[
 
 
 def preset_overrides_of_arm(scenario: Scenario, document: Document, name: str, arm: str) -> list[Override]:
-    """Give what a preset of the scenario sets in one arm, over what the arm sets itself.
+    """Return what a preset of the scenario sets in one arm, over what the arm sets itself.
 
     Raises:
         BadInput: it names an unknown knob.
@@ -173,7 +173,7 @@ def preset_overrides_of_arm(scenario: Scenario, document: Document, name: str, a
 
 
 def preset_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
-    """Give what is wrong with the presets by their names alone, whichever is asked for; their values are its own."""
+    """Yield what is wrong with the presets by their names alone, whichever is asked for; their values are its own."""
     arms = scenario.arms.variants if scenario.arms else {}
     for name, preset in scenario.presets.items():
         at: Location = ("presets", name)

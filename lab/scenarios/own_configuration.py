@@ -37,16 +37,16 @@ class OwnConfiguration:
     hosts: tuple[str, ...]
 
     def settings(self) -> dict[str, str]:
-        """Give the environment of the role, in place of its knobs."""
+        """Return the environment of the role, in place of its knobs."""
         return {"CONNLAB_CONFIG": self.file.name}
 
     def shown(self, place: object) -> str:
-        """Give a place in the configuration as the user would type it."""
+        """Return a place in the configuration as the user would type it."""
         return f"{paths.shown(self.file.parent)}/{place}"
 
 
 def find_configuration(effective: ResolvedScenario, topology: Topology, role: RoleName) -> OwnConfiguration | None:
-    """Give a role's own configuration; None if it has none."""
+    """Return a role's own configuration; None if it has none."""
     written, declared = effective.scenario.configurations.get(role), effective.registry.roles[role].own
     if written is None or declared is None:
         return None
@@ -56,20 +56,20 @@ def find_configuration(effective: ResolvedScenario, topology: Topology, role: Ro
 
 
 def _behind(topology: Topology, role: RoleName) -> list[str]:
-    """Give the addresses of the next role: its own name stands for all of its instances."""
+    """Return the addresses of the next role: its own name stands for all of its instances."""
     roles = list(topology.instances)
     following = roles[roles.index(role) + 1 :][:1]
     return [*(f"{name}:{topology.roles[name].port}" for name in following), *topology.behind(role)]
 
 
 def read_configuration(effective: ResolvedScenario, topology: Topology, role: RoleName, text: str) -> Found:
-    """Give what a role's configuration says, out of what the program read."""
+    """Return what a role's configuration says, out of what the program read."""
     declared = effective.registry.roles[role]
     return read(declared, text, Stands(declared.port, dict.fromkeys(_behind(topology, role))))
 
 
 def configuration_problems(effective: ResolvedScenario) -> Iterator[Problem]:
-    """Give what is wrong as far as the scenario and its files tell."""
+    """Yield what is wrong as far as the scenario and its files tell."""
     for role, written in effective.scenario.configurations.items():
         where = effective.where(role, "config")
         if role not in effective.scenario.path:
@@ -91,7 +91,7 @@ def configuration_problems(effective: ResolvedScenario) -> Iterator[Problem]:
 
 
 def refusal(effective: ResolvedScenario, own: OwnConfiguration, said: str) -> Problem:
-    """Give a program's refusal of a configuration as one problem.
+    """Return a program's refusal of a configuration as one problem.
 
     Args:
         effective: the scenario.
@@ -120,6 +120,6 @@ def refusal(effective: ResolvedScenario, own: OwnConfiguration, said: str) -> Pr
 
 
 def fault_problems(own: OwnConfiguration, faults: list[Fault]) -> Iterator[Problem]:
-    """Give why a configuration that the program takes cannot stand on the path."""
+    """Yield why a configuration that the program takes cannot stand on the path."""
     for one in faults:
         yield Problem(one.what, own.shown(one.where) if one.where else paths.shown(own.file), one.way_on)

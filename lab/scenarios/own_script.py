@@ -46,11 +46,11 @@ class OwnScript:
 
     @property
     def mounted(self) -> Path:
-        """The script where k6 finds it."""
+        """Return the script where k6 finds it."""
         return MOUNTED / self.file.relative_to(self.folder)
 
     def settings(self) -> dict[str, str]:
-        """Give the environment of k6 that the script adds."""
+        """Return the environment of k6 that the script adds."""
         return {**self.environment, "CONNLAB_SCRIPT": str(self.mounted)}
 
 
@@ -69,7 +69,7 @@ class Options:
     thresholds: Mapping[str, list[str]]
 
     def claims(self) -> list[Claim]:
-        """Give the thresholds as predictions."""
+        """Return the thresholds as predictions."""
         return [
             Claim(
                 id=f"threshold-{threshold_name(metric, expression).replace('_', '-')}",
@@ -82,7 +82,7 @@ class Options:
 
 
 def find_script(effective: ResolvedScenario, topology: Topology) -> OwnScript | None:
-    """Give a scenario's own script; None if it has none."""
+    """Return a scenario's own script; None if it has none."""
     load = effective.scenario.load
     if load is None:
         return None
@@ -92,7 +92,7 @@ def find_script(effective: ResolvedScenario, topology: Topology) -> OwnScript | 
 
 
 def script_problems(effective: ResolvedScenario) -> Iterator[Problem]:
-    """Give what is wrong with a scenario's own script as far as its files tell."""
+    """Yield what is wrong with a scenario's own script as far as its files tell."""
     load, chosen = effective.scenario.load, effective.scenario.knobs.load.workload
     if load is None:
         if chosen == WORKLOAD:
@@ -118,7 +118,7 @@ def script_problems(effective: ResolvedScenario) -> Iterator[Problem]:
 
 
 def refusal(effective: ResolvedScenario, script: OwnScript, said: str) -> Problem:
-    """Give k6's refusal of a script as one problem.
+    """Return k6's refusal of a script as one problem.
 
     Args:
         effective: the scenario.
@@ -158,7 +158,7 @@ def _place(script: OwnScript, said: str) -> str | None:
 
 
 def _imports(script: OwnScript) -> Iterator[tuple[Path, int, str]]:
-    """Give each import of the script and of the modules that it reaches: the file, the line and the module."""
+    """Yield each import of the script and of the modules that it reaches: the file, the line and the module."""
     waiting = [script.file]
     for file in waiting:
         lines = file.read_text(errors="replace").splitlines()
@@ -191,7 +191,7 @@ def _milliseconds(text: str) -> int:
 
 
 def contradictions(effective: ResolvedScenario, options: Options) -> Iterator[Problem]:
-    """Give where a script's options and the scenario contradict each other."""
+    """Yield where a script's options and the scenario contradict each other."""
     load = effective.scenario.knobs.load
     where = effective.where("load", "script")
     if options.lasts_ms > load.max_duration:

@@ -35,7 +35,7 @@ class Place:
 
     @property
     def file(self) -> Path:
-        """The scenario itself."""
+        """Return the scenario itself."""
         return self.home / FILE
 
     @property
@@ -45,22 +45,22 @@ class Place:
 
     @property
     def named(self) -> str:
-        """What commands call it: its name, or the folder's path."""
+        """Return what commands call it: its name, or the folder's path."""
         return self.slug if self.own else str(self.home)
 
 
 def is_path(name: str) -> bool:
-    """Tell a folder's path from a name: it has a slash, or is `.` or `..`."""
+    """Distinguish a folder's path from a name: it has a slash, or is `.` or `..`."""
     return "/" in name or name in (".", "..")
 
 
 def is_home(folder: Path) -> bool:
-    """Tell whether a folder holds a scenario."""
+    """Return whether a folder holds a scenario."""
     return _is_file(folder / FILE)
 
 
 def _is_file(path: Path) -> bool:
-    """Tell whether a path leads to a file; one that no system takes does not."""
+    """Return whether a path leads to a file; one that no system takes does not."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -109,12 +109,12 @@ def refuse_name(home: Path, folder: Path = paths.SCENARIOS) -> None:
 
 
 def slugs(folder: Path = paths.SCENARIOS) -> list[str]:
-    """Give the names of all scenarios of the lab's own."""
+    """Return the names of all scenarios of the lab's own."""
     return sorted(name for name in _folders(folder) if SLUG.fullmatch(name))
 
 
 def misnamed(folder: Path = paths.SCENARIOS) -> list[Problem]:
-    """Give a problem for each folder that holds a scenario and cannot be one's name."""
+    """Return a problem for each folder that holds a scenario and cannot be one's name."""
     return [
         Problem(_NAMED_IN, paths.shown(folder / name), "rename it")
         for name in sorted(_folders(folder))
@@ -127,7 +127,7 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _unknown(slug: str, folder: Path) -> Problem:
-    """Say why no scenario has this name, with the nearest name that one has."""
+    """Return why no scenario has this name, with the nearest name that one has."""
     known = slugs(folder)
     if not slug:
         return Problem("the command names no scenario", way_on="'connlab list' (make list) shows them")
@@ -146,7 +146,7 @@ def _unknown(slug: str, folder: Path) -> Problem:
 
 
 def _of_experiment(name: str, known: Iterable[str], folder: Path) -> list[str]:
-    """Give the scenarios that reproduce an experiment; its id may be written in small letters."""
+    """Return the scenarios that reproduce an experiment; its id may be written in small letters."""
     texts = ((slug, (folder / slug / FILE).read_text(errors="replace")) for slug in known)
     line = re.compile(rf"^experiment: *{re.escape(name)} *$", re.MULTILINE | re.IGNORECASE)
     return [slug for slug, text in texts if line.search(text)]

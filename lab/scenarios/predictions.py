@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from analysis.expressions import ExpressionError, parse
+from analysis import figures
+from analysis.expressions import Expression, ExpressionError, parse
 from analysis.expressions.tree import Chain, Literal, Name
 from analysis.expressions.values import Kind
+from analysis.verdicts.predictions import check as check_expression
+from analysis.verdicts.predictions import check_known, check_prediction
 from formats.predictions import Part, Published
 from lab.errors import Problem
 from lab.reading.messages import did_you_mean
 from lab.scenarios import resolved
 from lab.scenarios.resolved import ResolvedScenario
 
-if TYPE_CHECKING:
-    from analysis.expressions import Expression
-
 
 def prediction_problems(effective: ResolvedScenario) -> Iterator[Problem]:
-    """Give every prediction that could not be judged, whatever the run brought."""
-    # It brings numpy and duckdb, which only commands need that read predictions.
-    from analysis.verdicts import predictions  # noqa: PLC0415
-
+    """Yield every prediction that could not be judged, whatever the run brought."""
     knobs = {**effective.on_path(), **effective.in_files()}
     seen: set[str] = set()
     for index, prediction in enumerate(effective.scenario.predictions):
@@ -48,21 +44,21 @@ def prediction_problems(effective: ResolvedScenario) -> Iterator[Problem]:
     yield from control_problems(effective)
     for stated in effective.predictions:
         try:
-            predictions.check_prediction(stated.prediction.expression, effective.roles, knobs)
+            check_prediction(stated.prediction.expression, effective.roles, knobs)
             if stated.prediction.when is not None:
-                predictions.check_known(stated.prediction.when, effective.roles, knobs)
+                check_known(stated.prediction.when, effective.roles, knobs)
         except ExpressionError as error:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)
             continue
         for text in filter(None, (stated.prediction.expression, stated.prediction.when)):
             for what, way_on in _never(effective, parse(text)):
                 yield Problem(f"prediction '{stated.prediction.id}': {what}", stated.where, way_on)
-    check = partial(predictions.check, path=effective.roles, knobs=knobs, wanted=Kind.NUMBER)
+    check = partial(check_expression, path=effective.roles, knobs=knobs, wanted=Kind.NUMBER)
     yield from published_problems(effective, effective.published, check)
 
 
 def _never(effective: ResolvedScenario, expression: Expression) -> Iterator[tuple[str, str | None]]:
-    """Give the fault and the way on for each text that an expression compares a knob with, and that it never has."""
+    """Yield the fault and the way on for each text that an expression compares a knob with, and that it never has."""
     pairs = (pair for node in expression.tree.walk() if isinstance(node, Chain) for pair in pairwise(node.operands))
     for one, other in pairs:
         for name, text in ((one, other), (other, one)):
@@ -100,7 +96,7 @@ def _claim_problems(effective: ResolvedScenario, predictions: Collection[str]) -
 def published_problems(
     effective: ResolvedScenario, published: Published | None, check: Callable[[str], Expression]
 ) -> Iterator[Problem]:
-    """Give every figure beside a published experiment that could not be measured.
+    """Yield every figure beside a published experiment that could not be measured.
 
     Args:
         effective: where it stands.
@@ -124,15 +120,13 @@ def published_problems(
 def compared_problems(
     names: Iterable[str], cells: Iterable[ResolvedScenario], where: Callable[[int], str]
 ) -> Iterator[Problem]:
-    """Give a problem for each figure that a series is said to be about, and that no cell has as a number.
+    """Yield a problem for each figure that a series is said to be about, and that no cell has as a number.
 
     Args:
         names: the figures.
         cells: of the series.
         where: where the document has the figure of an index.
     """
-    from analysis import figures  # noqa: PLC0415 # as above
-
     scopes = [figures.scope(one.roles, one.on_path()) for one in cells]
     for index, name in enumerate(names):
         faults = []
@@ -148,7 +142,7 @@ def compared_problems(
 
 
 def control_problems(effective: ResolvedScenario) -> Iterator[Problem]:
-    """Give what is wrong with a scenario's own control; what is said of another one is for `lacking`."""
+    """Yield what is wrong with a scenario's own control; what is said of another one is for `missing_controls`."""
     control, arms = effective.scenario.control, effective.scenario.arms
     if control is None:
         return
@@ -179,7 +173,7 @@ def control_problems(effective: ResolvedScenario) -> Iterator[Problem]:
 
 
 def missing_controls(catalogue: Mapping[str, ResolvedScenario]) -> Iterator[Problem]:
-    """Give each scenario of a catalogue whose control is in a scenario that has none."""
+    """Yield each scenario of a catalogue whose control is in a scenario that has none."""
     for effective in catalogue.values():
         control = effective.scenario.control
         if control is None or control.scenario is None:
@@ -195,7 +189,7 @@ def missing_controls(catalogue: Mapping[str, ResolvedScenario]) -> Iterator[Prob
 def resolve_control(
     effective: ResolvedScenario, catalogue: Mapping[str, ResolvedScenario]
 ) -> tuple[ResolvedScenario, str | None, list[str]] | None:
-    """Give the scenario in which a scenario's control is, its arm, and its predictions as verdicts name them.
+    """Return the scenario in which a scenario's control is, its arm, and its predictions as verdicts name them.
 
     None where there is no control.
     """

@@ -40,7 +40,7 @@ class _Plan(Run):
 
 
 def known_before_run(effective: ResolvedScenario, names: Iterable[str]) -> dict[str, Any]:
-    """Give the value of each of these names that does not depend on measurements; lists as lists.
+    """Return the value of each of these names that does not depend on measurements; lists as lists.
 
     A sysctl that the scenario does not set is taken to be what a new network namespace begins with.
     """
@@ -49,7 +49,7 @@ def known_before_run(effective: ResolvedScenario, names: Iterable[str]) -> dict[
 
 
 def values_before_run(effective: ResolvedScenario, names: Iterable[str]) -> dict[str, Value]:
-    """Give the same as expressions take it."""
+    """Return the same as expressions take it."""
     plan = _Plan(RawRun(Path(), _manifest(effective)))
     settled = [name for name in names if name in effective.values or name.startswith("model.")]
     values = {name: figures.value(plan, name) for name in settled}
@@ -57,13 +57,13 @@ def values_before_run(effective: ResolvedScenario, names: Iterable[str]) -> dict
 
 
 def names_of(prediction: Claim) -> tuple[str, ...]:
-    """Give the names in a prediction and in its condition, each once."""
+    """Return the names in a prediction and in its condition, each once."""
     conditions = names_in(prediction.when) if prediction.when is not None else ()
     return tuple(dict.fromkeys((*names_in(prediction.expression), *conditions)))
 
 
 def applies(prediction: Claim, effective: ResolvedScenario) -> bool | None:
-    """Say whether a prediction is about these settings; None if that is not known before the run."""
+    """Return whether a prediction is about these settings; None if that is not known before the run."""
     if prediction.when is None:
         return True
     condition = parse(prediction.when)
@@ -73,7 +73,7 @@ def applies(prediction: Claim, effective: ResolvedScenario) -> bool | None:
 
 
 def names_in(expression: str) -> tuple[str, ...]:
-    """Give the names in an expression, each once."""
+    """Return the names in an expression, each once."""
     return parse(expression).names
 
 
@@ -135,13 +135,13 @@ _OTHERS_FIRST_MS = 1_000
 
 
 def user_ms(load: Declared) -> int:
-    """Give what a user's calls take, with the pauses between them, if it waits for nothing else."""
+    """Return what a user's calls take, with the pauses between them, if it waits for nothing else."""
     taken: int = load.calls * load.handler_delay + (load.calls - 1) * load.think_time
     return taken
 
 
 def load_ms(load: Declared, user_ms: int) -> int:
-    """Give how long the load takes, if its last user takes so long."""
+    """Return how long the load takes, if its last user takes so long."""
     users_ms = (load.users - 1) * load.arrival_gap + user_ms
     taken: dict[str, int] = {
         "users": users_ms,

@@ -47,7 +47,7 @@ LAB_REGISTRY = Registry(ROLES, Scenario, CATALOGUE, {})
 
 
 def registry_for(own: Mapping[str, Service]) -> Registry:
-    """Give what a scenario with these services may name."""
+    """Return what a scenario with these services may name."""
     # Cells of a series have the same ones, and models are slow to make.
     return _of(_SERVICES.dump_json(dict(own), exclude_defaults=True)) if own else LAB_REGISTRY
 
@@ -71,7 +71,7 @@ _STAGE = re.compile(r"(?im)^\s*FROM\s[^\n]*\sAS\s+(\S+)")
 
 
 def read_registry(content: dict[str, Any], document: Document, home: Path) -> Registry:
-    """Give what a scenario may name; in its content, what it takes from Compose files is put in their place.
+    """Return what a scenario may name; in its content, what it takes from Compose files is put in their place.
 
     Args:
         content: of scenario.yaml; changed.
@@ -125,7 +125,7 @@ def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Proble
 def _of_files(
     read_: Mapping[str, Service], expanded: Mapping[str, Service], document: Document, home: Path
 ) -> Iterator[Problem]:
-    """Give what is wrong with the files that services name; a Compose file's own builds have been looked at."""
+    """Yield what is wrong with the files that services name; a Compose file's own builds have been looked at."""
     for name, service in read_.items():
         if build := service.build:
             where = document.where((KEY, name, "build"))
@@ -150,7 +150,7 @@ def _of_files(
 
 
 def _no_dockerfile(build: Build, home: Path) -> str | None:
-    """Say what a build lacks, its Dockerfile or the stage in it; None if neither."""
+    """Return what a build lacks, its Dockerfile or the stage in it; None if neither."""
     folder = paths.real(home / build.context)
     files = [build.dockerfile] if build.dockerfile else ["Dockerfile", "dockerfile"]
     file = next((folder / name for name in files if (folder / name).is_file()), None)

@@ -6,19 +6,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from analysis.expressions import ExpressionError
+from analysis.expressions import Expression, ExpressionError
 from analysis.expressions.values import Kind
 from analysis.formatting import number, spoken
+from analysis.verdicts.predictions import check_known
 from formats.predictions import Claim
 from lab.errors import BadInput, Problem
-from lab.scenarios import checks
+from lab.scenarios import checks, preflight
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import AS_WRITTEN, ResolvedScenario, Stated, Variant, load_unchecked
-
-if TYPE_CHECKING:
-    from analysis.expressions import Expression
 
 
 def resolve(
@@ -55,7 +53,7 @@ _WAY_ON = "write a knob, or an expression over knobs and model, in braces; {{ fo
 
 
 def template_problems(effective: ResolvedScenario) -> Iterator[Problem]:
-    """Give each place in title, question and predictions of one run that its settings cannot fill."""
+    """Yield each place in title, question and predictions of one run that its settings cannot fill."""
     texts = [("title", effective.scenario.title, effective.where("title"))]
     texts.append(("question", effective.scenario.question, effective.where("question")))
     for index, one in enumerate(effective.scenario.predictions):
@@ -73,7 +71,7 @@ def template_problems(effective: ResolvedScenario) -> Iterator[Problem]:
 
 
 def fill_templates(effective: ResolvedScenario) -> ResolvedScenario:
-    """Give the scenario with its words as its settings make them; what only an arm can fill stays as it is written."""
+    """Return the scenario with its words as its settings make them; what only an arm can fill stays as written."""
     scenario, variant = effective.scenario, effective.variant
     if variant.predictions is not None:
         stated = tuple(Stated(_said(effective, one.prediction), one.where) for one in variant.predictions)
@@ -102,13 +100,10 @@ def _wrong(effective: ResolvedScenario, place: re.Match[str]) -> str | None:
 
 def _read(effective: ResolvedScenario, text: str) -> Expression | None:
     """Read what stands between braces; None for the name of a knob alone, which may be text."""
-    # It brings numpy and duckdb, which only commands need that read predictions.
-    from analysis.verdicts import predictions  # noqa: PLC0415
-
     knobs = {**effective.on_path(), **effective.in_files()}
     if text in knobs:
         return None
-    return predictions.check_known(text, effective.roles, knobs, Kind.NUMBER)
+    return check_known(text, effective.roles, knobs, Kind.NUMBER)
 
 
 def _fill(effective: ResolvedScenario, text: str) -> str:
@@ -116,8 +111,6 @@ def _fill(effective: ResolvedScenario, text: str) -> str:
 
 
 def _shown(effective: ResolvedScenario, place: re.Match[str]) -> str:
-    from lab.scenarios import preflight  # noqa: PLC0415 # as above
-
     if place[1] is None:
         return place[0][0]
     if _wrong(effective, place) is not None:

@@ -86,11 +86,11 @@ class ResolvedScenario:
 
     @property
     def slug(self) -> str:
-        """The name of its folder."""
+        """Return the name of its folder."""
         return self.place.slug
 
     def source(self, knob: str) -> Source:
-        """Tell who set a knob."""
+        """Return who set a knob."""
         for override in self.overrides:
             if override.knob == knob:
                 return override.source
@@ -98,7 +98,7 @@ class ResolvedScenario:
 
     @property
     def predictions(self) -> list[Stated]:
-        """What is predicted of one run of this."""
+        """Return what is predicted of one run of this."""
         if self.variant.predictions is not None:
             return list(self.variant.predictions)
         return [
@@ -109,24 +109,24 @@ class ResolvedScenario:
 
     @property
     def published(self) -> Published | None:
-        """The figures to set beside a published result in one run; series of arms and matrices have their own."""
+        """Return the figures to set beside a published result in one run; a series of arms or a matrix has its own."""
         return None if self.scenario.arms or self.variant is not AS_WRITTEN else self.scenario.published
 
     @property
     def roles(self) -> dict[str, Role]:
-        """The roles on the path with their declarations."""
+        """Return the roles on the path with their declarations."""
         return {name: self.registry.roles[name] for name in self.scenario.path}
 
     def number(self, knob: str) -> int:
-        """Give the value of a knob that is a number."""
+        """Return the value of a knob that is a number."""
         return int(self.values[knob])
 
     def asked(self) -> list[str]:
-        """Give the knobs that the scenario or the user set."""
+        """Return the knobs that the scenario or the user set."""
         return [knob for knob in self.values if self.source(knob) != "default"]
 
     def on_path(self) -> dict[str, KnobValue]:
-        """Give the knobs that have a say: all but those of roles that take no part."""
+        """Return the knobs that have a say: all but those of roles that take no part."""
         absent = set(self.registry.roles) - set(self.scenario.path)
         return {
             knob: value
@@ -135,16 +135,16 @@ class ResolvedScenario:
         }
 
     def in_files(self) -> dict[str, KnobValue]:
-        """Give the knobs that configurations of the scenario's own say, with the defaults of their programs."""
+        """Return the knobs that configurations of the scenario's own say, with the defaults of their programs."""
         return {knob: value for knob, value in self.values.items() if self.in_file(knob)}
 
     def in_file(self, knob: str) -> str | None:
-        """Give the scenario's own configuration that says a knob; None if the scenario itself does."""
+        """Return the scenario's own configuration that says a knob; None if the scenario itself does."""
         return self._said_in_files.get(knob)
 
     @cached_property
     def _said_in_files(self) -> dict[str, str]:
-        """Give the scenario's own configuration of each knob that one says."""
+        """Return the scenario's own configuration of each knob that one says."""
         return {
             f"{self.registry.roles[role].group}.{name}": written.config
             for role, written in self.scenario.configurations.items()
@@ -153,17 +153,17 @@ class ResolvedScenario:
         }
 
     def _left_to_script(self, knob: str) -> bool:
-        """Whether the scenario's own script says itself what a knob of the lab's workloads does."""
+        """Return whether the scenario's own script says itself what a knob of the lab's workloads does."""
         known = self.registry.knobs.get(knob)
         readers = known.workloads if known else None
         return self.scenario.load is not None and readers is not None and "script" not in readers
 
     def where_knob(self, knob: str) -> str:
-        """Give the place to cite for a knob's value."""
+        """Return the place to cite for a knob's value."""
         return _where(knob_location(knob), self.document, self.overrides)
 
     def where(self, *location: str | int) -> str:
-        """Give the place to cite for another part of the scenario."""
+        """Return the place to cite for another part of the scenario."""
         if location == ("path",) and self.variant.path:
             return self.variant.path[1]
         return self.document.where(location)
@@ -261,7 +261,7 @@ def _where(location: Location, parsed: Document, overrides: tuple[Override, ...]
 
 
 def name_of(location: Location) -> str:
-    """Name what stands at `location`: a knob by its full name, another key by its way down, items from 1."""
+    """Return the name of a place: a knob by its full name, another key by its way down, items from 1."""
     parts = [part for part in location if part != "[key]"]
     if parts[:1] == ["knobs"] and len(parts) > 1:
         parts = parts[1:]
@@ -271,7 +271,7 @@ def name_of(location: Location) -> str:
 def knob_sentence(
     error: ErrorDetails, siblings: list[str], catalogue: Mapping[str, Knob] = CATALOGUE
 ) -> tuple[str, str | None]:
-    """Say what is wrong and the way on.
+    """Return what is wrong and the way on.
 
     Args:
         error: one finding of pydantic's.

@@ -47,7 +47,7 @@ def _is_folder(text: str) -> str:
 
 
 def split_volume(text: str) -> tuple[str, str, str]:
-    """Give the file or folder of the host, the place in the container and the mode; all empty if it is no volume.
+    """Return the file or folder of the host, the place in the container and the mode; all empty if it is no volume.
 
     What is of the host may have colons of its own.
     """
@@ -74,7 +74,7 @@ def _is_image(text: str) -> str:
 
 
 def is_variable(name: str) -> bool:
-    """Tell whether a name can be an environment variable's; Compose reads no key of more than 1,024 characters."""
+    """Return whether a name can be an environment variable's; Compose reads no key of more than 1,024 characters."""
     return re.fullmatch(r"[^=]{1,255}", name) is not None
 
 
@@ -132,7 +132,7 @@ class ServiceKnob(Part):
         return self
 
     def declared(self, name: str, port: int) -> dict[str, Any]:
-        """Give it as a role.yaml of a service on this port has it."""
+        """Return it as a role.yaml of a service on this port has it."""
         told = self.read_back and {"page": f"http://127.0.0.1:{port}{self.read_back.page}", "at": self.read_back.at}
         common = {
             "default": self.default,
@@ -248,7 +248,7 @@ class Service(Part):
         return self
 
     def role(self, name: str) -> dict[str, Any]:
-        """Give the declaration of the role that it plays on the path: what its role.yaml would say."""
+        """Return the declaration of the role that it plays on the path: what its role.yaml would say."""
         limits = {one.limit: knob for knob, one in self.knobs.items() if one.limit}
         page = self.ready if isinstance(self.ready, str) and not self.tls else None
         address = f"127.0.0.1:{self.port}"
@@ -289,7 +289,7 @@ Services = Annotated[
 
 
 def service_problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[str, ...], str, str | None]]:
-    """Give what is wrong between services: for each the place below `services`, the fault and the way on."""
+    """Yield what is wrong between services: for each the place below `services`, the fault and the way on."""
     for name, service in services.items():
         if name in _TAKEN or name.startswith(_PREFIXES) or _is_instance(name, services):
             yield (name,), f"the lab itself uses the name '{name}'", "give the service another one"
@@ -301,13 +301,13 @@ def service_problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[st
 
 
 def _is_instance(name: str, services: Mapping[str, Service]) -> bool:
-    """Tell whether an instance of another service or of a role has this name."""
+    """Return whether an instance of another service or of a role has this name."""
     other, _, number = name.rpartition("-")
     return (other in services or other in ROLES) and number.isdecimal()
 
 
 def needed_by(services: Mapping[str, Service], names: list[str]) -> list[str]:
-    """Give these services and all that they need, each once, what is needed first."""
+    """Return these services and all that they need, each once, what is needed first."""
     found: dict[str, None] = {}
     seen: set[str] = set()
 
@@ -324,20 +324,20 @@ def needed_by(services: Mapping[str, Service], names: list[str]) -> list[str]:
 
 
 def is_service_name(name: str) -> bool:
-    """Tell whether a service may have this name."""
+    """Return whether a service may have this name."""
     return re.fullmatch(_NAME, name) is not None
 
 
 def spoken(value: Scalar) -> str:
-    """Give a value as environments and build arguments spell it."""
+    """Return a value as environments and build arguments spell it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def may_stand_on_path(name: str) -> bool:
-    """Tell whether a name can be a group of knobs, too."""
+    """Return whether a name can be a group of knobs, too."""
     return re.fullmatch(r"[a-z][a-z0-9]*", name) is not None
 
 
 def roles(services: Mapping[str, Service]) -> dict[str, Role]:
-    """Give the roles that services play."""
+    """Return the roles that services play."""
     return {name: Role.model_validate(service.role(name)) for name, service in services.items()}

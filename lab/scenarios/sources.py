@@ -30,7 +30,7 @@ class Source(BaseModel):
 
     @property
     def cited(self) -> str:
-        """How a text cites it."""
+        """Return how a text cites it."""
         named = f'"{self.title}"' if self.title else f"an untitled article on {self.about}"
         return f"{named} ({self.language}, {self.date or 'undated'})"
 
@@ -40,10 +40,10 @@ _SOURCES = TypeAdapter(dict[str, Source])
 
 @cache
 def load_sources() -> dict[str, Source]:
-    """Give the sources by their letters."""
+    """Return the sources by their letters."""
     return _SOURCES.validate_python(document.read(paths.SOURCES).content)
 
 
 def source_of(effective: ResolvedScenario) -> Source | None:
-    """Give the source of one of the lab's own scenarios; None if it repeats no published experiment."""
+    """Return the source of one of the lab's own scenarios; None if it repeats no published experiment."""
     return load_sources().get(effective.scenario.experiment[:1]) if effective.place.own else None

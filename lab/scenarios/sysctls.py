@@ -91,7 +91,7 @@ _VALUE = re.compile(r"[A-Za-z0-9_.:,+-]+([ \t][A-Za-z0-9_.:,+-]+)*")
 
 
 def find_fault(name: str, value: str) -> tuple[str, str | None] | None:
-    """Say what is wrong with setting the sysctl `name` to `value`, on any kernel, and the way on."""
+    """Return what is wrong with setting the sysctl `name` to `value`, on any kernel, and the way on."""
     if not _NAME.fullmatch(name):
         return (
             f"'{name}' is not a sysctl of a network namespace",
@@ -121,7 +121,7 @@ def _port_range_fault(value: str) -> tuple[str, str | None] | None:
 
 
 def missing_sysctl(name: str, value: str) -> tuple[str, str | None] | None:
-    """Say that this machine's kernel has no such sysctl, unless it behaves as `value` asks anyway.
+    """Return what to say if this machine's kernel has no such sysctl, and does not behave as `value` asks anyway.
 
     Where there is no /proc/sys/net, as on a machine that only steers an engine elsewhere, nothing is known to lack.
     """
@@ -134,7 +134,7 @@ def missing_sysctl(name: str, value: str) -> tuple[str, str | None] | None:
 
 
 def settable(name: str) -> bool:
-    """Tell whether this machine's kernel has the sysctl."""
+    """Return whether this machine's kernel has the sysctl."""
     return _path(name).exists()
 
 

@@ -33,52 +33,52 @@ class Topology:
 
     @property
     def all(self) -> list[str]:
-        """Every instance, such as `k6-1`, `nginx`, `backend-1`."""
+        """Return every instance, such as `k6-1`, `nginx`, `backend-1`."""
         return [instance for instances in self.instances.values() for instance in instances]
 
     @property
     def servers(self) -> list[str]:
-        """Every instance that is not a client."""
+        """Return every instance that is not a client."""
         return [one for role, instances in self.instances.items() if not self._is_client(role) for one in instances]
 
     @property
     def clients(self) -> list[str]:
-        """The instances that make the load."""
+        """Return the instances that make the load."""
         return [one for role, instances in self.instances.items() if self._is_client(role) for one in instances]
 
     @property
     def answering(self) -> RoleName:
-        """The role that answers the requests; behind it may stand a server of its own, such as a database."""
+        """Return the role that answers the requests; behind it may stand a server of its own, such as a database."""
         return role_file.request_path(list(self.instances), lambda role: self.roles[role].kind)[-1]
 
     @property
     def targets(self) -> list[str]:
-        """Where the clients send their requests: every address of the first server's instances; no slash at the end."""
+        """Return where clients send requests: every address of the first server's instances, without a slash."""
         first = next(role for role in self.instances if not self._is_client(role))
         hosts = (host for one in self.instances[first] for host in (one, self.second_names.get(one)) if host)
         scheme = "https" if self.roles[first].tls else "http"
         return [f"{scheme}://{host}:{self.roles[first].port}" for host in hosts]
 
     def behind(self, role: RoleName) -> list[str]:
-        """Give the addresses of the next role's instances on the path, as host:port; none behind the last one."""
+        """Return the addresses of the next role's instances on the path, as host:port; none behind the last one."""
         roles = list(self.instances)
         behind = roles[roles.index(role) + 1 :][:1]
         return [f"{instance}:{self.roles[name].port}" for name in behind for instance in self.instances[name]]
 
     def port_of(self, instance: str) -> int:
-        """Give the port on which an instance takes the traffic."""
+        """Return the port on which an instance takes the traffic."""
         return self.roles[self.role_of(instance)].port
 
     def _is_client(self, role: RoleName) -> bool:
         return self.roles[role].kind == "client"
 
     def role_of(self, instance: str) -> RoleName:
-        """Give the role that an instance plays."""
+        """Return the role that an instance plays."""
         return next(role for role, instances in self.instances.items() if instance in instances)
 
 
 def topology_of(effective: ResolvedScenario) -> Topology:
-    """Work out the instances that a configuration asks for."""
+    """Return the instances that a configuration asks for."""
     instances: dict[RoleName, list[str]] = {}
     second_names: dict[str, str] = {}
     for role in effective.scenario.path:
@@ -94,14 +94,14 @@ def topology_of(effective: ResolvedScenario) -> Topology:
 
 
 def _count(effective: ResolvedScenario, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:
-    """Give how many instances or addresses a role has; None if no knob counts them."""
+    """Return how many instances or addresses a role has; None if no knob counts them."""
     declared = effective.roles[role]
     knob = declared.counting(what)
     return None if knob is None else effective.number(declared.knob(knob))
 
 
 def collector_of(instance: str) -> str:
-    """Name the service that holds an instance's namespaces."""
+    """Return the name of the service that holds an instance's namespaces."""
     return f"collector-{instance}"
 
 
@@ -112,7 +112,7 @@ def segments(count: int) -> list[tuple[str, str]]:
 
 
 def capture_mode(effective: ResolvedScenario, role: RoleName, *, apart: bool = False) -> str:
-    """Give what the collectors beside a role capture.
+    """Return what the collectors beside a role capture.
 
     Args:
         effective: the scenario's settings.
@@ -132,7 +132,7 @@ Users = tuple[int, str]
 
 
 def connections_of_load(effective: ResolvedScenario) -> Users:
-    """Give the connections that the load may hold at once, and the knob that says so."""
+    """Return the connections that the load may hold at once, and the knob that says so."""
     load = effective.scenario.knobs.load
     if load.workload == "spike":
         return load.max_users, "load.max_users"
@@ -144,7 +144,7 @@ def connections_of_load(effective: ResolvedScenario) -> Users:
 
 
 def memory_mb(effective: ResolvedScenario, topology: Topology, name: RoleName, connections: int) -> int:
-    """Give what all instances of a role need; MiB.
+    """Return what all instances of a role need; MiB.
 
     Args:
         effective: what is run.

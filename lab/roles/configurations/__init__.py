@@ -46,7 +46,7 @@ def read(role: Role, text: str, stands: Stands) -> Found:
 
 
 def _setting(knob: Knob, reader: _Reader) -> Setting:
-    """Give a knob's setting; an empty one where no line says it, and its default holds or what stands for it."""
+    """Return a knob's setting; an empty one where no line says it, and its default holds or what stands for it."""
     if knob.configured is None:
         return Setting(why="the lab does not read it from there")
     said = reader.said(knob.configured)
@@ -65,7 +65,7 @@ def _setting(knob: Knob, reader: _Reader) -> Setting:
 
 
 def _value(knob: Knob, said: Said, reader: _Reader) -> Default | None:
-    """Give a value as the lab has it; None if it is not one of the knob's."""
+    """Return a value as the lab has it; None if it is not one of the knob's."""
     words = said.words or ()
     text = " ".join(words) if isinstance(knob, Words) else next(iter(words), "")
     if isinstance(knob, Boolean):

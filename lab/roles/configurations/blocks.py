@@ -39,11 +39,11 @@ class Block:
     below: list[Block] = field(default_factory=list)
 
     def all(self, *names: str) -> list[Block]:
-        """Give the directives of these names right in it."""
+        """Return the directives of these names right in it."""
         return [one for one in self.below if one.name in names]
 
     def within(self, *names: str) -> Iterator[Block]:
-        """Give the directives of these names in it and in all below."""
+        """Yield the directives of these names in it and in all below."""
         for one in self.below:
             if one.name in names:
                 yield one
@@ -94,7 +94,7 @@ class Blocks:
         return _port(listen) == self._stands.port
 
     def said(self, configured: Configured) -> list[Said]:
-        """Give what holds at each place: main, events, listen, server, traffic, proxied, upstream."""
+        """Return what holds at each place: main, events, listen, server, traffic, proxied, upstream."""
         first, *rest = configured.directive.split()
         if configured.at == "listen":
             found = [one for server in self._traffic for one in server.all("listen") if self._takes_traffic(one)]
@@ -133,16 +133,16 @@ class Blocks:
         return sum(int(number) * _UNITS_MS[unit] for number, unit in parts)
 
     def added(self) -> list[str]:
-        """Give the lines of the files that the lab added."""
+        """Return the lines of the files that the lab added."""
         lines = (line for name, text in self._files.items() if name.startswith(_ADDED) for line in text.splitlines())
         return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
     def called(self) -> dict[str, str]:
-        """Give no names: no page tells of blocks by theirs."""
+        """Return no names: no page tells of blocks by theirs."""
         return {}
 
     def faults(self) -> list[Fault]:
-        """Give where it listens elsewhere, logs elsewhere, or proxies elsewhere."""
+        """Return where it listens elsewhere, logs elsewhere, or proxies elsewhere."""
         listening = self._unread or list(self._listening())
         return listening or [*self._logging(), *self._proxying(), *self._of_process()]
 
@@ -246,7 +246,7 @@ def _named(content: list[Any], file: str) -> list[Any]:
 
 
 def _inherited(block: Block, first: str, rest: list[str], *, inherits: bool = True) -> Said:
-    """Give what a directive says in a block: the nearest level that has any of its name counts."""
+    """Return what a directive says in a block: the nearest level that has any of its name counts."""
     level: Block | None = block
     while level is not None:
         lines = level.all(first)
@@ -269,7 +269,7 @@ def _parameter(block: Block, name: str | None) -> Said:
 
 
 def _port(listen: Block) -> int | None:
-    """Give the port that a listen directive names; None for a socket in the file system."""
+    """Return the port that a listen directive names; None for a socket in the file system."""
     address = listen.arguments[0] if listen.arguments else ""
     last = address.rpartition(":")[2]
     if last.isdecimal():
@@ -278,7 +278,7 @@ def _port(listen: Block) -> int | None:
 
 
 def _target(leaf: Block) -> tuple[str, str, str]:
-    """Give scheme, host and port of what a location proxies to."""
+    """Return scheme, host and port of what a location proxies to."""
     url = leaf.all("proxy_pass")[0].arguments[0]
     scheme, _, rest = url.partition("://")
     host, colon, port = rest.partition("/")[0].partition(":")

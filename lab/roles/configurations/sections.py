@@ -33,7 +33,7 @@ class Line:
     where: Position
 
     def after(self, *names: str) -> str | None:
-        """Give the word that follows one of these."""
+        """Return the word that follows one of these."""
         pairs = zip(self.words, self.words[1:], strict=False)
         return next((value for name, value in pairs if name in names), None)
 
@@ -49,18 +49,18 @@ class Section:
     lines: list[Line] = field(default_factory=list)
 
     def all(self, *begin: str) -> list[Line]:
-        """Give the lines right in it that begin with these words."""
+        """Return the lines right in it that begin with these words."""
         return [one for one in self.lines if one.words[: len(begin)] == list(begin)]
 
     def last(self, *begin: str) -> Line | None:
-        """Give the line that holds: the last one in it, or in what it rests on."""
+        """Return the line that holds: the last one in it, or in what it rests on."""
         found = self.all(*begin)
         if found:
             return found[-1]
         return self.defaults.last(*begin) if self.defaults else None
 
     def option(self, name: str) -> Line | None:
-        """Give the line that sets an option, if none takes it back."""
+        """Return the line that sets an option, if none takes it back."""
         on, off = self.all("option", name), self.all("no", "option", name)
         if on or off:
             return on[-1] if on and (not off or off[-1].where.line < on[-1].where.line) else None
@@ -81,14 +81,14 @@ class Sections:
         self._servers = self._used()
 
     def _binds(self, section: Section) -> list[Line]:
-        """Give the lines that listen on the traffic's port."""
+        """Return the lines that listen on the traffic's port."""
         port = str(self._stands.port)
         of_clients = section.kind in ("frontend", "listen")
         lines = section.all("bind") if of_clients else []
         return [one for one in lines if port in (each.rpartition(":")[2] for each in one.words[1].split(","))]
 
     def _used(self) -> list[Section]:
-        """Give the sections with servers that the traffic may come to; all of them if a name depends on a request."""
+        """Return the sections with servers that the traffic may come to; all of them if a name depends on a request."""
         named = {one.words[1] for section in self._traffic for one in section.all("use_backend")}
         chosen = [section.last("default_backend") for section in self._traffic]
         named |= {one.words[1] for one in chosen if one is not None}
@@ -101,7 +101,7 @@ class Sections:
         ]
 
     def said(self, configured: Configured) -> list[Said]:
-        """Give what holds at each place: global, clients, traffic, bind, servers, server."""
+        """Return what holds at each place: global, clients, traffic, bind, servers, server."""
         ways = [way.split() for way in configured.directive.split(" | ")]
         if configured.at == "bind":
             return [self._of_bind(section, one) for section in self._traffic for one in self._binds(section)]
@@ -120,7 +120,7 @@ class Sections:
         return [_first(section, ways) for section in sections]
 
     def _of_bind(self, section: Section, bind: Line) -> Said:
-        """Give the backlog as the program finds it; else it is the connections that it takes at once."""
+        """Return the backlog as the program finds it; else it is the connections that it takes at once."""
         for name in ("backlog", "maxconn"):
             value = bind.after(name)
             if value is not None:
@@ -132,7 +132,7 @@ class Sections:
         return _told(every[-1] if every else None, ["maxconn"])
 
     def _least(self, section: Section, name: str) -> Said:
-        """Give the smaller bound of a section's and the process's; 0 is none."""
+        """Return the smaller bound of a section's and the process's; 0 is none."""
         lines = [section.last(name), *(one for part in self._globals for one in part.all(name))]
         found = [_told(line, [name]) for line in lines if line is not None and line.words[1:2] != ["0"]]
         numbers = [one for one in found if one.words and one.words[0].isdecimal()]
@@ -146,16 +146,16 @@ class Sections:
         return int(match[1]) * _UNITS_MS[match[2]] if match else None
 
     def added(self) -> list[str]:
-        """Give the lines that the lab added."""
+        """Return the lines that the lab added."""
         return [line for line in self._added if line.strip() and not line.lstrip().startswith("#")]
 
     def called(self) -> dict[str, str]:
-        """Give the names of the sections that clients come to, and of those with servers."""
+        """Return the names of the sections that clients come to, and of those with servers."""
         parts = {"traffic": self._traffic, "servers": self._servers}
         return {place: one[0].name for place, one in parts.items() if len(one) == 1}
 
     def faults(self) -> list[Fault]:
-        """Give where it listens elsewhere, logs too little, or proxies elsewhere."""
+        """Return where it listens elsewhere, logs too little, or proxies elsewhere."""
         return list(self._listening()) or [*self._logging(), *self._proxying(), *self._of_process()]
 
     def _listening(self) -> Iterator[Fault]:
@@ -281,13 +281,13 @@ def _told(line: Line | None, name: list[str]) -> Said:
 
 
 def _first(section: Section, ways: list[list[str]]) -> Said:
-    """Give the first of some lines that a section has."""
+    """Return the first of some lines that a section has."""
     found = ((way, section.last(*way)) for way in ways)
     return next((_told(line, way) for way, line in found if line is not None), Said(None))
 
 
 def _of_server(section: Section, server: Line, name: str) -> Said:
-    """Give a server's parameter: on its line, or as the section has it for all of them."""
+    """Return a server's parameter: on its line, or as the section has it for all of them."""
     level: Section | None = section
     lines = [server]
     while level is not None:
