@@ -17,7 +17,7 @@ _SPOKEN_OFF = ("", "off", "false")
 
 
 class MissingSettings(Exception):
-    """The program does not tell these settings."""
+    """The program does not report these settings."""
 
     def __init__(self, knobs: list[str]) -> None:
         super().__init__(", ".join(knobs))
@@ -30,16 +30,16 @@ def parse_page(role: Role, answer: Any) -> Settings:  # noqa: ANN401 # JSON
     Raises:
         MissingSettings: some are missing.
     """
-    told = answer.get("settings") if isinstance(answer, Mapping) else None
-    settings = told if isinstance(told, Mapping) else {}
-    names = {knob: told.name for knob, told in _told(role) if told.name is not None}
+    content = answer.get("settings") if isinstance(answer, Mapping) else None
+    settings = content if isinstance(content, Mapping) else {}
+    names = {knob: spec.name for knob, spec in _specs(role) if spec.name is not None}
     found: Settings = {knob: settings[name] for knob, name in names.items() if name in settings}
     return _complete(role, found)
 
 
 def own_pages(role: Role) -> list[str]:
     """Return the pages of which single knobs say that they stand there."""
-    return list(dict.fromkeys(told.page for _, told in _told(role) if told.page is not None))
+    return list(dict.fromkeys(spec.page for _, spec in _specs(role) if spec.page is not None))
 
 
 def parse_own_pages(role: Role, answers: Mapping[str, Any]) -> Settings:
@@ -48,11 +48,11 @@ def parse_own_pages(role: Role, answers: Mapping[str, Any]) -> Settings:
     Raises:
         MissingSettings: some are missing.
     """
-    wanted = {name: told for name, told in _told(role) if told.page is not None}
+    wanted = {name: spec for name, spec in _specs(role) if spec.page is not None}
     found: Settings = {}
-    for name, told in wanted.items():
-        value = answers[str(told.page)]
-        for key in str(told.at).split("."):
+    for name, spec in wanted.items():
+        value = answers[str(spec.page)]
+        for key in str(spec.at).split("."):
             value = value.get(key) if isinstance(value, Mapping) else None
         if isinstance(value, str) and not isinstance(role.knobs[name].initial, str):
             with contextlib.suppress(ValueError):
@@ -72,15 +72,15 @@ def parse_file(role: Role, text: str) -> Settings:
     """
     lines = list(_parts(role, text))
     found: Settings = {}
-    for name, told in _told(role):
-        values = (_value(role.knobs[name], told, line) for part, line in lines if part == told.part)
-        value = next((value for value in values if value is not None), told.absent)
+    for name, spec in _specs(role):
+        values = (_value(role.knobs[name], spec, line) for part, line in lines if part == spec.part)
+        value = next((value for value in values if value is not None), spec.absent)
         if value is not None:
             found[name] = value
     return _complete(role, found)
 
 
-def _told(role: Role) -> Iterator[tuple[str, ReadbackSpec]]:
+def _specs(role: Role) -> Iterator[tuple[str, ReadbackSpec]]:
     return ((name, knob.read_back) for name, knob in role.knobs.items() if knob.read_back is not None)
 
 
@@ -96,9 +96,9 @@ def _parts(role: Role, text: str) -> Iterator[tuple[str | None, str]]:
             yield part, line
 
 
-def _value(knob: Knob, told: ReadbackSpec, line: str) -> Default | None:
+def _value(knob: Knob, spec: ReadbackSpec, line: str) -> Default | None:
     """Return what a line tells of a knob; None if it is another line, or tells no such value."""
-    match = re.fullmatch(told.line or "", line.split(" #", maxsplit=1)[0].rstrip())
+    match = re.fullmatch(spec.line or "", line.split(" #", maxsplit=1)[0].rstrip())
     if not match:
         return None
     text: str = match[1] or ""
@@ -115,8 +115,8 @@ def _value(knob: Knob, told: ReadbackSpec, line: str) -> Default | None:
 
 def _complete(role: Role, found: Settings) -> Settings:
     """Leave out what has no meaning beside other settings, and refuse what lacks any other."""
-    without = {name for name, told in _told(role) if told.unless is not None and found.get(told.unless) is True}
-    lost = [name for name, told in _told(role) if name not in found and name not in without and not told.optional]
+    without = {name for name, spec in _specs(role) if spec.unless is not None and found.get(spec.unless) is True}
+    lost = [name for name, spec in _specs(role) if name not in found and name not in without and not spec.optional]
     if lost:
         raise MissingSettings(lost)
     return {name: value for name, value in found.items() if name not in without}

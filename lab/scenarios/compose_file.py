@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -20,6 +20,11 @@ from lab.reading.messages import did_you_mean, sentence
 from lab.scenarios.services import Capability, Service, is_service_name, is_variable, split_volume, spoken
 
 _KEY = "services"
+# Each is read by the method of its name.
+_TAKEN = frozenset({
+    "build", "cap_add", "command", "depends_on", "environment", "healthcheck", "image", "networks", "tmpfs", "user",
+    "volumes",
+})  # fmt: skip
 # What says nothing about a run of the lab, or what the lab does anyway.
 _PASSED_OVER = frozenset({
     "cap_drop", "container_name", "expose", "hostname", "init", "labels", "logging", "platform",
@@ -42,8 +47,6 @@ _REFUSED = {
 # As Compose reads a text: a doubled sign is one, a name may stand in braces, and then with a default.
 _VARIABLE = re.compile(r"\$(?:(?P<one>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<braces>[^}]*)\}|)", re.ASCII)
 _BRACES = re.compile(r"(?P<name>[A-Za-z_]\w*)(?::?-(?P<default>[^$]*))?", re.ASCII)
-# What a test of health begins with.
-_HEALTH_TESTS = ("CMD", "CMD-SHELL", "NONE")
 
 
 def expand(services: Mapping[str, Service], document: Document, home: Path) -> tuple[dict[str, Service], list[Problem]]:
@@ -172,7 +175,8 @@ class _Taking:
                 self._refuse(f"{name}: '{key}' cannot be taken over", at, _REFUSED.get(key), key)
                 continue
             # A key without a value says nothing, to Compose as well.
-            for new, found in _TAKEN[key](self, value, at).items() if value is not None else ():
+            taken_of_key = {} if value is None else getattr(self, f"_{key}")(value, at)
+            for new, found in taken_of_key.items():
                 taken[new] = [*taken.get(new, []), *found] if new == "writable" else found
                 self.places[name, new] = at
         return taken
@@ -380,18 +384,3 @@ class _Taking:
                 why = "the lab mounts files of the scenario's folder alone"
                 self._refuse(f"the volume {one} cannot be taken over", place, why, "volumes")
         return {"volumes": read, "writable": written}
-
-
-_TAKEN: Mapping[str, Callable[[_Taking, Any, Location], dict[str, Any]]] = {
-    "image": _Taking._image,  # noqa: SLF001 # its own table
-    "build": _Taking._build,  # noqa: SLF001
-    "command": _Taking._command,  # noqa: SLF001
-    "environment": _Taking._environment,  # noqa: SLF001
-    "healthcheck": _Taking._healthcheck,  # noqa: SLF001
-    "user": _Taking._user,  # noqa: SLF001
-    "cap_add": _Taking._cap_add,  # noqa: SLF001
-    "tmpfs": _Taking._tmpfs,  # noqa: SLF001
-    "networks": _Taking._networks,  # noqa: SLF001
-    "depends_on": _Taking._depends_on,  # noqa: SLF001
-    "volumes": _Taking._volumes,  # noqa: SLF001
-}

@@ -77,14 +77,9 @@ def parse_overrides(texts: Iterable[str]) -> list[Override]:
 def _parse(text: str) -> Override:
     where = f"--set {text}"
     name, equals, value = text.partition("=")
-    name = name.strip()
-    if not equals or not name:
+    if not equals or not name.strip():
         raise BadInput(Problem("a setting needs a knob, '=' and a value", where, _EXAMPLE))
-    if name.startswith("kernel."):
-        name = _sysctl_knob(name, where)
-    elif not may_be_knob(name):
-        raise BadInput(Problem(f"unknown knob '{name}'", where, nearest_knob(name)))
-    return Override(name, _scalar(value.strip()), where)
+    return Override(_full_name(name.strip(), where), _scalar(value.strip()), where)
 
 
 def parse_settings(
@@ -103,21 +98,20 @@ def parse_settings(
     overrides: list[Override] = []
     problems: list[Problem] = []
     for name, value in values.items():
-        if name.startswith("kernel.") or may_be_knob(name):
-            try:
-                knob = _sysctl_knob(name, where[name]) if name.startswith("kernel.") else name
-            except BadInput as error:
-                problems += error.problems
-            else:
-                overrides.append(Override(knob, value, where[name], source))
-        else:
-            problems.append(Problem(f"unknown knob '{name}'", where[name], nearest_knob(name)))
+        try:
+            overrides.append(Override(_full_name(name, where[name]), value, where[name], source))
+        except BadInput as error:
+            problems += error.problems
     if problems:
         raise BadInput(problems)
     return overrides
 
 
-def _sysctl_knob(name: str, where: str) -> str:
+def _full_name(name: str, where: str) -> str:
+    if not name.startswith("kernel."):
+        if may_be_knob(name):
+            return name
+        raise BadInput(Problem(f"unknown knob '{name}'", where, nearest_knob(name)))
     # Quotes are what YAML and shells would want around the dots; here they mean nothing.
     name = name.replace('"', "").replace("'", "")
     if not re.fullmatch(r"kernel\.[^.]+\.[^.]+(\.[^.]+)+", name):

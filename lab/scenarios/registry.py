@@ -83,7 +83,10 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> Re
     """
     if KEY not in content:
         return LAB_REGISTRY
-    read_ = _validated(content[KEY], document)
+    try:
+        read_ = _SERVICES.validate_python(content[KEY])
+    except ValidationError as error:
+        raise BadInput([_problem(finding, document) for finding in list_findings(error)]) from None
     expanded, problems = compose_file.expand(read_, document, home)
     if not problems:
         problems = [*_problems(expanded, document), *_of_files(read_, expanded, document, home)]
@@ -91,13 +94,6 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> Re
         raise BadInput(problems)
     content[KEY] = {name: one.model_dump(exclude_defaults=True) for name, one in expanded.items()}
     return registry_for(expanded)
-
-
-def _validated(content: Any, document: Document) -> dict[str, Service]:  # noqa: ANN401 # what the file has
-    try:
-        return _SERVICES.validate_python(content)
-    except ValidationError as error:
-        raise BadInput([_problem(finding, document) for finding in list_findings(error)]) from None
 
 
 def _problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's

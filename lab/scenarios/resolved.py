@@ -187,16 +187,11 @@ def load_unchecked(
     place = places.find(name, folder or paths.SCENARIOS)
     parsed = document.read(place.file)
     effective = _validate(place, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
-    if preset is not None:
-        effective = _with_preset(effective, preset)
-    return effective
-
-
-def _with_preset(effective: ResolvedScenario, preset: str) -> ResolvedScenario:
+    if preset is None:
+        return effective
     over = {override.knob for override in effective.overrides}
-    below = preset_overrides(effective.scenario, effective.document, preset)
-    overrides = (*(one for one in below if one.knob not in over), *effective.overrides)
-    return replace(_validate(effective.place, effective.document, overrides, effective.variant), preset=preset)
+    below = (one for one in preset_overrides(effective.scenario, parsed, preset) if one.knob not in over)
+    return replace(_validate(place, parsed, (*below, *effective.overrides), variant), preset=preset)
 
 
 def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> ResolvedScenario:
@@ -253,9 +248,8 @@ def _problem(
 
 def _where(location: Location, parsed: Document, overrides: tuple[Override, ...]) -> str:
     for override in overrides:
-        if override.location[: len(location)] == location and location not in parsed.lines:
-            return override.where
-        if override.location == location:
+        above = override.location[: len(location)] == location and location not in parsed.lines
+        if above or override.location == location:
             return override.where
     return parsed.where(location)
 
