@@ -160,14 +160,14 @@ def test_no_service_may_have_all_capabilities_of_the_collector_beside_it(shop: S
 
 
 def test_a_folder_whose_name_has_colons_is_mounted_by_its_whole_name(
-    shop: Shop, composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    shop: Shop, composed: Callable[..., ResolvedScenario], tmp_path: Path
 ) -> None:
     for home in (tmp_path / "corner" / "a:b", tmp_path / "lab" / "a:b"):
         home.mkdir(parents=True)
     (volume,) = services(shop(volumes="[./a:b:/etc/shop:ro]"))["shop-1"]["volumes"]
     assert (volume["source"], volume["target"]) == (str(tmp_path / "corner" / "a:b"), "/etc/shop")
-    monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE.replace("./conf:", "./lab/a:b:"))
-    assert composed().registry.services["web"].volumes == ["./a:b:/etc/web"]
+    file = COMPOSE.replace("./conf:", "./lab/a:b:")
+    assert composed(file=file).registry.services["web"].volumes == ["./a:b:/etc/web"]
 
 
 def test_what_it_needs_may_take_as_long_to_start_as_the_scenario_says(shop: Shop) -> None:
@@ -185,7 +185,7 @@ def test_its_own_time_begins_when_all_containers_have_started(
     shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
 ) -> None:
     effective = shop(depends_on="depends_on: [db]\n    ready_within: 20500ms")
-    startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+    start(effective, tmp_path)
     first, own, last = (call.partition(" never ")[2].split() for call in fake_docker.calls if " up " in call)
     assert own == ["--wait", "--wait-timeout", "21", "collector-shop-1", "shop-1"]
     assert last == ["--wait", "--wait-timeout", "300", *first]
@@ -197,45 +197,34 @@ def listens(fake_docker: InMemoryDocker, port: int) -> None:
     fake_docker.says("exec connlab-collector-shop-1 collector inspect", said)
 
 
+def start(effective: ResolvedScenario, folder: Path, watch: InMemoryWatch | None = None) -> None:
+    startup.start(Parts(effective, topology_of(effective), "r", Places(folder)), watch or InMemoryWatch())
+
+
+@pytest.mark.parametrize("compose", ["fails", "does not end", "says nothing"])
 def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_for(
-    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compose: str
 ) -> None:
-    fake_docker.says("compose * --wait *", stderr="application not healthy after 120s", exit_code=1)
-    listens(fake_docker, 80)
-    fake_docker.says("inspect *", "healthy")
-    effective = shop()
-    with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
-        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
-    assert sum(" --wait " in call for call in fake_docker.calls) == 1
+    waits: list[object] = []
 
-
-def test_one_that_compose_waits_for_beyond_its_time_is_said_all_the_same(
-    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listens(fake_docker, 80)
-    fake_docker.says("inspect *", "healthy")
-
-    def compose(_file: Path, *arguments: str, **_: object) -> str:
+    def run_compose(_file: Path, *arguments: str, **_: object) -> str:
         if "--wait" in arguments:
-            raise ProgramTimeout("'docker compose up …' did not end within 150 s")
+            waits.append(arguments)
+            if compose != "says nothing":
+                raise {
+                    "fails": DockerFailed([], 1, "application not healthy after 120s"),
+                    "does not end": ProgramTimeout("'docker compose up …' did not end within 150 s"),
+                }[compose]
         return ""
 
-    monkeypatch.setattr(run_file, "run_compose", compose)
-    effective = shop()
-    with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
-        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
-
-
-def test_one_of_which_compose_says_nothing_when_its_time_is_over_is_said_all_the_same(
-    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
-) -> None:
     listens(fake_docker, 80)
-    fake_docker.says("inspect * connlab-collector-shop-1 connlab-shop-1", "starting\n\n")
+    if compose == "says nothing":
+        fake_docker.says("inspect * connlab-collector-shop-1 connlab-shop-1", "starting\n\n")
     fake_docker.says("inspect *", "healthy")
-    effective = shop()
+    monkeypatch.setattr(run_file, "run_compose", run_compose)
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
-        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
-    assert sum(" --wait " in call for call in fake_docker.calls) == 1
+        start(shop(), tmp_path)
+    assert len(waits) == 1
 
 
 def test_a_server_of_the_lab_s_that_was_not_ready_in_its_time_starts_no_run(
@@ -244,7 +233,7 @@ def test_a_server_of_the_lab_s_that_was_not_ready_in_its_time_starts_no_run(
     fake_docker.says("inspect *", "\nstarting\n")
     made = resolve("accept-queue-overflow")
     with pytest.raises(LabError, match=r"\S+ was not ready within 300 s"):
-        startup.start(Parts(made, topology_of(made), "r", Places(tmp_path)), InMemoryWatch())
+        start(made, tmp_path)
 
 
 def test_one_that_ends_as_it_starts_is_said_at_once(shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path) -> None:
@@ -252,7 +241,7 @@ def test_one_that_ends_as_it_starts_is_said_at_once(shop: Shop, fake_docker: InM
     effective, watch = shop(), InMemoryWatch()
     watch.end("shop-1", 137)
     with pytest.raises(LabError, match="shop-1 ended with exit code 137 during its start"):
-        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), watch)
+        start(effective, tmp_path, watch)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +260,7 @@ def test_one_that_listens_and_is_not_ready_is_said_with_what_was_asked(
     fake_docker.says("inspect *", "healthy")
     effective = shop(ready=f"ready: {ready}")
     with pytest.raises(BadInput, match=f"shop-1 listens on port 9000, and {re.escape(said)}"):
-        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+        start(effective, tmp_path)
 
 
 @pytest.mark.parametrize("path", ["path: [k6, shop]", "path: [k6, shop, db]"])
@@ -286,7 +275,7 @@ def test_what_it_needs_and_never_was_ready_is_said_before_itself(
     fake_docker.says("inspect *", "starting")
     effective = shop(path=path)
     with pytest.raises(BadInput, match=r"db(-1 listens on port 8080| runs), and its command 'pg_isready' does not end"):
-        startup.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+        start(effective, tmp_path)
 
 
 def test_knobs_reach_it_by_its_own_variables(shop: Shop) -> None:
@@ -507,14 +496,14 @@ services:
 def composed(tmp_path: Path) -> Callable[..., ResolvedScenario]:
     """Resolve a scenario that takes `web` from the Compose file above it, with lines added to that."""
 
-    def make(*lines: str, more: str = "") -> ResolvedScenario:
+    def make(*lines: str, more: str = "", file: str = COMPOSE) -> ResolvedScenario:
         home = tmp_path / "lab"
         (home / "conf").mkdir(parents=True, exist_ok=True)
         (tmp_path / "app").mkdir(exist_ok=True)
         (tmp_path / "app" / "Dockerfile").touch()
         (tmp_path / "app" / "Dockerfile.web").write_text("FROM base:1 AS slim\n")
         added = "".join(f"    {line}\n" for line in lines)
-        text = COMPOSE.replace("    restart: always\n", f"    restart: always\n{added}")
+        text = file.replace("    restart: always\n", f"    restart: always\n{added}")
         (tmp_path / "docker-compose.yml").write_text(text.replace('"./conf:', '"./lab/conf:'))
         taken = f"{{compose: ../docker-compose.yml, service: web, port: 80, environment: {{A: b}}{more}}}"
         text = f"schema: 1\ntitle: t\nquestion: q?\npath: [k6, web]\nservices:\n  web: {taken}\n"
@@ -543,7 +532,6 @@ def test_build_arguments_and_the_stage_are_taken_over(
     composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch, args: str
 ) -> None:
     build = f"{{context: ./app, dockerfile: Dockerfile.web, target: slim, args: {args}}}"
-    monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE.replace("{context: ./app}", build))
     calls: list[tuple[str, ...]] = []
 
     def docker(*arguments: str, **_: object) -> str:
@@ -551,7 +539,7 @@ def test_build_arguments_and_the_stage_are_taken_over(
         return "sha256:1"
 
     monkeypatch.setattr(images, "docker", docker)
-    effective = composed()
+    effective = composed(file=COMPOSE.replace("{context: ./app}", build))
     images.service_image_ids(effective)
     (built,) = [call for call in calls if call[:2] == ("buildx", "build")]
     app = str((effective.place.home / "../app").resolve())
@@ -561,17 +549,6 @@ def test_build_arguments_and_the_stage_are_taken_over(
         "--build-arg=JAR=app.jar",
         "--build-arg=SLIM=1",
     ]
-
-
-def test_a_build_key_that_the_lab_does_not_know_is_named(
-    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build = "{context: ./app, network: host}"
-    monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE.replace("{context: ./app}", build))
-    with pytest.raises(
-        BadInput, match=r"'build.network' cannot be taken over: the lab takes context, dockerfile, target"
-    ):
-        composed()
 
 
 def test_a_scenario_says_how_its_image_is_built(shop: Shop) -> None:
@@ -599,28 +576,17 @@ def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., R
 
 
 def test_networks_of_the_file_s_own_are_passed_over_and_external_ones_refused(
-    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch
+    composed: Callable[..., ResolvedScenario],
 ) -> None:
     assert composed("networks: [inside]").roles["web"].kind == "server"
-    monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE + "networks: {outside: {external: true}}\n")
+    file = f"{COMPOSE}networks: {{outside: {{external: true}}}}\n"
     with pytest.raises(BadInput, match=r"docker-compose.yml:10: the external network 'outside' cannot be taken over"):
-        composed("networks: [inside, outside]")
+        composed("networks: [inside, outside]", file=file)
 
 
-@pytest.mark.parametrize(
-    ("line", "more", "said"),
-    [
-        ("image: ${IMAGE}", "", "docker-compose.yml:10: the lab does not know the value of $IMAGE"),
-        ("cap_add: [SYS_ADMIN]", "", "docker-compose.yml:10: the lab does not give the capability SYS_ADMIN"),
-        ("", ", image: a", "a service takes exactly one of image, build and compose"),
-    ],
-)
-def test_a_compose_file_that_says_too_little_is_refused(
-    composed: Callable[..., ResolvedScenario], line: str, more: str, said: str
-) -> None:
-    with pytest.raises(BadInput) as refused:
-        composed(line, more=more)
-    assert said in str(refused.value)
+def test_a_service_has_one_image(composed: Callable[..., ResolvedScenario]) -> None:
+    with pytest.raises(BadInput, match="a service takes exactly one of image, build and compose"):
+        composed(more=", image: a")
 
 
 @pytest.mark.parametrize(
@@ -637,6 +603,10 @@ def test_a_compose_file_that_says_too_little_is_refused(
         ("environment: {'': a}", "web.environment. takes names of variables, not ''"),
         ("environment: [=a]", "web.environment.1 takes names of variables, not ''"),
         ("build: {context: ./app, args: [TOKEN]}", "the lab does not know the value of $TOKEN"),
+        (
+            "build: {context: ./app, network: host}",
+            "'build.network' cannot be taken over: the lab takes context, dockerfile, target",
+        ),
         ("build: {context: [a]}", "web.build.context takes the path of a folder, not a list"),
         ("build: ..", "the build cannot be taken over: a Compose file's images are built from what lies in its folder"),
         ("build: {context: ./app, dockerfile: ../../x}", "the build cannot be taken over"),
@@ -667,21 +637,22 @@ def test_a_compose_file_that_says_too_little_is_refused(
         ("tmpfs: {a: b}", "web.tmpfs.1 takes text, or a list of texts, not a mapping"),
         ("tmpfs: 'a b'", "'a b' is not a folder in the container"),
         ("networks: 5", "web.networks takes a list of texts, not '5'"),
+        ("image: ${IMAGE}", "the lab does not know the value of $IMAGE"),
+        ("cap_add: [SYS_ADMIN]", "the lab does not give the capability SYS_ADMIN"),
         ("image: --help", "'--help' is not an image's name"),
         ("image: [a]", "web.image takes text, not a list"),
     ],
 )
 def test_a_broken_value_of_a_compose_file_is_refused_with_its_line(
-    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch, line: str, said: str
+    composed: Callable[..., ResolvedScenario], line: str, said: str
 ) -> None:
     without = {line.partition(":")[0], *(["build"] if line.startswith("image") else [])}
     kept = [
         one for one in COMPOSE.splitlines() if not (one[:5].startswith("    ") and one.strip().split(":")[0] in without)
     ]
     text = "\n".join([*kept, "  My_Cache: {image: a}", "  void:", ""])
-    monkeypatch.setattr("tests.lab.test_services.COMPOSE", text)
     with pytest.raises(BadInput) as refused:
-        composed(line)
+        composed(line, file=text)
     assert said in str(refused.value)
     assert re.match(r"\S*docker-compose.yml:\d+: ", str(refused.value))
 
@@ -692,21 +663,16 @@ def test_what_the_scenario_sets_needs_no_value_in_the_compose_file(composed: Cal
 
 
 def test_a_variable_that_the_scenario_sets_may_be_the_shell_s_in_the_compose_file(
-    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch
+    composed: Callable[..., ResolvedScenario],
 ) -> None:
-    monkeypatch.setattr(
-        "tests.lab.test_services.COMPOSE", COMPOSE.replace('"MODE=${MODE:-plain}"', '"A", "DEBUG=${D:-}"')
-    )
-    assert composed().registry.services["web"].environment == {"A": "b", "DEBUG": ""}
+    file = COMPOSE.replace('"MODE=${MODE:-plain}"', '"A", "DEBUG=${D:-}"')
+    assert composed(file=file).registry.services["web"].environment == {"A": "b", "DEBUG": ""}
 
 
 @pytest.mark.parametrize("services", ["5", "{web: 5}", "{web: }", "[web]"])
-def test_services_that_are_none_are_refused(
-    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch, services: str
-) -> None:
-    monkeypatch.setattr("tests.lab.test_services.COMPOSE", f"services: {services}\n")
+def test_services_that_are_none_are_refused(composed: Callable[..., ResolvedScenario], services: str) -> None:
     with pytest.raises(BadInput, match=r"docker-compose.yml(:1: web takes a mapping of keys| has no service 'web')"):
-        composed()
+        composed(file=f"services: {services}\n")
 
 
 def test_a_link_to_a_compose_file_elsewhere_is_refused(
