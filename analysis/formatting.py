@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from analysis.expressions.values import Number, is_number
-from formats.durations import format_duration
+from formats.knob_types import format_knob_value
 from formats.sanitize import visible
 
 _MS_PER_S = 1000
@@ -31,25 +30,9 @@ def spoken(ms: Number) -> str:
     return f"{number(ms)} ms" if abs(ms) < _MS_PER_S else f"{number(ms / _MS_PER_S)} s"
 
 
-# A manifest of an earlier version has no units, and knobs of the lab's own roles alone: these are its durations.
-_EARLIER_DURATION = re.compile(
-    r"^(?!kernel\.).*(_timeout|_delay|_gap|_interval|_time|_period|duration|\.(ramp|timeout)_\w+)$"
-)
-
-
-def is_duration(name: str, knob: Mapping[str, Any]) -> bool:
-    """Return whether a manifest's knob is a duration, in milliseconds."""
-    return knob["unit"] == "ms" if "unit" in knob else _EARLIER_DURATION.match(name) is not None
-
-
-def format_knob(name: str, knob: Mapping[str, Any], which: str = "value") -> str:
+def format_knob(knob: Mapping[str, Any], which: str = "value") -> str:
     """Return the value of a manifest's knob, its default or what was read back, as a scenario may write it."""
-    value = knob[which]
-    if isinstance(value, int) and not isinstance(value, bool) and is_duration(name, knob):
-        return format_duration(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return '""' if value == "" else str(value)
+    return format_knob_value(knob[which], knob.get("unit"))
 
 
 def format_value(value: object) -> str:

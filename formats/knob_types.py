@@ -19,6 +19,15 @@ def refusal(why: str) -> PydanticCustomError:
     return PydanticCustomError("refused", "{why}", {"why": why})
 
 
+def format_knob_value(value: object, unit: str | None) -> str:
+    """Return a knob's value as a scenario may write it: `20s` where its unit is `ms`, `true`, `auto`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and unit == "ms":
+        return format_duration(value)
+    return '""' if value == "" else str(value)
+
+
 def _read_duration(value: object) -> int:
     if isinstance(value, str):
         try:

@@ -125,6 +125,7 @@ class Search(_Part):
     """What a search looks for, and what it found."""
 
     knob: str
+    unit: Annotated[Literal["ms"] | None, Field(description="The knob's; null for what is no duration")] = None
     until: Annotated[str, Field(description="The expression that is to hold")]
     low: int
     high: int

@@ -90,6 +90,7 @@ class SettingChange(Written):
     name: Annotated[str, Field(description="A knob, or its place in the manifest, as host.kernel")]
     a: Setting
     b: Setting
+    unit: Annotated[Literal["ms"] | None, Field(description="A knob's; null for what is no duration")] = None
     asked: Annotated[bool, Field(description="Whether somebody set it; else it differs unasked")]
 
 

@@ -133,8 +133,9 @@ def load_ended_run(folder: Path) -> RunRecord:
 def find_changes(a: RunRecord, b: RunRecord) -> list[SettingChange]:
     """Return every setting that differs between two runs, those that differ unasked first."""
     of_a, of_b = _settings(a), _settings(b)
+    units = {name: knob.get("unit") for run in (a, b) for name, knob in run.manifest.get("knobs", {}).items()}
     found = [
-        SettingChange(name=name, a=of_a.get(name), b=of_b.get(name), asked=_is_asked(name, a, b))
+        SettingChange(name=name, a=of_a.get(name), b=of_b.get(name), unit=units.get(name), asked=_is_asked(name, a, b))
         for name in sorted(of_a.keys() | of_b.keys())
         if of_a.get(name) != of_b.get(name) and (name in of_a.keys() & of_b.keys() or not _is_of_one_path(name, a, b))
     ]

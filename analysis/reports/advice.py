@@ -135,7 +135,7 @@ def _series(manifest: Mapping[str, Any]) -> tuple[str | None, str]:
 
 def _sets(manifest: Mapping[str, Any], *sources: str) -> dict[str, str]:
     return {
-        name: formatting.format_knob(name, knob)
+        name: formatting.format_knob(knob)
         for name, knob in manifest.get("knobs", {}).items()
         if knob.get("source") in sources
     }

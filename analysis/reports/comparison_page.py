@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -15,6 +14,7 @@ from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.catalogue import find
 from analysis.formatting import counted
 from analysis.reports import rendering, side_by_side
+from formats.knob_types import format_knob_value
 
 _STAGES = {
     "model": "What the model makes of it",
@@ -119,11 +119,9 @@ def html(
     )
 
 
-def _setting(value: object) -> str:
-    """Return a setting as a scenario spells it; durations in ms."""
-    if value is None:
-        return "none"
-    return json.dumps(value) if isinstance(value, bool) or value == "" else str(value)
+def _setting(value: object, unit: str | None) -> str:
+    """Return a setting as a scenario spells it."""
+    return "none" if value is None else format_knob_value(value, unit)
 
 
 def _meaning(figure: str | None) -> str:

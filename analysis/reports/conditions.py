@@ -20,7 +20,7 @@ def load_rows(record: Record) -> list[tuple[str, str]]:
     phases = [phase for phase in record.phases if phase.get("end_us") is not None]
     return [
         ("workload", str(record.knob("load.workload"))),
-        *((name, formatting.format_knob(name, record.knobs[name])) for name in _load_knobs(record)),
+        *((name, formatting.format_knob(record.knobs[name])) for name in _load_knobs(record)),
         *((name, formatting.format_value(record.figures.get(figure))) for name, figure in figures),
         *((f"{phase['name']} lasted", spoken((phase["end_us"] - phase["start_us"]) / 1000)) for phase in phases),
     ]
@@ -67,10 +67,10 @@ def knob_rows(record: Record) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "value": formatting.format_knob(name, knob),
-            "default": "kernel's own" if knob.get("default") is None else formatting.format_knob(name, knob, "default"),
+            "value": formatting.format_knob(knob),
+            "default": "kernel's own" if knob.get("default") is None else formatting.format_knob(knob, "default"),
             "source": knob.get("source", "unknown"),
-            "read_back": "—" if knob.get("read_back") is None else formatting.format_knob(name, knob, "read_back"),
+            "read_back": "—" if knob.get("read_back") is None else formatting.format_knob(knob, "read_back"),
             "differs": knob["value"] != knob.get("default"),
         }
         for name, knob in record.knobs.items()

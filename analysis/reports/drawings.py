@@ -92,7 +92,7 @@ def _limits(record: Record, role: str) -> list[str]:
     declared = record.roles.get(role)
     shown = [(declared.knob(name), knob.label) for name, knob in declared.knobs.items()] if declared else []
     return [
-        f"{text}: {formatting.format_knob(name, knobs[name])}"
+        f"{text}: {formatting.format_knob(knobs[name])}"
         for name, text in shown
         if text is not None
         and name in knobs

@@ -267,4 +267,4 @@ def _differed(manifest: Row) -> Iterator[str]:
         yield f"preset {manifest['preset']}"
     for name, knob in manifest.get("knobs", {}).items():
         if knob.get("source") in _SET:
-            yield f"{name}={formatting.format_knob(name, knob)}"
+            yield f"{name}={formatting.format_knob(knob)}"

@@ -245,8 +245,8 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
     return [
         Turn(
             name,
-            formatting.format_knob(name, knobs[name]),
-            None if knobs[name].get("default") is None else formatting.format_knob(name, knobs[name], "default"),
+            formatting.format_knob(knobs[name]),
+            None if knobs[name].get("default") is None else formatting.format_knob(knobs[name], "default"),
             does,
         )
         for name, does in named.items()

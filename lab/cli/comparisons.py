@@ -18,6 +18,7 @@ from analysis.formatting import counted
 from analysis.reports import comparison_page
 from analysis.reports.advice import rerun_command
 from formats import series as series_file
+from formats.knob_types import format_knob_value
 from formats.manifest import FILE as MANIFEST_FILE
 from formats.manifest import ManifestError, load_manifest_json
 from lab import paths, suggested
@@ -27,7 +28,6 @@ from lab.errors import BadInput, Problem
 from lab.reading.messages import did_you_mean
 from lab.runs.reports import STYLES, format_figure
 from lab.scenarios import places
-from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.series import matrix_file
 
 if TYPE_CHECKING:
@@ -231,8 +231,8 @@ def _pair_lines(pair: PairEntry, share: int) -> Iterator[Text]:
 def _setting(setting: SettingChange, value: Setting) -> str:
     if value is None:
         return "none"
-    if setting.name in CATALOGUE and isinstance(value, bool | int | str):
-        return format_knob(setting.name, value)
+    if setting.unit or isinstance(value, bool) or value == "":
+        return format_knob_value(value, setting.unit)
     return str(value)[:_ID_SHOWN] if str(value).startswith("sha256:") else format_figure(value)
 
 

@@ -94,7 +94,7 @@ def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
 def _changed(before: _Knobs, after: _Knobs) -> dict[str, str]:
     """Give the knobs that are not what they were, with their values now, as a scenario writes them."""
     return {
-        name: formatting.format_knob(name, after[name]) if name in after else ""
+        name: formatting.format_knob(after[name]) if name in after else ""
         for name in sorted({*before, *after})
         if before.get(name, {}).get("value") != after.get(name, {}).get("value")
     }

@@ -12,10 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from formats.durations import format_duration
+from formats.knob_types import format_knob_value
 from lab.runs.capacity import Demand
 from lab.runs.reports import format_figure as show_measured
 from lab.scenarios import preflight, sources
-from lab.scenarios.knobs import CATALOGUE, format_knob
+from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 
@@ -90,7 +91,7 @@ def _load(one: dict[str, Any]) -> str:
 
 def describe(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
     """Give everything about a scenario with its overrides, as `summary`: what `connlab show` shows."""
-    scenario = effective.scenario
+    scenario, known = effective.scenario, effective.registry.knobs
     return summarize(effective, overrides) | {
         "question": scenario.question,
         "warmup_requests": scenario.warmup.requests,
@@ -100,8 +101,9 @@ def describe(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict
         "knobs": {
             name: {
                 "value": effective.values[name],
+                "unit": known[name].unit if name in known else None,
                 "source": effective.source(name),
-                "meaning": effective.registry.knobs[name].description if name in effective.registry.knobs else None,
+                "meaning": known[name].description if name in known else None,
             }
             for name in _relevant_knobs(effective)
         },
@@ -204,7 +206,12 @@ def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:
         table.add_column(column, overflow="fold")
     for name, knob in knobs.items():
         meaning = knob["meaning"] or "sysctl of the role's network namespace"
-        cells = (name, format_knob(name, knob["value"]), knob["source"], *((meaning,) if with_meaning else ()))
+        cells = (
+            name,
+            format_knob_value(knob["value"], knob["unit"]),
+            knob["source"],
+            *((meaning,) if with_meaning else ()),
+        )
         table.add_row(*cells, style="dim" if knob["source"] == "default" else "bold")
     return table
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from formats.knob_types import format_knob_value
 from formats.series import Search
 from lab import paths, suggested
-from lab.scenarios.knobs import format_knob
 from lab.scenarios.places import Place
 from lab.series.plan import Plan
 
@@ -62,7 +62,7 @@ def after_search(plan: Plan, search: Search) -> str | None:
     """After a search: a run with the value that it found; None where it found none."""
     if search.found is None:
         return None
-    sets = {**_settings(plan.overrides), search.knob: format_knob(search.knob, search.found)}
+    sets = {**_settings(plan.overrides), search.knob: format_knob_value(search.found, search.unit)}
     scenario = next(iter(plan.cells.values())).effective.place.named
     return f"next, a run with it: {suggested.make('run', {'SCENARIO': scenario}, sets)}"
 

@@ -22,6 +22,7 @@ from analysis.verdicts.guesses import GuessOutcome
 from analysis.verdicts.ledger_file import FILE as LEDGER_FILE
 from analysis.verdicts.ledger_file import HopEntry, IdentityEntry, Ledger, NamedRequests, Side
 from formats import manifest
+from formats.knob_types import format_knob_value
 from formats.manifest import FILE as MANIFEST_FILE
 from formats.safe_open import read_regular
 from formats.series import Search, Series
@@ -29,7 +30,6 @@ from lab import paths
 from lab.console.advice import advice_outcome
 from lab.runs import reports
 from lab.runs.reports import REPORT_FILE, STYLES, format_figure
-from lab.scenarios.knobs import format_knob
 
 _LONGEST = "client.latency_ms.max"
 
@@ -264,7 +264,7 @@ def search_summary(search: Search, series: Series) -> Iterator[str]:
     waited = f"; the longest answer took {spoken(longest)}" if isinstance(longest, int | float) else ""
     slow = f"{counted(requests.slow, 'request')} {'was' if requests.slow == 1 else 'were'} slow"
     yield (
-        f"with {format_knob(search.knob, search.found)}: {counted(requests.failed, 'request')} failed, {slow}"
+        f"with {format_knob_value(search.found, search.unit)}: {counted(requests.failed, 'request')} failed, {slow}"
         f"{f' ({why})' if why else ''}{waited}"
     )
     if requests.slow and not requests.failed:

@@ -126,7 +126,7 @@ def _limits(name: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
         full = f"{name}.{_limit(name, role, what)}"
         if full in CATALOGUE:
             knob = CATALOGUE[full]
-            default = format_knob(full, knob.default)
+            default = format_knob(full, knob.default, CATALOGUE)
             yield role.display_name or name, knob.description, full, OWN_DEFAULTS.get(full, "{lab}").format(lab=default)
 
 

@@ -125,7 +125,11 @@ def _introduce(console: Console, effective: ResolvedScenario, plan: Plan | None,
         console.print(f"path: {' → '.join(scenario.path)}", style="dim")
     for name in effective.asked():
         if plan is None or effective.source(name) != "cell":
-            console.print(f"  {name} = {format_knob(name, effective.values[name])}", style="dim", soft_wrap=True)
+            console.print(
+                f"  {name} = {format_knob(name, effective.values[name], effective.registry.knobs)}",
+                style="dim",
+                soft_wrap=True,
+            )
     listing.print_actions(console, [action.model_dump(by_alias=True) for action in scenario.actions])
     if plan is not None and scenario.arms:
         listing.print_arms(console, scenario.arms.variants)

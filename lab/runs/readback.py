@@ -171,11 +171,10 @@ def _compare(
     for knob, value in found.items():
         manifest.knobs[knob].read_back = value
         if value != effective.values[knob]:
-            yield _mismatch(knob, instance, effective.values[knob], value)
-
-
-def _mismatch(knob: str, instance: str, asked: KnobValue, value: KnobValue) -> str:
-    return f"{knob} on {instance}: asked {format_knob(knob, asked)}, found {format_knob(knob, value)}"
+            asked, read = (
+                format_knob(knob, each, effective.registry.knobs) for each in (effective.values[knob], value)
+            )
+            yield f"{knob} on {instance}: asked {asked}, found {read}"
 
 
 def _sysctl_mismatches(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[str]:

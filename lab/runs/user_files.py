@@ -103,5 +103,9 @@ def describe_configurations(effective: ResolvedScenario, configurations: Configu
         for name, setting in found.settings.items():
             where = f" ({', '.join(map(str, setting.where))})" if setting.where else " (default)"
             knob = declared.knob(name)
-            said = f"unknown: {setting.why}" if setting.value is None else format_knob(knob, setting.value)
+            said = (
+                f"unknown: {setting.why}"
+                if setting.value is None
+                else format_knob(knob, setting.value, effective.registry.knobs)
+            )
             yield f"    {knob}: {said}{where if setting.value is not None or setting.where else ''}"

@@ -263,7 +263,7 @@ def _first_asked(effective: ResolvedScenario, *knobs: str) -> str:
 
 
 def _shown(effective: ResolvedScenario, knob: str) -> str:
-    return format_knob(knob, effective.values[knob])
+    return format_knob(knob, effective.values[knob], effective.registry.knobs)
 
 
 def action_problems(effective: ResolvedScenario) -> Iterator[Problem]:

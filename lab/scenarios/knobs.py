@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
-from formats.durations import format_duration
 from formats.field_types import Scalar
-from formats.knob_types import DURATION_SCHEMA
+from formats.knob_types import DURATION_SCHEMA, format_knob_value
 from formats.predictions import Part
 from formats.role import Role, Workload
 from lab.roles.declared_roles import ROLES
@@ -183,13 +182,15 @@ def flat_values(knobs: Knobs) -> dict[str, KnobValue]:
     }
 
 
-def format_knob(name: str, value: Scalar) -> str:
-    """Write the value of the knob `name` as a scenario would: `20s`, `true`, `auto`."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and name in CATALOGUE and CATALOGUE[name].is_duration:
-        return format_duration(value)
-    return str(value) if value != "" else '""'
+def format_knob(name: str, value: Scalar, knobs: Mapping[str, Knob]) -> str:
+    """Return the value of the knob `name` as a scenario may write it: `20s`, `true`, `auto`.
+
+    Args:
+        name: the knob's.
+        value: of the knob.
+        knobs: what the scenario may set, which has the unit; a sysctl has none.
+    """
+    return format_knob_value(value, knobs[name].unit if name in knobs else None)
 
 
 def environment(knobs: Knobs, group: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> dict[str, str]:

@@ -119,7 +119,7 @@ def _shown(effective: ResolvedScenario, place: re.Match[str]) -> str:
     if expression is None:
         knob, value = effective.registry.knobs.get(place[1]), effective.values[place[1]]
         if isinstance(value, bool) or not isinstance(value, int):
-            return format_knob(place[1], value)
+            return format_knob(place[1], value, effective.registry.knobs)
         return spoken(value) if knob is not None and knob.is_duration else number(value)
     known = preflight.values_before_run(effective, expression.names)
     if set(expression.names) - set(known):

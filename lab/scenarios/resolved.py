@@ -279,4 +279,4 @@ def knob_sentence(
         return f"unknown knob '{name}'", nearest_knob(name, catalogue)
     if error["type"] == "literal_error" and (location[-1] == "[key]" or location[0] == "path"):
         return f"unknown role '{error['input']}'", did_you_mean(str(error["input"]), expected(error))
-    return sentence(error, siblings, name, format_knob)
+    return sentence(error, siblings, name, lambda knob, value: format_knob(knob, value, catalogue))

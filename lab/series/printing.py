@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from formats.knob_types import format_knob_value
 from formats.series import PlannedRun, Search, Series
 from lab import paths
 from lab.runs.reports import STYLES, format_figure
@@ -51,7 +52,10 @@ def print_plan(console: Console, plan: Plan) -> None:
     for column in ("cell", "sets", "load", *(("users failed, by the model",) if failing else ())):
         table.add_column(column, overflow="fold")
     for name, planned in plan.cells.items():
-        sets = ", ".join(f"{knob} = {format_knob(knob, value)}" for knob, value in planned.cell.knobs.items())
+        sets = ", ".join(
+            f"{knob} = {format_knob(knob, value, planned.effective.registry.knobs)}"
+            for knob, value in planned.cell.knobs.items()
+        )
         way = f"path {' '.join(planned.cell.path)}" if planned.effective.variant.path else ""
         predicted = planned.cell.model.get("users_failed", "?")
         mark = " (baseline)" if name == plan.baseline else ""
@@ -146,7 +150,7 @@ def print_search(console: Console, search: Search, series: Series | None = None,
     knob = search.knob
 
     def shown(value: int) -> str:
-        return format_knob(knob, value)
+        return format_knob_value(value, search.unit)
 
     if search.outcome == "found" and search.found is not None:
         console.print(Text(f"{search.goal} {knob} for which {search.until}: {shown(search.found)}", "bold"))

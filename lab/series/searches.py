@@ -9,10 +9,10 @@ from pathlib import Path
 from analysis.expressions import ExpressionError, parse
 from analysis.expressions.values import Value, unknown
 from formats.durations import parse_duration
+from formats.knob_types import format_knob_value
 from formats.series import Axis, Level, PlannedRun, Search
 from lab.errors import BadInput, Problem
 from lab.scenarios import preflight
-from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.model import Series as Rules
 from lab.scenarios.overrides import may_be_knob, nearest_knob, parse_overrides
 from lab.scenarios.resolve import resolve
@@ -49,8 +49,9 @@ class _Knob:
     def __init__(self, asked: Asked, user: tuple[str, ...], folder: Path | None) -> None:
         self.name = asked.knob
         self._scenario, self._user, self._folder = asked.scenario, user, folder
-        self.is_duration = self.name in CATALOGUE and CATALOGUE[self.name].is_duration
         self.base = resolve(asked.scenario, user, folder)
+        known = self.base.registry.knobs
+        self.unit = known[self.name].unit if self.name in known else None
         value = self.base.values.get(self.name)
         self.value = value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -60,14 +61,14 @@ class _Knob:
 
     def text(self, value: int) -> str:
         """Write a value as an override takes it."""
-        return f"{value}ms" if self.is_duration else str(value)
+        return f"{value}ms" if self.unit else str(value)
 
     def read(self, option: str, text: str) -> int:
         """Read a value that the user gave."""
         try:
-            return parse_duration(text) if self.is_duration else int(text)
+            return parse_duration(text) if self.unit else int(text)
         except ValueError as error:
-            what = str(error) if self.is_duration else f"'{text}' is not a whole number"
+            what = str(error) if self.unit else f"'{text}' is not a whole number"
             raise BadInput(Problem(what, f"--{option} {text}")) from None
 
 
@@ -135,7 +136,7 @@ def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None
     """
     user = tuple(overrides)
     knob = _knob(asked, user, folder)
-    step = knob.read("step", asked.step) if asked.step else (_STEP_MS if knob.is_duration else 1)
+    step = knob.read("step", asked.step) if asked.step else (_STEP_MS if knob.unit else 1)
     if step < 1 or asked.confirm < 1:
         raise BadInput(Problem("a search needs a step and a number of confirming runs of at least 1"))
     _check_expression(asked.until, knob)
@@ -151,6 +152,7 @@ def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None
     base = knob.at(low).scenario
     search = Search(
         knob=knob.name,
+        unit=knob.unit,
         until=asked.until,
         low=low,
         high=high,
@@ -224,7 +226,7 @@ def _ends(asked: Asked, knob: _Knob, foreseen: Border | None) -> tuple[int, int]
 
 def _planned(knob: _Knob, value: int) -> Planned:
     effective = knob.at(value)
-    shown = format_knob(knob.name, effective.values[knob.name])
+    shown = format_knob_value(effective.values[knob.name], knob.unit)
     name = f"{short_names([knob.name])[knob.name]}-{slug(shown)}"
     return Planned(cell_of(name, effective, {knob.name: shown}), effective)
 

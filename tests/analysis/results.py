@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.analysis.support import Record, knob, make_manifest
+from tests.analysis.support import DURATIONS, Record, knob, make_manifest
 
 FIGURES: Record = {
     "client.requests.total": 103,
@@ -53,7 +53,7 @@ class Results:
         content = make_manifest() | {"scenario": scenario, "run": run_id, "series": series, "cell": cell}
         content["knobs"] = deepcopy(content["knobs"])
         for name, value in (knobs or {}).items():
-            content["knobs"][name] = knob(value) | {"source": "scenario"}
+            content["knobs"][name] = knob(value, "ms" if name in DURATIONS else None) | {"source": "scenario"}
         found = FIGURES | (figures or {})
         statuses = predictions or {"p": "true"}
         write(folder / "manifest.json", content | manifest)

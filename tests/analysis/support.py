@@ -147,7 +147,8 @@ class RunFolder:
     def set_knobs(self, **values: object) -> None:
         """Change knobs, `__` for the dot."""
         for name, value in values.items():
-            self.manifest["knobs"][name.replace("__", ".")] = knob(value)
+            full = name.replace("__", ".")
+            self.manifest["knobs"][full] = knob(value, "ms" if full in DURATIONS else None)
 
     def predict(self, *expressions: str, when: str | None = None) -> None:
         self.manifest["predictions"] = [
@@ -230,8 +231,8 @@ def role(kind: str, group: str, knobs: Record | None = None, **more: object) -> 
     }
 
 
-def knob(value: object) -> Record:
-    return {"value": value, "default": value, "source": "default", "read_back": None}
+def knob(value: object, unit: str | None = None) -> Record:
+    return {"value": value, "default": value, "source": "default", "unit": unit, "read_back": None}
 
 
 KNOBS: Record = {
@@ -262,6 +263,13 @@ KNOBS: Record = {
     "load.rejoin": False,
     "capture.mode": "headers",
     "capture.client": "off",
+}
+
+DURATIONS = {
+    "backend.keep_alive_timeout",
+    "backend.polling_period",
+    *(f"load.{name}" for name in ("arrival_gap", "think_time", "handler_delay", "connect_timeout", "request_timeout")),
+    *(f"load.{name}" for name in ("max_duration", "ramp_half", "ramp_full", "ramp_hold", "ramp_down")),
 }
 
 SYSCTLS = {
@@ -301,7 +309,7 @@ def make_manifest() -> Record:
         "roles": contents(*ROLES),
         "instances": {"k6": ["k6-1"], "backend": ["backend-1"]},
         "addresses": {"k6-1": ["172.18.0.3"], "backend-1": ["172.18.0.2"]},
-        "knobs": {name: knob(value) for name, value in KNOBS.items()},
+        "knobs": {name: knob(value, "ms" if name in DURATIONS else None) for name, value in KNOBS.items()},
         "sysctls": {"k6-1": dict(SYSCTLS), "backend-1": dict(SYSCTLS)},
         "listeners": {"backend-1": [{"address": "172.18.0.2", "port": 8080, "depth": 0, "limit": 1, "drops": 0}]},
         "phases": [

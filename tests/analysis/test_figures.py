@@ -385,7 +385,7 @@ def test_a_sysctl_that_was_not_read_is_unknown_and_one_that_the_kernel_lacks_is_
 def test_a_proxy_s_try_sends_as_many_syns_as_fit_into_its_own_time_out(
     proxied_run: RunFolder, timeout_ms: int, syns: int
 ) -> None:
-    proxied_run.manifest["knobs"]["nginx.proxy_connect_timeout"] = knob(timeout_ms)
+    proxied_run.manifest["knobs"]["nginx.proxy_connect_timeout"] = knob(timeout_ms, "ms")
 
     assert value(proxied_run, "model.syns_per_failed_try") == syns
 

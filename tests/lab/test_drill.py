@@ -15,7 +15,7 @@ from lab.errors import BadInput, ExitCode
 from lab.lessons.drill import evidence, faults, incident
 from lab.lessons.drill.evidence import SeenRun
 from lab.outcomes import outcome
-from lab.scenarios.knobs import format_knob
+from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from tests.lab import drills
 
@@ -105,7 +105,7 @@ def test_every_solution_is_whole(fault: faults.Fault) -> None:
     assert fault.cause in {cause.name for cause in CAUSES}
     assert fault.proof.endswith(".")
     for knob, value in fault.heals.items():
-        text = f"{knob}={format_knob(knob, value)}"
+        text = f"{knob}={format_knob(knob, value, CATALOGUE)}"
         incident.check_answer(drill, fault.name, fault.place, [text])
         assert incident.resolve_drill(drill, [text]).values[knob] != incident.resolve_drill(drill).values.get(knob)
 

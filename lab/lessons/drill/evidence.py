@@ -13,11 +13,10 @@ from statistics import median
 from typing import Any
 
 from analysis.evidence.rawfiles import FOLDER
-from analysis.formatting import counted
+from analysis.formatting import counted, format_knob
 from formats.manifest import FILE as MANIFEST
 from formats.safe_open import read_regular
 from lab.roles.declared_roles import ROLES
-from lab.scenarios.knobs import format_knob
 
 _ERRORS = {1050: "no answer in time", 1211: "connect time-out", 1212: "connection refused", 1220: "connection reset"}
 _STATUS = 1000
@@ -233,7 +232,7 @@ def limits(run: SeenRun) -> Iterator[str]:
     for role in run.path[1:]:
         names = [f"{role}.{knob}" for _, knob in ROLES[role].limits if knob]
         yield role
-        yield from (f"  {name}: {format_knob(name, knobs[name]['value'])}" for name in names if name in knobs)
+        yield from (f"  {name}: {format_knob(knobs[name])}" for name in names if name in knobs)
         for name in _SYSCTLS:
             found = dict.fromkeys(sysctls.get(one, {}).get(name) for one in run.instances(role))
             yield from (f"  kernel.{role}.{name}: {value}" for value in found if value is not None)

@@ -21,7 +21,7 @@ from lab.lessons.drill.evidence import MORE, SeenRun
 from lab.lessons.drill.faults import CAUSES, PLACES, Drill
 from lab.reading.messages import did_you_mean
 from lab.runs import reports
-from lab.scenarios.knobs import format_knob
+from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.overrides import parse_overrides
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
@@ -334,7 +334,8 @@ def format_result(drill: Drill, state: DrillState, outcome: Score, after: Path) 
     yield f"what shows it: {fault.proof}"
     if drill.alarm:
         yield f"harmless: {drill.alarm.says}"
-    yield f"what heals it: {' or '.join(f'{knob}={format_knob(knob, value)}' for knob, value in fault.heals.items())}"
+    heals = (f"{knob}={format_knob(knob, value, CATALOGUE)}" for knob, value in fault.heals.items())
+    yield f"what heals it: {' or '.join(heals)}"
     used = ", ".join(state.asked) or "none"
     yield f"minutes: {outcome.minutes}; evidence asked for: {used}; remedies tried: {len(state.remedies)}"
     yield f"score: {outcome.points} of {_CAUSE + _PLACE + _HEALED + _SPEED}"
