@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from analysis import formatting
 from lab import paths
-from lab.scenarios.knobs import CATALOGUE, GROUPS, Knobs, KnobValue, environment, flat_values, format_knob
+from lab.scenarios.knobs import CATALOGUE, GROUPS, Knob, Knobs, KnobValue, environment, flat_values, format_knob
 
 
 def test_every_knob_has_a_description() -> None:
@@ -88,3 +88,12 @@ def test_every_value_can_be_shown(name: str, value: KnobValue) -> None:
 def test_a_report_writes_a_knob_as_a_scenario_does(name: str, value: KnobValue) -> None:
     knob = {"value": value, "unit": CATALOGUE[name].unit}
     assert formatting.format_knob(knob) == format_knob(name, value, CATALOGUE)
+
+
+def test_the_unit_of_a_knob_is_its_declaration_s_not_its_name_s() -> None:
+    declared = [
+        Knob("shop", "patience", 0, is_duration=True, description=""),
+        Knob("shop", "timeout", 0, is_duration=False, description=""),
+    ]
+    knobs = {knob.name: knob for knob in declared}
+    assert [format_knob(name, 60_000, knobs) for name in knobs] == ["1m", "60000"]

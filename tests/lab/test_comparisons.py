@@ -12,6 +12,7 @@ import pytest
 from formats import series as series_file
 from lab import paths
 from tests.analysis.results import Results
+from tests.analysis.support import knob
 from tests.lab.test_cli import Run, connlab  # noqa: F401  a fixture
 
 MEAN = "client.latency_ms.mean"
@@ -77,6 +78,21 @@ def test_two_single_runs_know_nothing_and_name_the_run_that_helps(connlab: Run, 
     assert "One run of A or B does not tell a difference from chance" in out
     assert "not known: too few runs tell whether 1 figure differs by more" in out
     assert f"next, A once more, so that groups can be compared: make -C {paths.ROOT} run SCENARIO=queue" in out
+
+
+def test_the_unit_of_a_setting_is_the_one_that_the_run_declares(connlab: Run, results: Results) -> None:  # noqa: F811
+    sides = []
+    for ms in (1_500, 20_000):
+        run = results.run()
+        manifest = json.loads((run / "manifest.json").read_text())
+        manifest["knobs"]["shop.patience"] = knob(ms, "ms") | {"source": "scenario"}
+        (run / "manifest.json").write_text(json.dumps(manifest))
+        sides.append(run)
+    _, out, _ = connlab("compare", f"--a={sides[0]}", f"--b={sides[1]}")
+
+    assert "set: shop.patience: 1500ms → 20s" in out
+    page = results.root / "comparisons" / f"queue-{sides[0].name}-and-{sides[1].name}" / "comparison.html"
+    assert "shop.patience: 1500ms → 20s" in page.read_text()
 
 
 def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> None:  # noqa: F811  as above
