@@ -173,22 +173,19 @@ def _latency_of_named(parameter: str) -> Compute:
 
 def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure, ...]:
     return (
-        Figure(f"{prefix}.total", Kind.NUMBER, "", meaning, _REQUESTS_FILE, _count_of_named(parameter, "total")),
+        Figure(f"{prefix}.total", meaning, _REQUESTS_FILE, _count_of_named(parameter, "total")),
         Figure(
             f"{prefix}.failed",
-            Kind.NUMBER,
-            "",
             "Those of them that failed, as in client.requests.failed.",
             _REQUESTS_FILE,
             _count_of_named(parameter, "failed"),
         ),
         Figure(
             f"{prefix}.latency_ms.<statistic>",
-            Kind.NUMBER,
-            "ms",
             "A statistic of the times of those that succeeded, as in client.latency_ms.list.",
             _REQUESTS_FILE,
             _latency_of_named(parameter),
+            unit="ms",
         ),
     )
 
@@ -198,8 +195,8 @@ def _times_of_dials(prefix: str, meaning: str, dials: str) -> tuple[Figure, ...]
     each = _times(_DIALS, query, lambda times_us, _: milliseconds(times_us))
     some = _times(_DIALS, query, lambda times_us, found: statistic(times_us, found["statistic"]))
     return (
-        Figure(f"{prefix}.list", Kind.LIST, "ms", meaning, _DIALS_FILE, each),
-        Figure(f"{prefix}.<statistic>", Kind.NUMBER, "ms", "A statistic of that list.", _DIALS_FILE, some),
+        Figure(f"{prefix}.list", meaning, _DIALS_FILE, each, kind=Kind.LIST, unit="ms"),
+        Figure(f"{prefix}.<statistic>", "A statistic of that list.", _DIALS_FILE, some, unit="ms"),
     )
 
 
@@ -246,122 +243,81 @@ def _kept(run: Run, found: Mapping[str, str]) -> Value:
 
 
 FIGURES: tuple[Figure, ...] = (
-    Figure(
-        "client.requests.total",
-        Kind.NUMBER,
-        "",
-        "Requests.",
-        _REQUESTS_FILE,
-        _of_requests(lambda row, _: row["total"]),
-    ),
+    Figure("client.requests.total", "Requests.", _REQUESTS_FILE, _of_requests(lambda row, _: row["total"])),
     Figure(
         "client.requests.ok",
-        Kind.NUMBER,
-        "",
         "Requests answered with a status from 200 to 399.",
         _REQUESTS_FILE,
         _of_requests(lambda row, _: row["ok"]),
     ),
     Figure(
         "client.requests.ok_per_second",
-        Kind.NUMBER,
-        "requests/s",
         "The throughput: requests answered so, per second from the first request's start to the last one's end.",
         _REQUESTS_FILE,
         _of_requests(_rate),
+        unit="requests/s",
     ),
     Figure(
         "client.requests.failed",
-        Kind.NUMBER,
-        "",
         "All other requests: without an answer, or answered with another status.",
         _REQUESTS_FILE,
         _of_requests(lambda row, _: row["total"] - row["ok"]),
     ),
     Figure(
         "client.requests.error.<code>",
-        Kind.NUMBER,
-        "",
         "Requests that ended with this error code of k6, such as 1211, the timeout of a dial.",
         _REQUESTS_FILE,
         _of_requests(lambda row, found: row["codes"].get(int(found["code"]), 0)),
     ),
     Figure(
         "client.requests.status.<status>",
-        Kind.NUMBER,
-        "",
         "Requests answered with this status, or with one of this class.",
         _REQUESTS_FILE,
         _of_requests(_answered),
     ),
     Figure(
         "client.latency_ms.list",
-        Kind.LIST,
-        "ms",
         "For each successful request: the time to connect, if it had to, plus the time from sending to the answer.",
         _REQUESTS_FILE,
         _times(_REQUESTS, _TOOK, lambda times_us, _: milliseconds(times_us)),
+        kind=Kind.LIST,
+        unit="ms",
     ),
     Figure(
         "client.latency_ms.<statistic>",
-        Kind.NUMBER,
-        "ms",
         "A statistic of that list.",
         _REQUESTS_FILE,
         _times(_REQUESTS, _TOOK, lambda times_us, found: statistic(times_us, found["statistic"])),
+        unit="ms",
     ),
     Figure(
         "client.users.total",
-        Kind.NUMBER,
-        "",
         "Virtual users that sent a request.",
         _REQUESTS_FILE,
         _of_requests(lambda row, _: row["users"]),
     ),
     Figure(
         "client.users.served",
-        Kind.NUMBER,
-        "",
         "Virtual users without a failed request.",
         _REQUESTS_FILE,
         _of_requests(lambda row, _: row["users"] - row["users_failed"]),
     ),
     Figure(
         "client.users.failed",
-        Kind.NUMBER,
-        "",
         "Virtual users with a failed request.",
         _REQUESTS_FILE,
         _of_requests(lambda row, _: row["users_failed"]),
     ),
-    Figure(
-        "client.dials.total",
-        Kind.NUMBER,
-        "",
-        "Attempts to connect.",
-        _DIALS_FILE,
-        _of_dials(lambda row, _: row["total"]),
-    ),
-    Figure(
-        "client.dials.ok",
-        Kind.NUMBER,
-        "",
-        "Attempts that made a connection.",
-        _DIALS_FILE,
-        _of_dials(lambda row, _: row["ok"]),
-    ),
+    Figure("client.dials.total", "Attempts to connect.", _DIALS_FILE, _of_dials(lambda row, _: row["total"])),
+    Figure("client.dials.ok", "Attempts that made a connection.", _DIALS_FILE, _of_dials(lambda row, _: row["ok"])),
     Figure(
         "client.dials.failed",
-        Kind.NUMBER,
-        "",
         "Attempts that did not, except those held half open on purpose.",
         _DIALS_FILE,
         _of_dials(lambda row, _: row["failed"]),
     ),
     Figure(
         "client.dials.failed_<kind>",
-        Kind.NUMBER,
-        "",
         "Attempts that failed for this reason.",
         _DIALS_FILE,
         _of_dials(lambda row, found: row["kinds"].get(found["kind"].replace("_", "-"), 0)),
@@ -380,8 +336,6 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "client.checks.<check>.rate",
-        Kind.NUMBER,
-        "",
         "The share of a script's check() that passed, from 0 to 1, over all groups. The name is the check's in small"
         " letters, with _ for all but letters and digits: 'home is 200' is home_is_200.",
         "k6: summary.json",
@@ -389,41 +343,27 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "client.checks.<check>.failed",
-        Kind.NUMBER,
-        "",
         "How often this check failed.",
         "k6: summary.json",
         _checked(lambda _, fails: fails),
     ),
     Figure(
         "client.thresholds.<threshold>",
-        Kind.TRUTH,
-        "",
         "Whether a threshold of a script was kept, by k6's own judgement: http_req_duration_p_95_below_500 is the"
         " metric http_req_duration with 'p(95)<500'.",
         "k6: summary.json",
         _kept,
+        kind=Kind.TRUTH,
     ),
     Figure(
         "client.iterations.dropped",
-        Kind.NUMBER,
-        "",
         "Iterations that k6 could not begin when they were due.",
         "k6: summary.json, else live.jsonl",
         _dropped,
     ),
-    Figure(
-        "client.admissions.total",
-        Kind.NUMBER,
-        "",
-        "Users that the waiting room admitted.",
-        _EVENTS_FILE,
-        _admitted,
-    ),
+    Figure("client.admissions.total", "Users that the waiting room admitted.", _EVENTS_FILE, _admitted),
     Figure(
         "client.admissions.out_of_order",
-        Kind.NUMBER,
-        "",
         "Users whose turn came before that of a user with a lower number.",
         _EVENTS_FILE,
         _out_of_order,

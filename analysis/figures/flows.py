@@ -163,50 +163,44 @@ class _Overflows:
 
 
 FIGURES: tuple[Figure, ...] = (
-    *(
-        Figure(f"flows.<server>.{name}", Kind.NUMBER, "", meaning, _SOURCE, _count(name))
-        for name, meaning in _COUNTS.items()
-    ),
+    *(Figure(f"flows.<server>.{name}", meaning, _SOURCE, _count(name)) for name, meaning in _COUNTS.items()),
     Figure(
         "flows.<server>.syns_of_unanswered.list",
-        Kind.LIST,
-        "SYNs",
         "The number of SYNs of each connection that got no answer.",
         _SOURCE,
         _of_connections(_syns_of_unanswered),
+        kind=Kind.LIST,
+        unit="SYNs",
     ),
     Figure(
         "flows.<server>.handshake_ms.list",
-        Kind.LIST,
-        "ms",
         "From the first SYN of each connection to the packet that completed its handshake.",
         _SOURCE,
         _of_connections(_handshakes),
+        kind=Kind.LIST,
+        unit="ms",
     ),
     Figure(
         "flows.<server>.handshake_ms.<statistic>",
-        Kind.NUMBER,
-        "ms",
         "A statistic of that list.",
         _SOURCE,
         _of_connections(_handshakes),
+        unit="ms",
     ),
     Figure(
         "flows.<role>.time_wait.min",
-        Kind.NUMBER,
-        "sockets",
         "For one instance: the least number of sockets in TIME_WAIT at the window's end. It follows from which side"
         " closed first and when, and from how many the kernel had no room for (TCPTimeWaitOverflow).",
         _SOURCE,
         _time_wait("least"),
+        unit="sockets",
     ),
     Figure(
         "flows.<role>.time_wait.max",
-        Kind.NUMBER,
-        "sockets",
         "The greatest possible number: the kernel's timer and the reading of the samples may be late, and the kernel"
         " also counts sockets in FIN_WAIT2 that no process holds.",
         _SOURCE,
         _time_wait("most"),
+        unit="sockets",
     ),
 )

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from analysis.diagnosis import identities
-from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
+from analysis.expressions.values import Unknown, Value, merge, unknown
 from analysis.figures import client, declaration, flows, kernel, ledger, model, programs, proxies
 from analysis.figures.declaration import Compute, Figure
 
@@ -71,6 +71,6 @@ def _identities(status: str) -> Compute:
 
 
 FIGURES: tuple[Figure, ...] = tuple(
-    Figure(f"ledger.identities.{name}", Kind.NUMBER, "", meaning, "derived/ledger.json", _identities(status))
+    Figure(f"ledger.identities.{name}", meaning, "derived/ledger.json", _identities(status))
     for name, (status, meaning) in _IDENTITY_MEANINGS.items()
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from analysis.diagnosis.health import Evidence
 from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
-from analysis.expressions.values import Kind, Unknown, Value, unknown
+from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, greatest, total
 
@@ -181,99 +181,84 @@ def _exists(run: Run, found: Mapping[str, str]) -> Value:
 FIGURES: tuple[Figure, ...] = (
     Figure(
         "kernel.<role>.<Counter>",
-        Kind.NUMBER,
-        "",
         "How much a counter of /proc/net/netstat or /proc/net/snmp grew over the window; the sum of the instances.",
         _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, total, _difference),
     ),
     Figure(
         "metrics.<role>.connections",
-        Kind.NUMBER,
-        "connections",
         "Connections from outside that the metrics ports of the role's collectors took over the window."
         " Tcp.PassiveOpens counts them too. 0 without --metrics.",
         _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, total, _scrapes),
+        unit="connections",
     ),
     Figure(
         "listen.<role>.depth.max",
-        Kind.NUMBER,
-        "connections",
         "The most connections that waited at the traffic port to be accepted.",
         _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, greatest, _greatest_of_listeners(lambda each: each.depth)),
+        unit="connections",
     ),
     Figure(
         "listen.<role>.limit",
-        Kind.NUMBER,
-        "connections",
         "The accept queue's limit in the kernel. It holds one connection more.",
         _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, greatest, _greatest_of_listeners(lambda each: each.limit)),
+        unit="connections",
     ),
     Figure(
         "listen.<role>.drops",
-        Kind.NUMBER,
-        "",
         "What the listening socket itself counted as dropped over the window; the sum of the instances.",
         _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _listener_drops),
     ),
     Figure(
         "listen.<role>.closed_ms",
-        Kind.NUMBER,
-        "ms",
         "How long nothing listened on the traffic port, from the first tick without a listener to the next with one;"
         " the sum of the instances.",
         _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _closed_ms),
+        unit="ms",
     ),
     Figure(
         "sockets.<role>.time_wait.max",
-        Kind.NUMBER,
-        "sockets",
         "The most sockets in TIME_WAIT at once.",
         _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, greatest, _time_wait_max),
+        unit="sockets",
     ),
     Figure(
         "sockets.<role>.time_wait.end",
-        Kind.NUMBER,
-        "sockets",
         "Sockets in TIME_WAIT at the window's end, at the instance with the most.",
         _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, greatest, _time_wait_end),
+        unit="sockets",
     ),
     Figure(
         "sockets.<role>.time_wait.loopback",
-        Kind.NUMBER,
-        "sockets",
         "Sockets in TIME_WAIT at the window's end whose connection never left the instance's namespace: the most in the"
         " two readings around it, at the instance with the most. A reading is made every five seconds.",
         _SAMPLES_FILE,
         _over_readings(lambda samples, window, _: _time_wait_loopback(samples, window)),
+        unit="sockets",
     ),
     Figure(
         "sockets.<role>.<state>.max",
-        Kind.NUMBER,
-        "sockets",
         "The most sockets in a state at once, in readings once a second.",
         _SAMPLES_FILE,
         _over_readings(_state_max),
+        unit="sockets",
     ),
     Figure(
         "sockets.<role>.<state>.end",
-        Kind.NUMBER,
-        "sockets",
         "Sockets in a state in the last reading at or before the window's end, at the instance with the most.",
         _SAMPLES_FILE,
         _over_readings(_state_end),
+        unit="sockets",
     ),
     Figure(
         "sysctl.<role>.exists.<sysctl>",
-        Kind.NUMBER,
-        "",
         "1 if the kernel has this setting in the network namespace of each instance, else 0.",
         "manifest.json: sysctls",
         _exists,

@@ -9,7 +9,7 @@ from analysis.database import sql
 from analysis.diagnosis import attribution, joins
 from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.health import Evidence
-from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
+from analysis.expressions.values import Unknown, Value, merge, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run
 
@@ -84,7 +84,7 @@ def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
 
 
 def _figure(pattern: str, meaning: str, compute: Callable[[Run, Mapping[str, str]], Value]) -> Figure:
-    return Figure(pattern, Kind.NUMBER, "", meaning, _SOURCE, compute)
+    return Figure(pattern, meaning, _SOURCE, compute)
 
 
 FIGURES: tuple[Figure, ...] = (
@@ -111,8 +111,6 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "ledger.gateway_dials_without_port",
-        Kind.NUMBER,
-        "",
         "The same for the gateway's dials.",
         _SOURCE,
         _without_port("gateway", {Evidence.DIALS: "dials"}),

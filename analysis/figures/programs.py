@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from analysis.diagnosis.health import Evidence
 from analysis.evidence import processes, timeline
 from analysis.evidence.jsonl import integer
-from analysis.expressions.values import Kind, Value, unknown
+from analysis.expressions.values import Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, greatest, total
 
@@ -96,61 +96,54 @@ def _tcpdump_mean(capture: Capture, window: Window) -> Value:
 FIGURES: tuple[Figure, ...] = (
     Figure(
         "process.<role>.cpu_percent.mean",
-        Kind.NUMBER,
-        "% of one processor",
         "Processor time of the role's processes under the load; the sum of the instances.",
         _SAMPLES_FILE,
         _of_processes(total, _cpu_mean),
+        unit="% of one processor",
     ),
     Figure(
         "process.<role>.cpu_percent.max",
-        Kind.NUMBER,
-        "% of one processor",
         "The maximum between two readings, a second apart.",
         _SAMPLES_FILE,
         _of_processes(greatest, _cpu_max),
+        unit="% of one processor",
     ),
     Figure(
         "process.<role>.rss_mb.max",
-        Kind.NUMBER,
-        "MiB",
         "Their greatest resident memory.",
         _SAMPLES_FILE,
         _of_processes(greatest, _most("rss_kb", _KB_PER_MB)),
+        unit="MiB",
     ),
     Figure(
         "process.<role>.threads.max",
-        Kind.NUMBER,
-        "threads",
         "Their greatest number of threads.",
         _SAMPLES_FILE,
         _of_processes(greatest, _most("threads")),
+        unit="threads",
     ),
     Figure(
         "process.<role>.open_files.max",
-        Kind.NUMBER,
-        "files",
         "Their greatest number of open files.",
         _SAMPLES_FILE,
         _of_processes(greatest, _most("open_files")),
+        unit="files",
     ),
     Figure(
         "process.<role>.collector.cpu_percent.mean",
-        Kind.NUMBER,
-        "% of one processor",
         "Processor time of the collectors beside the role's instances under the load, without tcpdump; the sum of the"
         " instances.",
         _SAMPLES_FILE,
         _samplers,
+        unit="% of one processor",
     ),
     Figure(
         "process.<role>.tcpdump.cpu_percent.mean",
-        Kind.NUMBER,
-        "% of one processor",
         "Processor time of tcpdump beside the role's instances: all of it, from its start to its end, as if it were"
         " under the load; the sum of the instances. 0 where nothing is captured.",
         "collector: capture.json",
         _captures,
+        unit="% of one processor",
     ),
 )
 
@@ -206,8 +199,6 @@ def _of_role(role: str, declared: Role) -> Iterator[Figure]:
             compute = partial(_of_page, role=role, page=page, name=name, grows=number.grows)
             yield Figure(
                 f"{content.figure_prefix or page}.{instance}{name}" + ("" if number.grows else ".max"),
-                Kind.NUMBER,
-                "",
                 f"The {number.description}, over the window; the sum of the instances."
                 if number.grows
                 else f"The most {number.description} at once, in readings once a second.",

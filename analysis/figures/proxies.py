@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
-from analysis.expressions.values import Kind, Unknown, Value
+from analysis.expressions.values import Unknown, Value
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, status_bounds
 
@@ -105,42 +105,24 @@ def _gateway_count(name: str, evidence: dict[Evidence, str] = _DIALS) -> Compute
 
 
 def _figure(name: str, meaning: str, source: str, compute: Callable[[Run, Mapping[str, str]], Value]) -> Figure:
-    return Figure(f"gateway.{name}", Kind.NUMBER, "", meaning, source, compute, of_role=_GATEWAY)
+    return Figure(f"gateway.{name}", meaning, source, compute, of_role=_GATEWAY)
 
 
 FIGURES: tuple[Figure, ...] = (
-    Figure(
-        "access.<proxy>.requests",
-        Kind.NUMBER,
-        "",
-        "Requests that ended at the proxy in the window.",
-        _ACCESS_FILE,
-        _lines,
-    ),
+    Figure("access.<proxy>.requests", "Requests that ended at the proxy in the window.", _ACCESS_FILE, _lines),
     Figure(
         "access.<proxy>.status.<status>",
-        Kind.NUMBER,
-        "",
         "Requests that the proxy answered with this status, or with one of this class.",
         _ACCESS_FILE,
         _lines,
     ),
     *(
-        Figure(
-            f"access.<proxy>.tries.{name}",
-            Kind.NUMBER,
-            "",
-            meaning,
-            _ACCESS_FILE,
-            _in_window("at_proxies", f"tries_{name}"),
-        )
+        Figure(f"access.<proxy>.tries.{name}", meaning, _ACCESS_FILE, _in_window("at_proxies", f"tries_{name}"))
         for name, meaning in _TRIES.items()
     ),
     *(
         Figure(
             f"access.nginx.connection.{name}",
-            Kind.NUMBER,
-            "",
             f"Requests that nginx answered with `Connection: {header}`: it {then} the client's connection after them.",
             _ACCESS_FILE,
             _in_window("at_proxies", f"connection_{name}"),
@@ -150,8 +132,6 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "access.<proxy>.errors.<code>",
-        Kind.NUMBER,
-        "",
         "Lines of the error log with this system error number, such as 111 for a refused connection.",
         "the proxy: error.log",
         _in_window("errors_with", "count", _ERRORS),

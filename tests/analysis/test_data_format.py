@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The schemas of files that the document describes; docs/flows.md and docs/compare.md describe others.
 DESCRIBED = (
-    "access", "capture", "clocks", "connections", "dials", "events", "experiment", "figures", "haproxy", "ladders",
+    "access", "capture", "clocks", "connections", "dials", "events", "figures", "haproxy", "ladders",
     "ledger", "live", "manifest", "requests", "samples", "scrape", "series", "verdict",
 )  # fmt: skip
 
