@@ -39,12 +39,12 @@ _numbers = count(1)
 
 
 def over_files() -> duckdb.DuckDBPyConnection:
-    """Give a connection for queries over files; what it registers is its own. Close it."""
+    """Return a connection for queries over files; what it registers is its own. Close it."""
     return _over_files().cursor()
 
 
 def in_memory() -> duckdb.DuckDBPyConnection:
-    """Give a connection to a new and empty database, which lasts as long as this object; times are UTC."""
+    """Return a connection to a new and empty database, which lasts as long as this object; times are UTC."""
     name = f"run_{next(_numbers)}"
     connection = _in_memory().cursor()
     connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}; SET TimeZone = 'UTC'")
@@ -63,13 +63,7 @@ def may_use(database: duckdb.DuckDBPyConnection, megabytes: int) -> None:
 
 
 def create(database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str]) -> None:
-    """Make an empty table.
-
-    Args:
-        database: where.
-        table: its name.
-        columns: name → type.
-    """
+    """Make an empty table."""
     # A word of SQL, such as group, may be a column's name too.
     described = ", ".join(f'"{name}" {type_}' for name, type_ in columns.items())
     database.execute(f"CREATE TABLE {table} ({described})")
@@ -123,7 +117,7 @@ def make(
 
 
 def has_rows(database: duckdb.DuckDBPyConnection, source: str) -> bool:
-    """Whether a table, or a table with a condition, has any row.
+    """Return whether a table, or a table with a condition, has any row.
 
     For a small run DuckDB takes longer to plan a query than to run it: what has nothing to join is not planned.
     """

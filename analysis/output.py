@@ -48,7 +48,7 @@ class Written(BaseModel):
         return value
 
     def to_json(self) -> str:
-        """The content of the file."""
+        """Return the content of the file."""
         content = self.model_dump(mode="json", by_alias=True)
         text = json.dumps(content, indent=self.indent, sort_keys=self.sorts, ensure_ascii=False, allow_nan=False)
         return text + "\n"
@@ -85,7 +85,7 @@ def copy_rows(execute: Callable[[str], object], query: str, path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give the name under which to write a file, which takes its place when it is whole.
+    """Yield the name under which to write a file, which takes its place when it is whole.
 
     Raises:
         OSError: it cannot be written, or its folder is a link.

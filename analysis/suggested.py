@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[\w.,:=/@%+ -]+", re.ASCII)
 
 
 def make(target: str, variables: Mapping[str, str], sets: Mapping[str, str] | None = None) -> str:
-    """A command that calls one of the Makefile's targets.
+    """Return a command that calls one of the Makefile's targets.
 
     Args:
         target: such as `run`.
@@ -31,12 +31,12 @@ def make(target: str, variables: Mapping[str, str], sets: Mapping[str, str] | No
 
 
 def connlab(verb: str, options: list[str], what: str) -> str:
-    """The same by the lab's own program, for values that `make` would split."""
+    """Return the same by the lab's own program, for values that `make` would split."""
     # What begins with a hyphen would be taken for an option.
     words = [*options, "--", what] if what.startswith("-") else [what, *options]
     return " ".join(map(quoted, [".venv/bin/connlab", verb, *words]))
 
 
 def quoted(word: str) -> str:
-    """A word as a shell takes it. One that would steer a terminal is spelt: such a name is nobody's to be run."""
+    """Return a word as a shell takes it. One that would steer a terminal is spelt: nobody is to run such a name."""
     return shlex.quote(visible(word))

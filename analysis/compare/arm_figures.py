@@ -17,9 +17,8 @@ from analysis.compare.comparison_file import Sample
 from analysis.compare.intervals import Floats, find_intervals, suffice
 from analysis.compare.replicates import figure_values
 from analysis.expressions import ExpressionError
-from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.tree import Arithmetic, Call, Literal, Name, Negative, Node
-from analysis.expressions.values import Kind, Unknown, Value, is_number, merge, unknown
+from analysis.expressions.values import FUNCTIONS, Kind, Unknown, Value, is_number, merge, unknown
 from analysis.verdicts.figures_file import ListSummary
 
 if TYPE_CHECKING:

@@ -152,5 +152,5 @@ def build_waits(database: duckdb.DuckDBPyConnection, *, proxied: bool, silent: l
 
 # What a run has none of without actions of the lab.
 ACTED = {
-    "acted": {"instance": "VARCHAR", "id": "BIGINT", "overlap_us": "BIGINT", "paused": "VARCHAR", "says": "VARCHAR"},
+    "acted": {"instance": "VARCHAR", "id": "BIGINT", "overlap_us": "BIGINT", "paused": "VARCHAR", "says": "VARCHAR"}
 }

@@ -37,7 +37,7 @@ class Capture:
 
     @property
     def truncated(self) -> bool:
-        """Whether the capture ended at its size limit, before the run did."""
+        """Return whether the capture ended at its size limit, before the run did."""
         return self.report is not None and self.report.get("truncated") is True
 
     @property
@@ -63,7 +63,7 @@ def read(folder: Path, clock: Clock) -> Capture:
 
 
 def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:
-    """Until when what is not in a capture was not there, Unix epoch; None: to its end.
+    """Return until when what is not in a capture was not there, Unix epoch; None: to its end.
 
     0 if a part of the file is lost, and nothing says which. The capture's health reports the few packets that a kernel
     drops under load; they set no end.
@@ -77,7 +77,7 @@ def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:
 
 
 def expected(path: list[str], mode: object, client_mode: object, *, apart: bool) -> list[str]:
-    """The roles whose instances capture: each hop once, and at the client's end too if asked.
+    """Return the roles whose instances capture: each hop once, and at the client's end too if asked.
 
     A role in the midst of the path sees both of its hops, so every second one captures.
 

@@ -66,14 +66,7 @@ class Client:
 
 
 def read(folder: Path, instance: str, requests: Log, dials: Log) -> Client:
-    """Return what the folder that this k6 instance wrote to holds; it never raises.
-
-    Args:
-        folder: the instance's.
-        instance: its name.
-        requests: what its requests.jsonl holds.
-        dials: what its dials.jsonl holds.
-    """
+    """Return what the folder that this k6 instance wrote to holds; it never raises."""
     live, summary = None, _summary(folder / "summary.json")
     for _, record in JsonLines(folder / "live.jsonl"):
         live = record or live
@@ -157,12 +150,12 @@ class Judged:
 
 
 def figure_name(text: str) -> str:
-    """Give the name in figures of a check: small letters, digits, and _ for all else; `_` if nothing is left."""
+    """Return the name in figures of a check: small letters, digits, and _ for all else; `_` if nothing is left."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_") or "_"
 
 
 def threshold_name(metric: str, expression: str) -> str:
-    """Give the name in figures of a threshold, such as http_req_duration_p_95_below_500."""
+    """Return the name in figures of a threshold, such as http_req_duration_p_95_below_500."""
     words = re.sub("|".join(map(re.escape, _OPERATORS)), lambda match: _OPERATORS[match[0]], expression)
     return figure_name(f"{metric} {words}")
 

@@ -15,14 +15,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from analysis.evidence.clock_fit import SAME, Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from analysis.database import Integers
     from analysis.evidence.jsonl import Record
     from analysis.evidence.samples import Samples, Tick
     from formats.manifest import Manifest, Phase
@@ -69,7 +66,7 @@ class Clock:
 
     @property
     def differs(self) -> bool:
-        """Whether times on it and on the steady clock differ."""
+        """Return whether times on it and on the steady clock differ."""
         return bool(self.stretches) or self.rate != SAME
 
     @property
@@ -81,7 +78,7 @@ class Clock:
         ]
 
     def twice(self) -> list[tuple[int, int, int, int]]:
-        """What it showed twice: from when to when on the steady clock the first time, and the second time."""
+        """Return what it showed twice: from when to when on the steady clock the first time, and the second time."""
         stretches = self.stretches or ()
         found = []
         for at, one in enumerate(stretches):
@@ -93,11 +90,11 @@ class Clock:
         return found
 
     def is_ambiguous(self, time_us: int, mono_us: int | None) -> bool:
-        """Whether a time that it showed may have been either of two."""
+        """Return whether a time that it showed may have been either of two."""
         return bool(self.stretches) and len(self._meant(time_us, mono_us)) > 1
 
     def steady(self, time_us: int, mono_us: int | None = None) -> int:
-        """Give the steady clock's time for the wall clock's; the earlier one of two.
+        """Return the steady clock's time for the wall clock's; the earlier one of two.
 
         Args:
             time_us: the wall clock's, Unix epoch.
@@ -107,16 +104,8 @@ class Clock:
             time_us += self._meant(time_us, mono_us)[0].shift_us
         return self._rated(time_us)
 
-    def steady_all(self, times_us: Integers) -> Integers:
-        """Give the same of many."""
-        if self.stretches:
-            outside = [np.maximum(np.maximum(s.from_us - times_us, times_us - s.until_us), 0) for s in self.stretches]
-            shifts: Integers = np.array([each.shift_us for each in self.stretches], dtype=np.int64)
-            times_us = times_us + shifts[np.argmin(outside, axis=0)]
-        return times_us if self.rate == SAME else times_us + self.rate.more_of_all(times_us)
-
     def in_order(self, times_us: list[int]) -> list[int]:
-        """Give the same of times that came one after another: of two that are meant, the first that is no earlier."""
+        """Return the same of times that came one after another: of two that are meant, the first that is no earlier."""
         if not self.differs:
             return times_us
         found: list[int] = []
@@ -126,7 +115,7 @@ class Clock:
         return found
 
     def shown(self, first_us: int, last_us: int) -> tuple[int, int]:
-        """Give the first and the last that the wall clock showed from one time to another on the steady clock.
+        """Return the first and the last that the wall clock showed from one time to another on the steady clock.
 
         Where clocks differ in rate, what is given may be a little wider.
         """
@@ -141,7 +130,7 @@ class Clock:
         return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else (first_us, last_us)
 
     def sql(self, time_us: str) -> str:
-        """Give the same as SQL: an expression over one that is the wall clock's time."""
+        """Return the same as SQL: an expression over one that is the wall clock's time."""
         if self.rate != SAME:
             return self.rate.sql(f"({replace(self, rate=SAME).sql(time_us)})")
         if not self.stretches:
@@ -154,7 +143,7 @@ class Clock:
         return f"({time_us}) + list_min([{', '.join(far)}]).shift"
 
     def retimed(self, samples: Samples) -> Samples:
-        """Give a sampler's records with all times on the steady clock, by the monotonic one."""
+        """Return a sampler's records with all times on the steady clock, by the monotonic one."""
         if not self.differs:
             return samples
         return replace(
@@ -182,7 +171,7 @@ class Clock:
         return [time_us + each.shift_us for each in self._meant(time_us, None)] if self.stretches else [time_us]
 
     def _meant(self, time_us: int, mono_us: int | None) -> list[Stretch]:
-        """The stretches in which it may have shown a time; the nearest one if none showed it."""
+        """Return the stretches in which it may have shown a time; the nearest one if none showed it."""
         stretches = self.stretches or ()
         found = [each for each in stretches if each.from_us <= time_us <= each.until_us]
         if len(found) > 1 and mono_us is not None:
@@ -226,7 +215,7 @@ def _stretches(ticks: list[Tick], steps: list[tuple[Tick, Tick]]) -> Iterable[St
 
 
 def on_steady(manifest: Manifest, clock: Clock) -> Manifest:
-    """Give a manifest with its phases and actions on the steady clock."""
+    """Return a manifest with its phases and actions on the steady clock."""
     if not clock.differs:
         return manifest
 
@@ -250,7 +239,7 @@ def on_steady(manifest: Manifest, clock: Clock) -> Manifest:
 
 
 def edges_in_doubt(manifest: Manifest, clock: Clock) -> bool:
-    """Whether a phase of a manifest as written may have begun, or ended, at either of two times."""
+    """Return whether a phase of a manifest as written may have begun, or ended, at either of two times."""
     return any(
         clock.is_ambiguous(time_us, mono_us)
         for each in manifest.phases

@@ -44,27 +44,22 @@ class Rate:
     drift: float
 
     def more_us(self, time_us: int) -> int:
-        """Give what the other clock shows more at a time on this one."""
+        """Return what the other clock shows more at a time on this one."""
         return math.floor(self.ahead_us + self.drift * (time_us - self.about_us))
 
-    def more_of_all(self, times_us: Integers) -> Integers:
-        """Give the same of many."""
-        found: Integers = np.floor(self.ahead_us + self.drift * (times_us - self.about_us)).astype(np.int64)
-        return found
-
     def sql(self, time_us: str) -> str:
-        """Give the other clock's time as SQL, for an expression that is a time on this one."""
+        """Return the other clock's time as SQL, for an expression that is a time on this one."""
         since = f"({time_us} - {self.about_us})"
         return f"({time_us}) + floor('{self.ahead_us!r}'::DOUBLE + '{self.drift!r}'::DOUBLE * {since})::BIGINT"
 
     def then(self, other: Rate) -> Rate:
-        """Give how this clock stands to a third, to which the other one stands like `other`."""
+        """Return how this clock stands to a third, to which the other one stands like `other`."""
         about_us = self.about_us + self.ahead_us - other.about_us
         ahead_us = self.ahead_us + other.ahead_us + other.drift * about_us
         return Rate(self.about_us, ahead_us, (1 + self.drift) * (1 + other.drift) - 1)
 
     def inverse(self) -> Rate:
-        """Give how the other clock stands to this one."""
+        """Return how the other clock stands to this one."""
         whole_us = round(self.ahead_us)
         drift = 1 / (1 + self.drift) - 1
         return Rate(self.about_us + whole_us, -self.ahead_us + drift * (whole_us - self.ahead_us), drift)
@@ -140,7 +135,7 @@ def fit(least: Bounds, most: Bounds, first_us: int, last_us: int) -> Fit | None:
 
 
 def _tightest(bounds: Bounds, sign: float, first_us: int, base_us: int) -> tuple[_Floats, _Floats]:
-    """Give those bounds that say most, with their times from the first one on."""
+    """Return those bounds that say most, with their times from the first one on."""
     x, us = (bounds.times_us - first_us).astype(np.float64), (bounds.us - base_us).astype(np.float64)
     low, high = float(x.min()), float(x.max())
     parts = np.minimum(((x - low) / max(high - low, 1.0) * _PARTS).astype(np.int64), _PARTS - 1)
@@ -150,7 +145,7 @@ def _tightest(bounds: Bounds, sign: float, first_us: int, base_us: int) -> tuple
 
 
 def _of_drifts(span: tuple[_Floats, _Floats, _Floats, _Floats], drifts: _Floats) -> tuple[_Floats, _Floats]:
-    """Give for each drift the least and the most that the other clock can be ahead at the first time."""
+    """Return for each drift the least and the most that the other clock can be ahead at the first time."""
     low_x, low, high_x, high = span
     lows: Any = np.max(low - np.outer(drifts, low_x), axis=1)
     highs: Any = np.min(high - np.outer(drifts, high_x), axis=1)
@@ -158,7 +153,7 @@ def _of_drifts(span: tuple[_Floats, _Floats, _Floats, _Floats], drifts: _Floats)
 
 
 def _widest(span: tuple[_Floats, _Floats, _Floats, _Floats]) -> tuple[float, float]:
-    """Give the drift that leaves most open, and how much that is; negative if none meets all bounds."""
+    """Return the drift that leaves most open, and how much that is; negative if none meets all bounds."""
     left, right = -DRIFT_MAX, DRIFT_MAX
     best, widest = 0.0, -math.inf
     for _ in range(_ROUNDS):
@@ -172,7 +167,7 @@ def _widest(span: tuple[_Floats, _Floats, _Floats, _Floats]) -> tuple[float, flo
 
 
 def _edge(span: tuple[_Floats, _Floats, _Floats, _Floats], inside: float, outside: float) -> float:
-    """Give the last drift on the way from one that meets all bounds to one that may not."""
+    """Return the last drift on the way from one that meets all bounds to one that may not."""
     lows, highs = _of_drifts(span, np.array([outside]))
     if highs[0] >= lows[0]:
         return outside

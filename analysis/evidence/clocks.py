@@ -79,11 +79,11 @@ class Clocks:
     one: Clock = clock.NEVER_SET
 
     def of(self, instance: str) -> Clock:
-        """Give the clock that an instance's times are by."""
+        """Return the clock that an instance's times are by."""
         return self._on(self.nodes.get(instance, LAB))
 
     def together(self, instances: Iterable[str]) -> dict[str, list[str]]:
-        """Give the instances by the machines that they are on."""
+        """Return the instances by the machines that they are on."""
         found: dict[str, list[str]] = defaultdict(list)
         for each in instances:
             found[self.nodes.get(each, LAB)].append(each)
@@ -129,11 +129,11 @@ class Clocks:
         return max(known) if len(known) == len(found) else None
 
     def residual_us(self, machine: str) -> int | None:
-        """How far the times of a machine may be off against those of the reference; None if nobody knows."""
+        """Return how far the times of a machine may be off against those of the reference; None if nobody knows."""
         return self._between_us(machine, self.reference)
 
     def _between_us(self, one: str, other: str) -> int | None:
-        """What the fits on the way from one machine to another leave open, together."""
+        """Return what the fits on the way from one machine to another leave open, together."""
         legs = []
         for name in (one, other):
             found = self.machines[name]
@@ -200,7 +200,7 @@ def _reached(
 
 
 def _open_us(machines: Mapping[str, Machine], name: str) -> int:
-    """What the fits from a machine to the reference leave open, together."""
+    """Return what the fits from a machine to the reference leave open, together."""
     return sum(of.residual_us for each in (name, *machines[name].along) if (of := machines[each].fit))
 
 

@@ -120,12 +120,7 @@ def _try(_program: Path, _changed_ns: int) -> None:
 
 
 def reduce_capture(folder: Path, out: Path) -> Reduction:
-    """Reduce capture.pcap of a collector's folder, with times as captured; it never raises.
-
-    Args:
-        folder: the collector's raw files.
-        out: the Parquet file to write.
-    """
+    """Reduce capture.pcap of a collector's folder, with times as captured; it never raises."""
     try:
         capture = open_regular(folder / _CAPTURE)
     except FileNotFoundError:
@@ -198,7 +193,7 @@ def run(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> subproces
 
 
 def _program() -> Path | str:
-    """The program, or why there is none."""
+    """Return the program, or why there is none."""
     named = os.environ.get(_ENVIRONMENT)
     if named:
         # A name without a folder would be looked up in the capture's folder.
@@ -236,7 +231,7 @@ def other_version(schema: str) -> str:
 
 
 def unreadable(summary: dict[str, Any]) -> list[str]:
-    """What of a capture could not be read, one sentence each, by the program's last line."""
+    """Return what of a capture could not be read, one sentence each, by the program's last line."""
     return [
         f"{_CAPTURE} is unreadable from byte {each['byte']} on ({each['why']}); {summary['packets']} packets were read"
         for each in summary["unreadable"]
@@ -248,7 +243,7 @@ _NAME = re.compile(rf"^(flows: )?{re.escape(_CAPTURE)}:? ")
 
 
 def unnamed(loss: str) -> str:
-    """A sentence about a capture, for those who name its file themselves."""
+    """Return a sentence about a capture, for those who name its file themselves."""
     return _NAME.sub("", loss)
 
 
@@ -288,7 +283,7 @@ class Connection:
     last_us: int
 
     def covers(self, time_us: int) -> bool:
-        """Whether a time lies within the span."""
+        """Return whether a time lies within the span."""
         return self.first_us <= time_us <= self.last_us
 
 

@@ -40,7 +40,7 @@ class Damage:
         self.first_bad_line = self.first_bad_line or number
 
     def messages(self, path: str) -> list[str]:
-        """What to tell the user, one sentence for each thing that is wrong."""
+        """Return what to tell the user, one sentence for each thing that is wrong."""
         found = []
         if self.missing is not None:
             found.append(f"{path}: {self.missing}")
@@ -86,7 +86,7 @@ class JsonLines:
 
 
 def parse(line: bytes) -> Record | None:
-    """The JSON object on a line, None if there is none; NaN and infinities are not JSON."""
+    """Return the JSON object on a line, None if there is none; NaN and infinities are not JSON."""
     try:
         record = _DECODER.decode(line.decode(json.detect_encoding(line), "surrogatepass"))
     except (ValueError, RecursionError):
@@ -108,13 +108,13 @@ def why_unreadable(error: OSError) -> str:
 
 
 def kind_of(record: Record) -> str | None:
-    """The field `kind`, None if it is not text."""
+    """Return the field `kind`, None if it is not text."""
     kind = record.get("kind")
     return kind if isinstance(kind, str) else None
 
 
 def integer(record: Record, key: str) -> int | None:
-    """A field that is a non-negative integer of at most 63 bits, else None."""
+    """Return a field that is a non-negative integer of at most 63 bits, else None."""
     value = record.get(key)
     if isinstance(value, bool) or not isinstance(value, int):
         return None
@@ -122,13 +122,13 @@ def integer(record: Record, key: str) -> int | None:
 
 
 def moment(record: Record, key: str) -> int | None:
-    """A field that is a time in µs with which one can reckon in 64 bits, else None."""
+    """Return a field that is a time in µs with which one can reckon in 64 bits, else None."""
     value = integer(record, key)
     return None if value is None or value > MOMENT_MAX_US else value
 
 
 def records(record: Record, key: str) -> list[Record]:
-    """The objects in a field that is a list of them; what is not an object is passed over."""
+    """Return the objects in a field that is a list of them; what is not an object is passed over."""
     value = record.get(key)
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
@@ -137,16 +137,7 @@ def records(record: Record, key: str) -> list[Record]:
 SUCCEEDED = "error_code = 0 AND status BETWEEN 200 AND 399"
 
 # What a dial can fail with, as dials.jsonl spells it; whatever else stands there counts as the last.
-ERROR_KINDS = (
-    "timeout",
-    "refused",
-    "reset",
-    "address-not-available",
-    "unreachable",
-    "canceled",
-    "half-open",
-    "other",
-)
+ERROR_KINDS = ("timeout", "refused", "reset", "address-not-available", "unreachable", "canceled", "half-open", "other")
 
 
 def _whole(*fields: str) -> str:

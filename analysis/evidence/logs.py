@@ -137,7 +137,7 @@ _LAST_CONNECT_MS = f"(connect_ms - retries * coalesce({_BEFORE_MS}, 0))"
 
 
 def _tries(value: str, before: str = "'-'") -> str:
-    """What a field says of each try: `before` of those before the last, of which the log has only the number."""
+    """Return what a field says of each try: `before` of those before the last, of which the log has only the number."""
     return f"if({_TRIED}, repeat({before} || ', ', retries) || coalesce({value}, '-'), '')"
 
 

@@ -17,7 +17,7 @@ INSTRUMENTS = frozenset({"collector", "tcpdump", "docker-init", "tini"})
 
 
 def of_role(series: Iterable[Record], names: Collection[str]) -> list[Record]:
-    """The readings with the processes alone that belong to the role.
+    """Return the readings with the processes alone that belong to the role.
 
     Args:
         series: the readings.
@@ -37,19 +37,19 @@ def of_role(series: Iterable[Record], names: Collection[str]) -> list[Record]:
 
 
 def under_load(series: Sequence[Record], window: Window) -> list[Record]:
-    """The readings around the phase `measure`."""
+    """Return the readings around the phase `measure`."""
     times_us = [reading["time_us"] for reading in series]
     return [series[index] for index in timeline.around(times_us, window.start_us, window.load_end_us)]
 
 
 def in_window(series: Sequence[Record], window: Window) -> list[Record]:
-    """The readings from the window's start to its end."""
+    """Return the readings from the window's start to its end."""
     times_us = [reading["time_us"] for reading in series]
     return [series[index] for index in timeline.within(times_us, window.start_us, window.end_us)]
 
 
 def of_machine_ms(reading: Record) -> tuple[int, int] | None:
-    """The time that all processors had so far, and that in which they were idle; None where a reading lacks one."""
+    """Return the time that all processors had so far, and their idle time; None where a reading lacks one."""
     host = reading.get("host")
     if not isinstance(host, dict):
         return None
@@ -58,7 +58,7 @@ def of_machine_ms(reading: Record) -> tuple[int, int] | None:
 
 
 def cpu_percent(readings: Sequence[Record]) -> float | None:
-    """The processor time the role used from the first reading to the last, in percent of one processor.
+    """Return the processor time the role used from the first reading to the last, in percent of one processor.
 
     A process that began in between counts from its start. What one used after its last reading, if it ended in
     between, is not known and not counted.
@@ -75,7 +75,7 @@ def cpu_percent(readings: Sequence[Record]) -> float | None:
 
 
 def own_cpu_percent(selves: Sequence[Record]) -> float | None:
-    """The processor time a collector used from the first of its records of itself to the last, likewise."""
+    """Return the processor time a collector used from the first of its records of itself to the last, likewise."""
     used = [(record["time_us"], cpu_ms) for record in selves if (cpu_ms := integer(record, "cpu_ms")) is not None]
     if not used:
         return None
@@ -84,7 +84,7 @@ def own_cpu_percent(selves: Sequence[Record]) -> float | None:
 
 
 def _cpu_ms(readings: Iterable[Record]) -> dict[int, int]:
-    """The last known processor time of each process of the role, by its id."""
+    """Return the last known processor time of each process of the role, by its id."""
     latest: dict[int, int] = {}
     for reading in readings:
         for process in records(reading, "processes"):
@@ -95,7 +95,7 @@ def _cpu_ms(readings: Iterable[Record]) -> dict[int, int]:
 
 
 def total(reading: Record, key: str) -> int | None:
-    """A quantity summed over the role's processes; None if there is no process, or one without it."""
+    """Return a quantity summed over the role's processes; None if there is no process, or one without it."""
     values = [integer(process, key) for process in records(reading, "processes")]
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None

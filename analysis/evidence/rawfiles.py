@@ -25,15 +25,15 @@ class Places:
     run_dir: Path
 
     def collector(self, instance: str, file: str = "") -> Path:
-        """The folder of what an instance's collector recorded, or a file in it."""
+        """Return the folder of what an instance's collector recorded, or a file in it."""
         return self._folder(instance, COLLECTOR) / file
 
     def role(self, instance: str, file: str = "") -> Path:
-        """The folder of what the instance's own program wrote, or a file in it."""
+        """Return the folder of what the instance's own program wrote, or a file in it."""
         return self._folder(instance, ROLE) / file
 
     def shown(self, path: Path) -> str:
-        """A raw file's path below the run's folder, as messages and documents spell it."""
+        """Return a raw file's path below the run's folder, as messages and documents spell it."""
         return path.relative_to(self.run_dir).as_posix()
 
     def _folder(self, instance: str, writer: str) -> Path:
@@ -41,5 +41,5 @@ class Places:
 
 
 def descriptor_path(file: BinaryIO) -> str:
-    """The path by which a program that reads by path reads this open file, whatever stands under its name by then."""
+    """Return the path by which a program that reads by path reads this open file, whatever has its name by then."""
     return f"/dev/fd/{file.fileno()}"

@@ -48,12 +48,12 @@ class Counter:
             self.values.append(value)
 
     def at(self, tick: int) -> int | None:
-        """The value at a tick, None before the first."""
+        """Return the value at a tick, None before the first."""
         position = bisect_right(self.ticks, tick)
         return self.values[position - 1] if position else None
 
     def maximum(self, first: int, last: int) -> int | None:
-        """The greatest value from one tick to another, both included; None if it begins later."""
+        """Return the greatest value from one tick to another, both included; None if it begins later."""
         start = max(bisect_right(self.ticks, first) - 1, 0)
         values = self.values[start : bisect_right(self.ticks, last)]
         return max(values, default=None)
@@ -118,11 +118,11 @@ class Samples:
         return (integer(self.header, "rate_hz") or 10) if self.header else 10
 
     def traffic(self, tick: int) -> list[Listener]:
-        """The listening sockets of the traffic port at a tick."""
+        """Return the listening sockets of the traffic port at a tick."""
         return [listener for listener in self.ticks[tick].listeners if listener.port == self.port]
 
     def series(self, name: str) -> Integers:
-        """A counter's value at each tick; 0 before its first, and for one that there is not."""
+        """Return a counter's value at each tick; 0 before its first, and for one that there is not."""
         counter = self.counters.get(name)
         if counter is None:
             return np.zeros(len(self.ticks), dtype=np.int64)
@@ -184,7 +184,7 @@ def _is_tick(record: Record) -> bool:
 
 
 def _is_value(value: object) -> bool:
-    """Whether a counter can have it; Tcp.MaxConn is -1 for no bound."""
+    """Return whether a counter can have it; Tcp.MaxConn is -1 for no bound."""
     return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
 
 

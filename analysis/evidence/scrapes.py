@@ -41,12 +41,7 @@ class Scrape:
 
 
 def read(path: Path, page: Page) -> Scrape:
-    """Return what a <scrape>.jsonl holds; it never raises.
-
-    Args:
-        path: the file.
-        page: its declaration.
-    """
+    """Return what a <scrape>.jsonl holds; it never raises."""
     body = dict if page.format == "json" else str
     lines = JsonLines(path)
     scrape = Scrape(lines.damage, [], [], [])
@@ -65,7 +60,7 @@ def read(path: Path, page: Page) -> Scrape:
 
 
 def values(page: Page, bodies: Sequence[Any]) -> list[dict[str, int]]:
-    """The declared values of each reading of a page, by their names; what a reading lacks is left out.
+    """Return the declared values of each reading of a page, by their names; what a reading lacks is left out.
 
     Args:
         page: its declaration.
@@ -92,7 +87,7 @@ def _in_json(body: Any) -> Find:  # noqa: ANN401  JSON
 
 
 def _in_texts(bodies: Sequence[str], at: str) -> list[int | None]:
-    """What a regular expression finds, by RE2: a foreign run's may take Python's longer than anybody waits."""
+    """Return what a regular expression finds, by RE2: a foreign run's may take Python's longer than anybody waits."""
     query = "SELECT list_transform($bodies, lambda body: regexp_extract(body, $at, 1, 'n'))"
     with over_files() as database:
         try:

@@ -99,7 +99,7 @@ def _bytes(path: Path) -> int:
 
 
 def _memory_free_mb() -> int | None:
-    """What programs may still take, as the kernel reckons it; None where it does not say."""
+    """Return what programs may still take, as the kernel reckons it; None where it does not say."""
     try:
         lines = _MEMORY.read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 // _MB for line in lines if line.startswith("MemAvailable:"))

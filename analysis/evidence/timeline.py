@@ -44,49 +44,49 @@ def enclose(ticks: Sequence[Tick], window: Window, gap_ms: float) -> Span | Unkn
 
 
 def hole_between_ms(ticks: Sequence[Tick], one: int, other: int) -> float:
-    """The time between two ticks on the monotonic clock."""
+    """Return the time between two ticks on the monotonic clock."""
     return (ticks[other].mono_us - ticks[one].mono_us) / 1000
 
 
 def longest_hole_ms(ticks: Sequence[Tick], span: Span) -> float:
-    """The longest time between two neighbouring ticks of a span."""
+    """Return the longest time between two neighbouring ticks of a span."""
     return max((hole_between_ms(ticks, at, at + 1) for at in range(span.first, span.last)), default=0.0)
 
 
 def longest_step_ms(samples: Samples, span: Span) -> float:
-    """How far the wall clock stepped against the monotonic one at most, between two neighbouring ticks of a span."""
+    """Return how far the wall clock stepped against the monotonic one at most, between two ticks of a span."""
     ticks = samples.ticks[span.first : span.last + 1]
     offsets = [tick.time_us - tick.mono_us for tick in ticks]
     return max((abs(after - before) / 1000 for before, after in pairwise(offsets)), default=0.0)
 
 
 def within(times_us: Sequence[int], start_us: int, end_us: int) -> range:
-    """The readings of a series from the last at or before the start to the last at or before the end."""
+    """Return the readings of a series from the last at or before the start to the last at or before the end."""
     return range(max(_up_to(times_us, start_us) - 1, 0), _before(times_us, end_us + 1))
 
 
 def around(times_us: Sequence[int], start_us: int, end_us: int) -> range:
-    """The readings from the last at or before the start to the first at or after the end, as far as there are any."""
+    """Return the readings from the last at or before the start to the first at or after the end, if any."""
     return range(max(_up_to(times_us, start_us) - 1, 0), min(_before(times_us, end_us) + 1, len(times_us)))
 
 
 def inside(times_us: Sequence[int], start_us: int, end_us: int) -> range:
-    """The readings from the first at or after the start to the last before the end."""
+    """Return the readings from the first at or after the start to the last before the end."""
     return range(_up_to(times_us, start_us - 1), _before(times_us, end_us))
 
 
 def _up_to(times_us: Sequence[int], edge_us: int) -> int:
-    """How many readings there are before the first that is later than an edge."""
+    """Return how many readings there are before the first that is later than an edge."""
     return next((index for index, time_us in enumerate(times_us) if time_us > edge_us), len(times_us))
 
 
 def _before(times_us: Sequence[int], edge_us: int) -> int:
-    """How many readings there are up to the last that is earlier than an edge."""
+    """Return how many readings there are up to the last that is earlier than an edge."""
     return next((index for index in range(len(times_us), 0, -1) if times_us[index - 1] < edge_us), 0)
 
 
 def longest_silence_ms(times_us: Sequence[int], start_us: int, end_us: int) -> float:
-    """The longest part of a stretch of time without a reading, from the last one at or before its start on."""
+    """Return the longest part of a stretch of time without a reading, from the last one at or before its start on."""
     readings = [times_us[index] for index in within(times_us, start_us, end_us)]
     begin_us = min([start_us, *readings])
     return max(after - before for before, after in pairwise(sorted([begin_us, *readings, end_us]))) / 1000

@@ -30,7 +30,7 @@ class Window:
 
 
 def of_run(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
-    """The window of a run; unknown if the run did not complete or its phases are missing.
+    """Return the window of a run; unknown if the run did not complete or its phases are missing.
 
     Args:
         manifest: the run's.
@@ -44,7 +44,7 @@ def of_run(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
 
 
 def of_phases(manifest: Manifest) -> Window | Unknown:
-    """The same, of whatever run: an account of one that broke off is still worth having."""
+    """Return the same, of whatever run: an account of one that broke off is still worth having."""
     measure = _phase(manifest, "measure")
     if measure is None or measure.end_us is None:
         return unknown("the manifest does not say when the measurement began and ended")

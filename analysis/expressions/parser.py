@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from lark import Lark, Token, Tree, UnexpectedToken
 
-from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.tree import Arithmetic, Call, Chain, ExpressionError, Junction, Literal, Name, Negative, Not
+from analysis.expressions.values import FUNCTIONS
 
 if TYPE_CHECKING:
     from analysis.expressions.tree import Node

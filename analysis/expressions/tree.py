@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from analysis.expressions.functions import FUNCTIONS
-from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
+from analysis.expressions.values import FUNCTIONS, Kind, Number, Unknown, Value, is_number, merge, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

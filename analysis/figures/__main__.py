@@ -12,8 +12,7 @@ from ruamel.yaml import YAML
 from analysis.diagnosis.causes import CAUSES
 from analysis.diagnosis.health import Evidence
 from analysis.evidence.jsonl import ERROR_KINDS
-from analysis.expressions.functions import FUNCTIONS
-from analysis.expressions.values import Kind
+from analysis.expressions.values import FUNCTIONS, Kind
 from analysis.figures import programs
 from analysis.figures.catalogue import FIGURES
 from analysis.figures.kernel import STATES

@@ -9,29 +9,80 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 
 from analysis.database import sql
+from analysis.diagnosis import identities
 from analysis.diagnosis.causes import CAUSES
 from analysis.evidence.client_files import figure_name
 from analysis.evidence.jsonl import ERROR_KINDS
-from analysis.expressions.values import Kind, Unknown
-from analysis.figures import client, declaration, identities, kernel, programs
-from analysis.figures.declaration import comparable_value
+from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
+from analysis.figures import client, declaration, flows, kernel, ledger, model, programs, proxies
+from analysis.figures.declaration import Compute, Figure, comparable_value
 from analysis.figures.run import STATISTICS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from analysis.database import Tables
+    from analysis.diagnosis.identities import HopAccount
     from analysis.figures.declaration import Figure
     from analysis.figures.run import Run
+    from formats.role import Role
 
 
-FIGURES: tuple[Figure, ...] = (*identities.MEASURED, *identities.FIGURES, *identities.MODELLED)
+_OBSERVED: tuple[Figure, ...] = tuple(
+    figure for module in (client, kernel, programs, proxies, flows, ledger) for figure in module.FIGURES
+)
+
+
+@lru_cache(maxsize=4096)
+def _find_below_identities(name: str) -> tuple[Figure, dict[str, str]] | None:
+    return declaration.find_figure((*_OBSERVED, *model.FIGURES), name)
+
+
+_IDENTITY_MEANINGS = {
+    "holding": ("true", "Identities that hold: both observers counted the same."),
+    "failed": ("false", "Identities that do not."),
+    "unknown": ("unknown", "Identities with a side that is unknown."),
+}
+
+
+def balance_hops(run: Run) -> tuple[HopAccount, ...]:
+    """Return what must be equal on each hop, and whether it is; empty if no hop is known. Computed once for a run."""
+    if run.balanced is None:
+        joined = run.joined
+        known = () if isinstance(joined, Unknown) else joined.hops
+        value = partial(declaration.compute_value, _find_below_identities, run.without(identities.SET_ASIDE))
+        run.balanced = identities.balance(known, run.raw.manifest, value)
+    return run.balanced
+
+
+def _count_identities(status: str) -> Compute:
+    """Return how many identities have a status; while one is unknown, so is how many hold and how many fail."""
+
+    def compute(run: Run, _found: Mapping[str, str]) -> Value:
+        if isinstance(run.joined, Unknown):
+            return run.joined
+        balances = [balance for hop in balance_hops(run) for balance in hop.balances]
+        reasons = [unknown(f"{each.identity.id}: {each.why}") for each in balances if each.why is not None]
+        if reasons and status != "unknown":
+            return merge(*reasons)
+        return sum(balance.holds == status for balance in balances)
+
+    return compute
+
+
+_OF_IDENTITIES: tuple[Figure, ...] = tuple(
+    Figure(f"ledger.identities.{name}", meaning, "derived/ledger.json", _count_identities(status))
+    for name, (status, meaning) in _IDENTITY_MEANINGS.items()
+)
+
+
+FIGURES: tuple[Figure, ...] = (*_OBSERVED, *_OF_IDENTITIES, *model.FIGURES)
 
 # More than the lab starts; a foreign run's knob may say any number.
 _INSTANCES_MAX = 100
@@ -59,20 +110,6 @@ class UnknownFigure(ValueError):
         super().__init__(why + (f"; did you mean {nearest}?" if nearest else ""))
         self.name = name
         self.nearest = nearest
-
-
-class Role(programs.Role, Protocol):
-    """What names need of a role's declaration."""
-
-    def counting(self, what: Literal["instances", "addresses"]) -> str | None:
-        """Return the knob that counts its instances; None where it has one, of the role's own name."""
-
-    def knob(self, name: str) -> str:
-        """Return the full name of one of its knobs."""
-
-    @property
-    def knobs(self) -> Collection[str]:
-        """The names of its knobs."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from analysis.diagnosis.health import Evidence
 from analysis.evidence import processes, timeline
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from analysis.evidence.jsonl import Record
     from analysis.evidence.rawrun import Scraped
     from analysis.evidence.window import Window
+    from formats.role import Role
 
 
 _PROCESSES = {Evidence.PROCESSES: "sampler", Evidence.CLOCK: ""}
@@ -146,42 +147,6 @@ FIGURES: tuple[Figure, ...] = (
         unit="% of one processor",
     ),
 )
-
-
-class DeclaredValue(Protocol):
-    """What a figure needs of a value's declaration."""
-
-    @property
-    def grows(self) -> bool:
-        """Return whether it counts from the program's start on."""
-
-    @property
-    def description(self) -> str | None:
-        """What it counts; None if it is not a figure."""
-
-
-class Page(Protocol):
-    """What a figure needs of a page's declaration."""
-
-    @property
-    def figure_prefix(self) -> str | None:
-        """The first part of the names of its figures; the page's name."""
-
-    @property
-    def values(self) -> Mapping[str, DeclaredValue]:
-        """Its values, by name."""
-
-
-class Role(Protocol):
-    """What a figure needs of a role's declaration."""
-
-    @property
-    def kind(self) -> str:
-        """Client, proxy or server."""
-
-    @property
-    def scrape(self) -> Mapping[str, Page]:
-        """Its pages."""
 
 
 def page_figures(path: Mapping[str, Role]) -> tuple[Figure, ...]:

@@ -47,11 +47,6 @@ class GuessOutcome:
 def of_run(manifest: Mapping[str, Any], verdict: Mapping[str, Any], figures: Mapping[str, Any]) -> list[GuessOutcome]:
     """Set each guess of a run beside the figure that it is about.
 
-    Args:
-        manifest: the content of manifest.json.
-        verdict: that of derived/verdict.json.
-        figures: that of derived/figures.json.
-
     Returns:
         One outcome for each question, in their order; none if nobody was asked.
     """

@@ -13,7 +13,7 @@ from analysis.diagnosis import attribution, joins
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
 from analysis.diagnosis.health import Evidence
 from analysis.expressions.values import Unknown, is_number
-from analysis.figures import identities
+from analysis.figures import catalogue
 from analysis.output import Written
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def build_ledger(run: Run) -> Ledger:
         causes={},
         failed_causes={},
         names=[],
-        hops=[_hop(run, hop) for hop in identities.balance_hops(run)],
+        hops=[_hop(run, hop) for hop in catalogue.balance_hops(run)],
     )
     if isinstance(joined, Unknown) or not _recorded(run):
         return account

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 from analysis import figures
 from analysis.diagnosis.health import Evidence
-from analysis.expressions import Expression, ExpressionError, parse, respelled
-from analysis.expressions.refutable import idle_parts
+from analysis.expressions import Expression, ExpressionError, idle_parts, parse, respelled
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from analysis.figures import Run, Scope
-    from analysis.figures.catalogue import Role
+    from formats.role import Role
 
 Status = Literal["true", "false", "unknown"]
 # A prediction may be about some settings only.

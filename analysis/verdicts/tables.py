@@ -96,8 +96,7 @@ def _of_requests(run: Run, joined: Joined, instance: str, window: Window, steps:
     if instance not in run.raw.clients:
         return {name: np.full(steps, _NONE, dtype=np.int64) for name in _OF_CLIENTS}
     found = joined.execute(
-        "SELECT time_us, end_us, outcome = 'failed' AS failed FROM cases WHERE instance = $instance",
-        instance=instance,
+        "SELECT time_us, end_us, outcome = 'failed' AS failed FROM cases WHERE instance = $instance", instance=instance
     ).fetchnumpy()
     begun, ended = (np.asarray(found[name], dtype=np.int64) for name in ("time_us", "end_us"))
     failed = np.asarray(found["failed"], dtype=bool)
@@ -141,12 +140,7 @@ _Row = tuple[int, str, str, float]
 
 
 def write_readings(run: Run, folder: Path) -> None:
-    """Write the file into a run's folder; that of a run without a window is removed.
-
-    Args:
-        run: what was read of it.
-        folder: the run's.
-    """
+    """Write the file into a run's folder; that of a run without a window is removed."""
     path, window = folder / READINGS, run.joined_window
     path.unlink(missing_ok=True)
     if isinstance(window, Unknown):

@@ -132,11 +132,11 @@ RATES = st.builds(Rate, st.just(BEGIN_US), st.floats(-250_000, 3_000_000), st.fl
 def test_a_fit_is_no_further_off_than_it_says(rate: Rate, delays: list[tuple[int, int]]) -> None:
     times_us = np.linspace(BEGIN_US, BEGIN_US + MINUTE_US, len(delays)).astype(np.int64)
     there, back = np.array(delays, dtype=np.int64).T
-    ahead_us = rate.more_of_all(times_us)
+    ahead_us = np.array([rate.more_us(int(us)) for us in times_us])
     least, most = Bounds(times_us, ahead_us - there), Bounds(times_us, ahead_us + back + 1)
     found = fit(least, most, BEGIN_US, BEGIN_US + MINUTE_US)
     assert found is not None
-    off_us = np.abs(found.rate.more_of_all(times_us) - ahead_us)
+    off_us = np.abs([found.rate.more_us(int(us)) for us in times_us] - ahead_us)
     assert off_us.max() <= found.residual_us + found.contradiction_us + 2
     assert found.contradiction_us == 0
 

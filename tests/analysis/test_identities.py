@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from analysis.derivation import judge
-from analysis.figures import identities
+from analysis.figures import catalogue
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, MEASURE_S, USERS, RunFolder, make_access, make_capture, make_dial
 from tests.analysis.test_ledger import BACKEND
@@ -105,7 +105,7 @@ def without_packets(port: int, *, last: int = 0) -> Change:
 
 def failing(run: RunFolder, hop: int) -> set[str]:
     """The identities of a hop that are false; none is unknown."""
-    balances = identities.balance_hops(judge(run.write()).run)[hop].balances
+    balances = catalogue.balance_hops(judge(run.write()).run)[hop].balances
     assert {each.why for each in balances} == {None}
     return {each.identity.id for each in balances if each.holds == "false"}
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from analysis.expressions import Expression, parse
-from analysis.expressions.refutable import parts
+from analysis.expressions import Expression, parse, parts
 from analysis.expressions.tree import Chain, Name, Node
 from analysis.expressions.values import Unknown, Value, is_number, unknown
 from lab.errors import Problem

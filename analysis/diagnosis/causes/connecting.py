@@ -331,9 +331,7 @@ CAUSES = (
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
         explains=("The SYNs, or the answers to them, got lost on the way: the server's kernel dropped none of them.",),
-        knobs={
-            "{client}.connect_timeout": "how long {client} waits for a connection",
-        },
+        knobs={"{client}.connect_timeout": "how long {client} waits for a connection"},
         remedy=NO_KNOB,
         lesson=None,
     ),

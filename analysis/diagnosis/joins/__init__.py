@@ -107,10 +107,7 @@ def find_story(joined: Joined, instance: str, request: int) -> Story | None:
         return None
     case = found[0]
     line, tries, errors = _at_the_proxy(joined, case)
-    keys = [
-        (None, case["flow_observer"], case["flow_id"]),
-        *((each, each["observer"], each["flow"]) for each in tries),
-    ]
+    keys = [(None, case["flow_observer"], case["flow_id"]), *((each, each["observer"], each["flow"]) for each in tries)]
     return Story(
         case=case,
         flows=[
