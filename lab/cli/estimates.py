@@ -36,7 +36,7 @@ _CAVEATS = (
         "Assumed: every SYN of a failed connection met the full queue, none was lost on the way; the two readings of"
         " the counter enclose the trouble; nobody else's SYNs are in it."
     ),
-    "A proxy, a NAT or an emulator that dials for its clients has a time-out and a ladder of its own: give those.",
+    "A proxy, a NAT or an emulator that dials for its clients has a timeout and a ladder of its own: give those.",
     "Connections, not requests: a client that tries again fails again.",
 )
 
@@ -80,7 +80,7 @@ def _overflows(text: str) -> int:
 def _timeout_ms(text: str) -> int:
     milliseconds = parse_duration(text)
     if milliseconds == 0:
-        raise ValueError("a connect time-out is above 0; for clients without one give a long one, such as 10m")
+        raise ValueError("a connect timeout is above 0; for clients without one give a long one, such as 10m")
     return milliseconds
 
 
@@ -201,7 +201,7 @@ def _not_in_it(check: CheckedEstimate) -> Iterator[str]:
     if check.elsewhere:
         counts = [f"{counted(overflows, 'overflow')} at {server}" for server, overflows in check.elsewhere.items()]
         yield (
-            f"Not in this estimate: {_together(counts)}, of connections that the proxy dials, with its own time-out and"
+            f"Not in this estimate: {_together(counts)}, of connections that the proxy dials, with its own timeout and"
             " ladder."
         )
 
@@ -235,7 +235,7 @@ def _ladder(client: SynTimers) -> str:
     end = (
         "the kernel sends no more"
         if client.next_syn_ms is None
-        else (f"the next, at {_seconds(client.next_syn_ms)} s, is not before the connect time-out of {timeout}")
+        else (f"the next, at {_seconds(client.next_syn_ms)} s, is not before the connect timeout of {timeout}")
     )
     return f"{intervals}, then each twice the last: SYNs at {', '.join(map(_seconds, client.syns_ms))} s; {end}"
 
@@ -271,7 +271,7 @@ def format_check(check: CheckedEstimate) -> Iterator[str]:
         yield ""
     yield "The run's own count"
     if isinstance(check.failed, int):
-        yield f"  {counted(check.failed, 'dial')} failed at the connect time-out"
+        yield f"  {counted(check.failed, 'dial')} failed at the connect timeout"
     if isinstance(check.within, Unknown):
         yield from _wrapped(f"unknown whether that lies within the bounds: {check.within.why}", "  ")
         return

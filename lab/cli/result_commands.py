@@ -240,7 +240,7 @@ def advise(
 def estimate(
     *,
     overflows: Annotated[str | None, typer.Option(help="The difference of TcpExt.ListenOverflows.")] = None,
-    connect_timeout: Annotated[str | None, typer.Option(help="The clients' connect time-out, such as 5s.")] = None,
+    connect_timeout: Annotated[str | None, typer.Option(help="The clients' connect timeout, such as 5s.")] = None,
     sysctl: Annotated[
         list[str] | None,
         typer.Option(

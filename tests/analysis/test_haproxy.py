@@ -17,7 +17,7 @@ from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import RunFolder, at_us, make_capture, make_dial, make_request, role
 
 ROOT = Path(__file__).parents[2]
-# As HAProxy wrote them in runs: an answer; one at the fourth try; a time-out at the second; a time-out in its queue; no
+# As HAProxy wrote them in runs: an answer; one at the fourth try; a timeout at the second; a timeout in its queue; no
 # port; a refusal at the second try; and the sentence when it stops.
 RECORDED = Path(__file__).parent / "testdata" / "haproxy-access.jsonl"
 STATS = Path(__file__).parent / "testdata" / "haproxy-stats.csv"

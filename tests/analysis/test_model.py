@@ -127,7 +127,7 @@ def test_two_calls_of_two_users_take_the_published_times() -> None:
 
 
 def test_users_in_the_same_millisecond_race_with_the_acceptor() -> None:
-    # With a short time-out the race decides who fails; with a long one a later SYN finds the place that was free.
+    # With a short timeout the race decides who fails; with a long one a later SYN finds the place that was free.
     assert counts(simulate(TOMCAT, load(4, gap_ms=0, timeout_ms=1_000))) == (None, None, None)
     assert counts(simulate(TOMCAT, load(103, gap_ms=0))) == (3, 100, None)
 

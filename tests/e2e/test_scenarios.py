@@ -138,7 +138,7 @@ def test_the_control_does_not_show_the_signal(run: Callable[..., Run]) -> None:
 
 def test_the_fourth_user_fails_at_its_connect_time_out(run: Callable[..., Run]) -> None:
     # With 1 s, as published, the second SYN is due as the client gives up, and now and then leaves first. Each user
-    # after the first waits for the keep-alive time-out of the one before: 20 s as published.
+    # after the first waits for the keep-alive timeout of the one before: 20 s as published.
     assert_reproduced(run("accept-queue-four-users", "load.connect_timeout=900ms", "backend.keep_alive_timeout=4s"))
 
 

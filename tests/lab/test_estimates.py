@@ -47,7 +47,7 @@ def test_one_is_one() -> None:
     assert text.startswith("1 overflow: at most 1 connection failed.")
     assert "1 / 1 = 1 failed connection\n" in text
     assert "\n  1 failed connection, if none got in" in text
-    assert "  1 dial failed at the connect time-out" in checked(5, 1)[0]
+    assert "  1 dial failed at the connect timeout" in checked(5, 1)[0]
     assert "  1 overflow beyond theirs" in checked(6, 1)[0]
 
 
@@ -77,7 +77,7 @@ def test_no_line_is_wider_than_a_terminal(overflows: int, timeout_ms: int, linea
         ("1.5", "5s", [], "--overflows: '1.5' is not a count of overflows"),
         ("9" * 20, "5s", [], "is not a count of overflows"),
         ("5", "5", [], "--connect-timeout: '5' is not a duration: write a number with a unit"),
-        ("5", "0s", [], "--connect-timeout: a connect time-out is above 0"),
+        ("5", "0s", [], "--connect-timeout: a connect timeout is above 0"),
         ("5", "5s", ["net.ipv4.tcp_syn_retrys=5"], "did you mean 'net.ipv4.tcp_syn_retries'?"),
         ("5", "5s", ["net.core.somaxconn=5"], "'net.core.somaxconn' has no say in when a client sends SYNs"),
         ("5", "5s", ["net.ipv4.tcp_syn_retries=0"], "must be a whole number from 1 to 127, not '0'"),
@@ -143,7 +143,7 @@ def checked(overflows: int, failed: int | Unknown, connect_timeout_ms: int = 30_
 def test_a_run_whose_overflows_are_all_of_failed_dials_is_reported_as_such() -> None:
     text, code = checked(500, 100)
     assert text.endswith(
-        "  100 dials failed at the connect time-out\n  within the bounds\n  every overflow was of one of them"
+        "  100 dials failed at the connect timeout\n  within the bounds\n  every overflow was of one of them"
     )
     assert code == ExitCode.REPRODUCED
 

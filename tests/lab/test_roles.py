@@ -31,7 +31,7 @@ knobs:
     default: 5
     read_back: {part: all, line: 'backlog ([0-9]+)'}
   timeout:
-    doc: The time-out
+    doc: The timeout
     type: duration
     minimum: 1ms
     step: 1s

@@ -1,4 +1,4 @@
--- The clients that failed though a queue had a free place again, because their next SYN was due after their time-out.
+-- The clients that failed though a queue had a free place again, because their next SYN was due after their timeout.
 WITH ticks AS (
     SELECT instance, time_us, listen_depth >= listen_limit + $queues AS is_full
       FROM timeline WHERE ticks > 0 AND listen_depth IS NOT NULL

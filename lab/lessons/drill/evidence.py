@@ -18,7 +18,7 @@ from formats.manifest import FILE as MANIFEST
 from formats.safe_open import read_regular
 from lab.roles.declared_roles import ROLES
 
-_ERRORS = {1050: "no answer in time", 1211: "connect time-out", 1212: "connection refused", 1220: "connection reset"}
+_ERRORS = {1050: "no answer in time", 1211: "connect timeout", 1212: "connection refused", 1220: "connection reset"}
 _STATUS = 1000
 _SECONDS_SHOWN = 12
 _LOG_LINES = 6
