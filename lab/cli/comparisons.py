@@ -237,7 +237,7 @@ def _setting(setting: SettingChange, value: Setting) -> str:
 
 
 def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
-    """After a comparison: what repeats a run that stands alone, else the worst request; for a series, the page."""
+    """Return the next step: repeat a run that stands alone, else explain the worst request; for a series, the page."""
     alone = next((group for group in compared.comparison.groups if sum(run.used for run in group.runs) == 1), None)
     if runs and alone is not None:
         run, command = next(paths.RESULTS / run.run for run in alone.runs if run.used), None

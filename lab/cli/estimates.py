@@ -116,14 +116,14 @@ def check_run(folder: Path) -> CheckedEstimate:
 
 
 def exit_code(check: CheckedEstimate) -> ExitCode:
-    """Give the exit code of a check: whether the true number lies within the bounds."""
+    """Return the exit code of a check: whether the true number lies within the bounds."""
     if isinstance(check.within, Unknown):
         return ExitCode.INCONCLUSIVE
     return ExitCode.REPRODUCED if check.within else ExitCode.NOT_REPRODUCED
 
 
 def as_json(found: Estimate) -> dict[str, Any]:
-    """Give an estimate for a program."""
+    """Return an estimate as JSON has it."""
     return {
         "overflows": found.overflows,
         "failed": _bounds_as_json(found.bounds),
@@ -147,7 +147,7 @@ def _bounds_as_json(bounds: FailedBounds) -> dict[str, int]:
 
 
 def check_as_json(check: CheckedEstimate) -> dict[str, Any]:
-    """Give a check for a program; what is not known is null, and `why` says why."""
+    """Return a check as JSON has it; what is not known is null, and `why` says why."""
     unknown = isinstance(check.within, Unknown)
     return {
         "estimate": as_json(check.estimate) if isinstance(check.estimate, Estimate) else None,
@@ -192,7 +192,7 @@ def _together(names: Sequence[str]) -> str:
 
 
 def _not_in_it(check: CheckedEstimate) -> Iterator[str]:
-    """What full queues of the run did that this counter does not have."""
+    """Yield what full queues of the run did that this counter does not have."""
     if check.syn_queue_drops:
         yield (
             f"The SYN queue there was full for {counted(check.syn_queue_drops, 'SYN')} (TcpExt.TCPReqQFullDrop). They"
@@ -253,7 +253,7 @@ def _division(found: Estimate, client: SynTimers) -> str:
 
 
 def _left_over(found: Estimate, bounds: FailedBounds) -> str:
-    """Say whose overflows a division leaves over, which the least number of failures may count."""
+    """Return whose overflows a division leaves over, which the least number of failures may count."""
     if found.bounds.least_if_none_got_in > bounds.most:
         return ": of one more connection, which failed after fewer SYNs, or of one that got in"
     return ": of connections that got in"
@@ -281,7 +281,7 @@ def format_check(check: CheckedEstimate) -> Iterator[str]:
 
 
 def _rest(found: Estimate, failed: int) -> Iterator[str]:
-    """What of the overflows the failed dials leave over."""
+    """Yield how many overflows the failed dials leave over."""
     if found.overflows == 0:
         return
     least = found.overflows - failed * max(client.syns_max for client in found.clients)

@@ -1,4 +1,4 @@
-"""How a command starts a run or a series: what it was asked for, and the run."""
+"""Execution of a run or series for a command, and how the command ends: text or JSON, next step, exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lab.errors import BadInput, ExitCode, Problem
 def resolve_asked(
     scenario: str, sets: list[str], preset: str | None, arm: str | None, repetitions: int | None = None
 ) -> tuple[Any, Any]:
-    """Give a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
+    """Return a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
     from lab.scenarios.resolve import resolve
 
     # An arm may have another path than the scenario, and knobs of that.
@@ -127,7 +127,7 @@ def run_series(
 
 
 def command_line() -> list[str]:
-    """Give the command as it was typed, for the manifest."""
+    """Return the command as it was typed, for the manifest."""
     return ["connlab", *sys.argv[1:]]
 
 

@@ -1,4 +1,4 @@
-"""What `connlab gate` is given, found in the results, judged, and said: a line for people, JUnit XML for a CI."""
+"""`connlab gate`: finds and judges two groups of runs; a line for people, JUnit XML for a CI."""
 
 from __future__ import annotations
 

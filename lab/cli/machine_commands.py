@@ -1,4 +1,4 @@
-"""Commands about this machine or a cluster: what it lacks, and what the lab left there."""
+"""Commands about this machine or a cluster, and checks of what the lab is made of."""
 
 from __future__ import annotations
 

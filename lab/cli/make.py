@@ -67,7 +67,7 @@ def _words(parameter: Any, value: str) -> Iterator[str]:  # noqa: ANN401 # as ab
 
 
 def _needs_set_up(target: str, given: Mapping[str, str]) -> bool:
-    """Whether a command runs something; `make matrix` alone lists."""
+    """Return whether a command runs something; `make matrix` alone lists."""
     checks = any(one.name == "check" for one in getattr(get_command(app), "commands")[target].params)  # noqa: B009 # as above
     return checks and not given.get("DRY") and not (target == "matrix" and not given.get("MATRIX"))
 

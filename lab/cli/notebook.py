@@ -51,13 +51,13 @@ def install() -> None:
 
 
 def command(notebook: Path, folder: Path) -> list[str]:
-    """Give the command that opens a notebook over a run; it binds 127.0.0.1 alone, and prints its address."""
+    """Return the command that opens a notebook over a run; it binds 127.0.0.1 alone, and prints its address."""
     options = [] if reports.has_screen() else ["--headless"]
     return [str(_MARIMO), "edit", "--skip-update-check", *options, str(notebook), *over(folder)]
 
 
 def over(folder: Path) -> list[str]:
-    """Give the arguments by which a notebook learns which run it is over."""
+    """Return the arguments by which a notebook learns which run it is over."""
     return ["--", "--run", str(folder.resolve())]
 
 

@@ -1,4 +1,4 @@
-"""Commands that run scenarios: one, all, a matrix, a search."""
+"""Commands that run or watch: a scenario, all, a matrix, a search, a system that already runs."""
 
 from __future__ import annotations
 

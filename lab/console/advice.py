@@ -1,4 +1,4 @@
-"""The advice on a run: read from its folder; analysis.reports.advice computes it."""
+"""Advice on a run, which analysis.reports.advice computes, and the outcome of advice that a run followed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lab.errors import BadInput, Problem
 
 
 def advise_on_run(folder: Path) -> Advice:
-    """Give the advice for a run.
+    """Return the advice for a run.
 
     Raises:
         BadInput: the run was not analysed, or its records cannot be read.
@@ -41,7 +41,7 @@ _Knobs = Mapping[str, Mapping[str, Any]]
 
 
 def advice_outcome(folder: Path) -> str | None:
-    """Say how many requests failed, or were slow, before a run followed an advice and how many do now.
+    """Return how many requests failed, or were slow, before a run followed advice, and how many do now.
 
     Args:
         folder: the run's, which was analysed.
@@ -57,7 +57,7 @@ def advice_outcome(folder: Path) -> str | None:
 
 
 def _earlier(folder: Path, whole: Mapping[str, Any]) -> Iterator[Path]:
-    """Give the earlier runs of the same arm, on the same path; the latest first. A run's name begins with its start."""
+    """Yield the earlier runs of the same arm on the same path, the latest first; a run's name begins with its start."""
     same = ("scenario", "folder", "cell", "preset", "path")
     for each in sorted(folder.parent.iterdir(), reverse=True):
         if each.name >= folder.name or each.is_symlink() or not (each / manifest.FILE).is_file():
@@ -92,7 +92,7 @@ def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
 
 
 def _changed(before: _Knobs, after: _Knobs) -> dict[str, str]:
-    """Give the knobs that are not what they were, with their values now, as a scenario writes them."""
+    """Return the knobs that are not what they were, with their values now, as a scenario writes them."""
     return {
         name: formatting.format_knob(after[name]) if name in after else ""
         for name in sorted({*before, *after})

@@ -1,4 +1,4 @@
-"""What `connlab list` and `connlab show` tell about scenarios."""
+"""Scenarios as `connlab list`, `show` and `plan` print them."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def sort_scenarios(scenarios: Iterable[ResolvedScenario]) -> list[ResolvedScenar
 
 
 def describe_paths(variants: Iterable[ResolvedScenario]) -> list[str]:
-    """Give the path of a scenario, or those of its arms where they differ, as `k6 → nginx → backend`."""
+    """Return the path of a scenario, or those of its arms where they differ, as `k6 → nginx → backend`."""
     return list(dict.fromkeys(" → ".join(one.scenario.path) for one in variants))
 
 
 def summarize(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
-    """Give one line about a scenario: what `connlab list` shows.
+    """Return the line of a scenario in `connlab list`.
 
     Args:
         effective: the scenario with the user's overrides.
@@ -81,7 +81,7 @@ def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
 
 
 def _load(one: dict[str, Any]) -> str:
-    """Say how long a scenario's load takes, or at least takes, in all of its runs together."""
+    """Return how long a scenario's load takes, or at least takes, in all of its runs together."""
     runs = f" in {one['runs']} runs" if one["runs"] > 1 else ""
     if one["script"]:
         return f"by {one['script']}{runs}"
@@ -90,7 +90,7 @@ def _load(one: dict[str, Any]) -> str:
 
 
 def describe(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
-    """Give everything about a scenario with its overrides, as `summary`: what `connlab show` shows."""
+    """Return everything about a scenario with its overrides, as `connlab show` prints it."""
     scenario, known = effective.scenario, effective.registry.knobs
     return summarize(effective, overrides) | {
         "question": scenario.question,
@@ -125,7 +125,7 @@ def describe(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict
 
 
 def _relevant_knobs(effective: ResolvedScenario) -> list[str]:
-    """Give the knobs that have a say in this scenario: of the roles on its path, and of its workload."""
+    """Return the knobs that have a say in this scenario: of the roles on its path, and of its workload."""
     workload = effective.scenario.knobs.load.workload
     return [name for name in effective.on_path() if not _of_other_workload(name, workload)]
 

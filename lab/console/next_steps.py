@@ -1,4 +1,4 @@
-"""The last line of a command: what to do next, as a command to be copied."""
+"""The last line of a command: the next step, as a command to be copied."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOP = "1"
 
 
 def after_run(folder: Path) -> str:
-    """After a run that was judged, or the report of one: the story of its worst request."""
+    """Return the step after a run or its report: the story of its worst request."""
     return worst_request(suggested.folder(folder))
 
 
@@ -28,7 +28,7 @@ def worst_request(run: str) -> str:
 
 
 def after_lesson(place: Place) -> str | None:
-    """After a lesson: where what was seen is explained; None where a scenario has no text."""
+    """Return the step after a lesson: its explanation; None where a scenario has no text."""
     text = place.lesson
     if not text.is_file():
         return None
@@ -36,30 +36,30 @@ def after_lesson(place: Place) -> str | None:
 
 
 def after_explanation(folder: Path) -> str:
-    """After a request's story: what would help."""
+    """Return the step after a request's story: advice."""
     return f"next, which knob would help: {suggested.make('advise', {'RUN': suggested.folder(folder)})}"
 
 
 def opened(folder: Path) -> str:
-    """Give the command that opens a run's report."""
+    """Return the command that opens a run's report."""
     return suggested.make("open", {"RUN": suggested.folder(folder)})
 
 
 def after_advice(folder: Path, command: str | None) -> str:
-    """After advice: the run that tests it, or, where no knob helps, the run's report."""
+    """Return the step after advice: the run that tests it, or, where no knob helps, the run's report."""
     if command:
         return f"test it: {suggested.here(command)}"
     return f"next, all that was seen, on one page: {opened(folder)}"
 
 
 def after_series(folder: Path) -> str:
-    """After a series: its cells beside each other."""
+    """Return the step after a series: its cells beside each other."""
     compared = suggested.make("compare", {"MATRIX": folder.name})
     return f"next, its cells beside each other: {compared}"
 
 
 def after_search(plan: Plan, search: Search) -> str | None:
-    """After a search: a run with the value that it found; None where it found none."""
+    """Return the step after a search: a run with the value found; None where there is none."""
     if search.found is None:
         return None
     sets = {**_settings(plan.overrides), search.knob: format_knob_value(search.found, search.unit)}
@@ -72,23 +72,23 @@ def _settings(overrides: Iterable[str]) -> dict[str, str]:
 
 
 def after_matrices(name: str) -> str:
-    """After the list of matrices: what one of them would run."""
+    """Return the step after the list of matrices: a dry run of one."""
     return f"next, what one of them would run: {suggested.make('matrix', {'MATRIX': name, 'DRY': '1'})}"
 
 
 def after_estimate() -> str:
-    """After an estimate from a counter: the server that it was read from, watched."""
+    """Return the step after an estimate from a counter: observe the server that counted."""
     command = suggested.here("make observe CONTAINER=<name> DURATION=60s")
     return f"next, watch the server that counted them: {command}"
 
 
 def after_list() -> str:
-    """After a list of the scenarios: the lesson to start with."""
+    """Return the step after a list of the scenarios: the lesson to start with."""
     return f"next, the lesson to start with: {suggested.make('lesson', {'SCENARIO': FIRST_LESSON})}"
 
 
 def after_show(place: Place, overrides: Iterable[str], preset: str | None) -> str:
-    """After a scenario was shown: your own prediction, and its run."""
+    """Return the step after a scenario was shown: predict it and run it."""
     variables = {"SCENARIO": place.named, **({"PRESET": preset} if preset else {})}
     command = suggested.make("lesson", variables, _settings(overrides))
     return f"next, predict it and run it: {command}"

@@ -1,4 +1,4 @@
-"""Finds the run that a command names."""
+"""Lookup of runs: the one that a command names, and how a run is named to the reader."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def find_run(name: str) -> Path:
 
 
 def run_name(folder: Path) -> str:
-    """Give a run's scenario and id, as commands take them."""
+    """Return a run's scenario and id, as commands take them."""
     recorded = _manifest(folder)
     return f"{recorded['scenario']}/{recorded['run']}"
 
 
 def describe_run(folder: Path) -> Iterator[str]:
-    """Say which run it is and, if it is one of a series of arms, how the others are read.
+    """Yield the run's name and, if it is one of a series of arms, how the others are named.
 
     Args:
         folder: the run's, with a manifest that was read before.
@@ -73,7 +73,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def _others(folder: Path, series: str, arm: str) -> list[str]:
-    """Give the newest run of each other arm that completed; none of a run that was copied without its series."""
+    """Return the newest run of each other arm that completed; none of a run that was copied without its series."""
     try:
         places = load_series(folder.parent.parent / "series" / series).runs
     except (OSError, ValueError):

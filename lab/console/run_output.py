@@ -1,4 +1,4 @@
-"""Prints a run's verdict: the ledger, the predictions, what the evidence lacks, and where it all lies."""
+"""Output of a run: verdict, ledger, guesses, profile, and what evidence is missing."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
 
 
 class MissingEvidence:
-    """What the instruments of a run lack, as its verdict has it under `problems`."""
+    """The evidence that a run's instruments lack, as its verdict has it under `problems`."""
 
     def __init__(self, problems: Iterable[Mapping[str, Any]]) -> None:
         self._instruments = {f"{one['instrument']}: {one['message']}": one["instrument"] for one in problems}
 
     def short(self, why: str) -> str:
-        """Give a reason with the instrument's name in place of its problem's text, each thing once."""
+        """Return a reason with the instrument's name in place of its problem's text, each thing once."""
         # The longest first: one problem's text may be the beginning of another's.
         for told in sorted(self._instruments, key=len, reverse=True):
             why = why.replace(told, f"{self._instruments[told]} lacks evidence")
@@ -121,7 +121,7 @@ def _print_causes(console: Console, ledger: Ledger) -> None:
 
 
 def _print_names(console: Console, hurt: list[NamedRequests]) -> None:
-    """Say which requests of a script failed or were slow."""
+    """Print which requests of a script failed or were slow."""
     for one in hurt[:_NAMES]:
         group = f" in {one.group}" if one.group else ""
         causes = ", ".join(f"{name} {count:,}" for name, count in one.causes.items())
@@ -232,12 +232,12 @@ def _profile(folder: Path) -> dict[str, float] | None:
 
 
 def _sum_ms(profile: dict[str, float], only: Sequence[str]) -> float:
-    """The sum of steps that are part of no other one; of some of them, or of all."""
+    """Return the sum of steps that are part of no other one; of some of them, or of all."""
     return sum(ms for name, ms in profile.items() if "/" not in name and (not only or name in only))
 
 
 def search_summary(search: Search, series: Series) -> Iterator[str]:
-    """Say of the first complete run at the value found which requests failed or were slow there, and why.
+    """Yield which requests failed or were slow in the first complete run at the value found, and why.
 
     Args:
         search: what was looked for.

@@ -72,7 +72,7 @@ OWN_DEFAULTS = {
 
 
 def markdown() -> str:
-    """The content of docs/map.md."""
+    """Return the content of docs/map.md."""
     causes = "".join(f"| {' | '.join(_row(cause))} |\n" for cause in CAUSES)
     rows = [*_KERNEL_BEFORE, *(row for name, role in ROLES.items() for row in _limits(name, role))]
     ladder = "".join(f"| {where} | {what} | `{setting}` | {default} |\n" for where, what, setting, default in rows)
@@ -104,7 +104,7 @@ def _knobs(cause: Cause) -> str:
 
 
 def _of_roles(name: str) -> Iterator[str]:
-    """Give the knob of a cause's record, or those that set its limit in the roles that can stand at its end."""
+    """Return the knob of a cause's record, or those that set its limit in the roles that can stand at its end."""
     found = _LIMIT.fullmatch(name)
     if found is None:
         yield f"`{name.replace('{', '<').replace('}', '>')}`"

@@ -1,4 +1,4 @@
-"""The model of `scenarios/<slug>/exercises.yaml`: what each exercise of a lesson turns, and its answer, kept apart."""
+"""Exercises of a lesson, which check themselves: `exercises.yaml`, what one turns, and its run judged."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Exercise(_Strict):
 
     @property
     def is_open(self) -> bool:
-        """Whether the learner is to find the knob."""
+        """Return whether the learner is to find the knob."""
         return self.found is not None
 
 
@@ -130,7 +130,7 @@ class Ready:
 
     @property
     def name(self) -> str:
-        """As the command names it."""
+        """Return it as the command names it."""
         return f"{self.place.named}/{self.number}"
 
 
@@ -195,12 +195,12 @@ def _check(effective: ResolvedScenario, exercise: Exercise, place: Place) -> Non
 
 
 def task_text(place: Place, number: int) -> str:
-    """Give an exercise's text out of the lesson's list."""
+    """Return an exercise's text out of the lesson's list."""
     return _item(place.lesson.read_text().partition("## Exercises")[2], number)
 
 
 def answer_text(place: Place, number: int) -> str:
-    """Give the lesson's own answer in words, with what was measured and what was only worked out."""
+    """Return the lesson's own answer in words, with what was measured and what was only worked out."""
     return _item((place.home / "ANSWERS.md").read_text(), number)
 
 
@@ -222,7 +222,7 @@ def judge(ready: Ready, folder: Path) -> list[tuple[str, Judgement]]:
 
 
 def exit_code(judged: Sequence[tuple[str, Judgement]]) -> ExitCode:
-    """Give the exit code: right, not right, or not to be told."""
+    """Return the exit code: right, not right, or not to be told."""
     statuses = [one.status for _, one in judged]
     if "false" in statuses:
         return ExitCode.NOT_REPRODUCED
@@ -230,7 +230,7 @@ def exit_code(judged: Sequence[tuple[str, Judgement]]) -> ExitCode:
 
 
 def as_json(ready: Ready, folder: Path, judged: Sequence[tuple[str, Judgement]]) -> dict[str, Any]:
-    """Give what came out as a program reads it."""
+    """Return the result as JSON has it."""
     return {
         "exercise": ready.name,
         "set": list(ready.sets),
@@ -279,7 +279,7 @@ def _verdict(ready: Ready, code: ExitCode) -> Iterator[str]:
 
 
 def next_exercise(ready: Ready, folder: Path, code: ExitCode) -> str:
-    """Give the next step: the next exercise, the same one again, or why an open one was not solved."""
+    """Return the next step: the next exercise, the same one again, or why an open one was not solved."""
     if code is ExitCode.INCONCLUSIVE:
         called = f"{ready.place.named}/{ready.number}"
         turned = {"SET": " ".join(ready.sets)} if ready.exercise.is_open else {}

@@ -1,4 +1,4 @@
-"""Asks the learner at the terminal the questions of a lesson, before anything of the run starts."""
+"""Guesses: asked of the learner before anything of a run starts, and printed beside what was measured."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class WhichArm:
 
 
 def questions_for_run(effective: ResolvedScenario, most: int = _MOST) -> list[Question]:
-    """Give the questions about one run, the most telling first.
+    """Return the questions about one run, the most telling first.
 
     First come figures that a prediction computes from the settings alone: these can be worked out beforehand, and of
     them those that take a model say more than those that repeat a setting. What only relates two measured figures comes
@@ -93,14 +93,14 @@ def questions_for_run(effective: ResolvedScenario, most: int = _MOST) -> list[Qu
 
 
 def questions_for_answer(effective: ResolvedScenario, expressions: Iterable[str], prediction: str) -> list[Question]:
-    """Give the questions about an exercise: the figures that its answer compares with something."""
+    """Return the questions about an exercise: the figures that its answer compares with something."""
     names = dict.fromkeys(name for text in expressions for name, _ in _compared(parse(text).tree))
     asked = [name for name in names if _can_be_asked(effective, name)]
     return [Question(prediction, name, *phrase_question(name), effective.variant.arm) for name in asked[:_MOST]]
 
 
 def questions_for_series(plan: Plan) -> tuple[list[Question], list[WhichArm]]:
-    """Give the questions about the runs of each arm, and those about the arms beside each other."""
+    """Return the questions about the runs of each arm, and those about the arms beside each other."""
     choices = [choice for claim in plan.predictions for choice in _choices(claim, plan.cells)]
     left = max(_MOST_OF_SERIES - len(choices), len(plan.cells))
     each = max(1, left // len(plan.cells))
@@ -213,12 +213,12 @@ QUESTIONS: Mapping[str, str] = {
 
 
 def find_declared(figure: str) -> tuple[Figure, dict[str, str]] | None:
-    """Give the figure that a name is of, with its parameters: also one that a role's page tells."""
+    """Return the figure that a name is of, with its parameters: also one that a role's page tells."""
     return find(figure) or declaration.find_figure(programs.page_figures(ROLES), figure)
 
 
 def phrase_question(figure: str) -> tuple[str, str]:
-    """Give the question about a figure, and its unit.
+    """Return the question about a figure, and its unit.
 
     Args:
         figure: its name, of those that there are.
@@ -232,7 +232,7 @@ def phrase_question(figure: str) -> tuple[str, str]:
 
 
 def figure_meaning(figure: str) -> str:
-    """Give what a figure means, with its source, for a learner who asks back."""
+    """Return what a figure means, with its source, for a learner who asks back."""
     found = find_declared(figure)
     return f"{figure}: {found[0].meaning} ({found[0].source})" if found else figure
 

@@ -55,5 +55,5 @@ def _scenario_first(file: Path) -> tuple[bool, str]:
 
 
 def _as_path(home: Path) -> str:
-    """Give a folder's path so that it is taken for one: with a slash, relative to the lab where it lies below it."""
+    """Return a folder's path so that it is taken for one: with a slash, relative to the lab where it lies below it."""
     return f"./{home.relative_to(paths.ROOT)}" if home.is_relative_to(paths.ROOT) else str(home)

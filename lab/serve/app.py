@@ -67,7 +67,7 @@ _HEAD_BYTES = 8 << 10
 
 @dataclass(frozen=True)
 class Keys:
-    """What this server asks for.
+    """The keys that this server asks for.
 
     Attributes:
         entry: of a browser, once in the address and then as a cookie.
@@ -158,7 +158,7 @@ def _guarded(answer: Response) -> Response:
 
 
 def static(name: str) -> Response:
-    """Give a file of the lab's own."""
+    """Return a file of the lab's own."""
     return send_from_directory(
         *{
             "echarts.js": (_PAGES / "vendor", "echarts.min.js"),
@@ -170,7 +170,7 @@ def static(name: str) -> Response:
 
 
 def framed(key: str, path: str) -> AnyResponse:
-    """Give a file below results/ to a frame; as a page of its own it has the frame around it."""
+    """Return a file below results/ to a frame; as a page of its own it has the frame around it."""
     del key  # `_admit` has looked at it
     if request.headers.get("Sec-Fetch-Dest") != "iframe":
         return redirect(f"/results/{quote(path)}", 303)
@@ -222,17 +222,17 @@ class _Shown:
         self._templates.filters["number"] = formatting.format_value
 
     def home(self) -> str:
-        """Lessons, the newest runs, comparisons."""
+        """Return lessons, the newest runs, comparisons."""
         runs = [one for one in index.newest_runs(paths.RESULTS, _RUNS_SHOWN) if not one.scenario.startswith("drill-")]
         lessons = {slug: _title(slug) for slug in places.slugs()}
         return self._page("home", runs=runs, lessons=lessons, comparisons=index.list_comparisons(paths.RESULTS))
 
     def live(self) -> str:
-        """The run at work, and the command that was started last."""
+        """Return the run at work, and the command that was started last."""
         return self._page("live")
 
     def live_figures(self) -> Response:
-        """The same, as the page's script asks for it."""
+        """Return the same, as the page's script asks for it."""
         command = {
             "shown": self._started.shown,
             "at_work": self._started.at_work,
@@ -242,7 +242,7 @@ class _Shown:
         return jsonify({"run": self._at_work.look(), "command": command if self._started.shown else None})
 
     def drills(self) -> AnyResponse | str:
-        """Where a drill is chosen, or drawn."""
+        """Return the page where a drill is chosen, or drawn."""
         if "level" not in request.args:
             return self._page("drills", levels=LEVELS)
         seed = request.args.get("seed") or str(secrets.randbelow(10_000))
@@ -250,7 +250,7 @@ class _Shown:
         return redirect(f"/drill/{level}/{number}", 303)
 
     def drill(self, level: str, seed: str) -> str:
-        """A drill: its evidence, what more costs, the answer, and what came of it."""
+        """Return a drill: its evidence, what more costs, the answer, and what came of it."""
         drill = incident.draw_drill(*commands.parse_drill(seed, level))
         state = incident.load_state(drill)
         if state is None:
@@ -278,7 +278,7 @@ class _Shown:
         )
 
     def result(self, path: str) -> Response | str:
-        """Give a file below results/, as foreign content: a page stands in a frame."""
+        """Return a file below results/, as foreign content: a page stands in a frame."""
         if Path(path).suffix != _PAGE:
             return _file(paths.RESULTS, path, _ALONE)
         with _opened(paths.RESULTS, path) as file:
@@ -287,7 +287,7 @@ class _Shown:
         return self._page("framed", path=path, source=source, of_this_lab=of_this_lab)
 
     def document(self, path: str) -> Response | str:
-        """A document, a picture of it, or the list of a folder."""
+        """Return a document, a picture of it, or the list of a folder."""
         first = path.partition("/")[0]
         if first not in _FOLDERS and path not in _DOCUMENTS:
             abort(404, f"Only documents are shown here; {path} lies in the lab's folder.")
@@ -316,15 +316,15 @@ class _Shown:
         return redirect("/live", 303)
 
     def refused(self, error: BadInput | LabError) -> tuple[str, int]:
-        """Say why something cannot be done."""
+        """Return why something cannot be done."""
         return self._page("failed", what="Not done", why=str(error)), 400
 
     def failed(self, error: HTTPException) -> tuple[str, int]:
-        """Say why there is no page."""
+        """Return why there is no page."""
         return self._page("failed", what=error.name, why=error.description or ""), error.code or 500
 
     def broken(self, error: Exception) -> tuple[str, int]:
-        """Say that the lab itself is wrong; the terminal has where, if it is asked for."""
+        """Return that the lab itself is wrong; the terminal has where, if it is asked for."""
         why = f"internal error: {type(error).__name__}: {error}"
         debug = os.environ.get("CONNLAB_DEBUG") == "1"
         terminal.problem("".join(traceback.format_exception(error)) if debug else f"connlab: {why}")
@@ -336,7 +336,7 @@ class _Shown:
 
 
 def _unsolved(drill: Drill, state: incident.DrillState) -> str:
-    """What came of the last answer, without what the drill was: who has not found it goes on."""
+    """Return what came of the last answer, without what the drill was: who has not found it goes on."""
     found = incident.judge(drill, state, state.answers[-1])
     healed = "healed" if found.healed else "not healed"
     counts = f"{found.failed_before} failed → {found.failed_after}, {found.slow_before} slow → {found.slow_after}"
@@ -354,7 +354,7 @@ def _title(slug: str) -> str:
 
 
 def _exercises(slug: str) -> list[dict[str, Any]]:
-    """Give those that a run can judge: their numbers, and whether the learner finds the knob."""
+    """Return those that a run can judge: their numbers, and whether the learner finds the knob."""
     try:
         found = exercises.load_exercises(places.find(slug))
     except BadInput:

@@ -1,4 +1,4 @@
-"""What a form asks for, as a command: only words that the lab knows become arguments, each in its own."""
+"""Commands that a form asks for, in words that the lab knows; they run one at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEED_MAX = 1_000_000
 
 
 def parse_form(form: Mapping[str, str]) -> list[str]:
-    """Give the arguments of `connlab` for a form.
+    """Return the arguments of `connlab` for a form.
 
     Raises:
         BadInput: it names something that the lab does not have.
@@ -33,7 +33,7 @@ def parse_form(form: Mapping[str, str]) -> list[str]:
 
 
 def parse_drill(seed: str, level: str) -> tuple[int, int]:
-    """Give a drill's seed and level.
+    """Return a drill's seed and level.
 
     Raises:
         BadInput: they are not numbers of a drill.
@@ -89,12 +89,12 @@ class Started:
 
     @property
     def at_work(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def code(self) -> int | None:
-        """Its exit code; None where it has none yet."""
+        """Return its exit code; None where it has none yet."""
         return None if self._process is None else self._process.poll()
 
     def start(self, arguments: Sequence[str]) -> None:

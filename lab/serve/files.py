@@ -30,7 +30,7 @@ def open_below(root: Path, path: str) -> BinaryIO:
 
 
 def names_below(root: Path, path: str) -> list[str]:
-    """Give the names in a folder, in their order, folders with a `/` at their end; what is hidden is left out.
+    """Return the names in a folder, in their order, folders with a `/` at their end; what is hidden is left out.
 
     Raises:
         OSError: as `open_below`.

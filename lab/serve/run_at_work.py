@@ -34,7 +34,7 @@ class RunAtWork:
         self._looking = threading.Lock()
 
     def look(self) -> dict[str, Any] | None:
-        """Give the run's figures as JSON; None if none is at work, or nothing of it is known yet.
+        """Return the run's figures as JSON; None if none is at work, or nothing of it is known yet.
 
         Counts are since the start of the load; each history has one value for each of the last 60 s, the newest last,
         None where nothing was read.

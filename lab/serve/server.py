@@ -1,4 +1,4 @@
-"""Listens on 127.0.0.1 and serves until a signal comes; a command that was started ends before."""
+"""A server on 127.0.0.1 for the user who started it; at a signal, a command that was started ends first."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def listening(port: int) -> Iterator[Served]:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    """What the server's loop takes for its end, wherever it is."""
+    """End the server's loop, wherever it is."""
     raise KeyboardInterrupt
 
 

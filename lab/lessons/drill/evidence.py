@@ -1,4 +1,4 @@
-"""What an engineer on call sees of a run: texts out of its raw files, each with the minutes that it costs."""
+"""Evidence that an engineer on call sees of a run: texts out of its raw files, each with the minutes that it costs."""
 
 from __future__ import annotations
 
@@ -65,33 +65,33 @@ class SeenRun:
     path: tuple[str, ...]
 
     def instances(self, role: str) -> list[str]:
-        """Give a role's instances."""
+        """Return a role's instances."""
         raw = self.folder / FOLDER
         names = [each.name for each in sorted(raw.iterdir()) if each.is_dir()] if raw.is_dir() else []
         return [name for name in names if name == role or name.rpartition("-")[0] == role]
 
     def lines(self, instance: str, *place: str) -> list[dict[str, Any]]:
-        """Give the JSON lines of a file; none where there is no such file, and none that is broken."""
+        """Return the JSON lines of a file; none where there is no such file, and none that is broken."""
         return list(_objects(self.text(instance, *place)))
 
     def text(self, instance: str, *place: str) -> str:
-        """Give a file's text; empty where there is none."""
+        """Return a file's text; empty where there is none."""
         return _text((self.folder / FOLDER / instance).joinpath(*place))
 
     def pages(self, instance: str) -> list[dict[str, Any]]:
-        """Give what a server said of itself; without answers that were errors, which have no figures."""
+        """Return what a server reported of itself, without answers that were errors: these have no figures."""
         parts = {"settings", "threads", "connections"}
         found = self.lines(instance, "collector", "tomcat.jsonl")
         return [one for one in found if isinstance(one.get("body"), dict) and parts <= one["body"].keys()]
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What was set; empty where there is no manifest."""
+        """Return what was set; empty where there is no manifest."""
         return next(_objects(_text(self.folder / MANIFEST).replace("\n", " ")), {})
 
     @cached_property
     def requests(self) -> list[dict[str, Any]]:
-        """Every request of every client, in the order of time."""
+        """Return every request of every client, in the order of time."""
         found = [
             line
             for one in self.instances(self.path[0])
@@ -102,7 +102,7 @@ class SeenRun:
 
     @property
     def slowest_ms(self) -> int:
-        """How long the slowest answer took; 0 where there was none."""
+        """Return how long the slowest answer took; 0 where there was none."""
         return (
             max((one["end_us"] - one["time_us"] for one in self.requests if not one.get("error_code")), default=0)
             // 1000
@@ -110,7 +110,7 @@ class SeenRun:
 
     @cached_property
     def ticks(self) -> dict[str, list[dict[str, Any]]]:
-        """The samples of each instance."""
+        """Return the samples of each instance."""
         roles = [one for role in self.path for one in self.instances(role)]
         return {
             one: [t for t in self.lines(one, "collector", "samples.jsonl") if t.get("kind") == "tick"] for one in roles
@@ -132,7 +132,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def clients(run: SeenRun) -> Iterator[str]:
-    """What the clients report: outcomes, their rates by second, and how long the answers took."""
+    """Yield what the clients report: outcomes, their rates by second, and how long the answers took."""
     failed = [one for one in run.requests if one.get("error_code")]
     answered = [one for one in run.requests if not one.get("error_code")]
     yield f"{len(run.requests)} requests: {len(answered)} answered, {len(failed)} failed"
@@ -191,7 +191,7 @@ def listening(run: SeenRun) -> Iterator[str]:
 
 
 def proxy_log(run: SeenRun) -> Iterator[str]:
-    """The last lines of each proxy's error log, and of its access log those of requests that failed."""
+    """Yield the last lines of each proxy's error log, and of its access log those of requests that failed."""
     for role in run.path[1:-1]:
         for instance in run.instances(role):
             errors = [
@@ -211,7 +211,7 @@ def _access(line: Mapping[str, Any]) -> str:
 
 
 def board(run: SeenRun) -> Iterator[str]:
-    """The board of figures: what the servers say of themselves."""
+    """Yield the board of figures: what the servers say of themselves."""
     for instance in run.instances(run.path[-1]):
         pages = [page["body"] for page in run.pages(instance)]
         if not pages:
@@ -227,7 +227,7 @@ def board(run: SeenRun) -> Iterator[str]:
 
 
 def limits(run: SeenRun) -> Iterator[str]:
-    """The limits of the proxy and of the servers, by the names of their knobs, and those of the servers' kernels."""
+    """Yield the limits of proxy and servers, by the names of their knobs, and those of the servers' kernels."""
     knobs, sysctls = run.manifest.get("knobs", {}), run.manifest.get("sysctls", {})
     for role in run.path[1:]:
         names = [f"{role}.{knob}" for _, knob in ROLES[role].limits if knob]
@@ -239,7 +239,7 @@ def limits(run: SeenRun) -> Iterator[str]:
 
 
 def threads(run: SeenRun) -> Iterator[str]:
-    """The server's threads and connections over time."""
+    """Yield the server's threads and connections over time."""
     for instance in run.instances(run.path[-1]):
         yield f"{instance}: second, threads busy, connections, of these idle"
         pages = run.pages(instance)

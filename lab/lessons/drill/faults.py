@@ -14,7 +14,7 @@ _BUSY = {"handler_delay": "3500ms", "keep_alive": False}
 
 
 def _users(random: Random, users: int, **load: Any) -> Settings:  # noqa: ANN401 # knobs of any type
-    """The load that most faults share: users who come one after the other and keep their connections."""
+    """Return the load that most faults share: users who come one after the other and keep their connections."""
     knobs = {"workload": "users", "users": users, "arrival_gap": f"{random.choice((10, 15, 20))}ms", **load}
     return {f"load.{name}": value for name, value in knobs.items()}
 
@@ -193,7 +193,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Alarm:
-    """What looks alarming in the evidence, and no request depends on it.
+    """Something harmless that looks alarming in the evidence.
 
     Attributes:
         says: what it is, and why it harms nobody.
@@ -222,12 +222,12 @@ class Drill:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The roles of its path."""
+        """Return the roles of its path."""
         return self.fault.path
 
     @property
     def name(self) -> str:
-        """Its folder's name, which says nothing of the fault."""
+        """Return its folder's name, which says nothing of the fault."""
         return f"drill-{self.seed}-level-{self.level}"
 
 

@@ -58,12 +58,12 @@ class DrillState(BaseModel):
 
     @property
     def minutes(self) -> int:
-        """What the evidence cost so far."""
+        """Return what the evidence cost so far."""
         return _BEGIN_MINUTES + sum(MORE[one].minutes for one in self.asked if one in MORE)
 
 
 class Score(BaseModel):
-    """What came of an answer; counts are requests."""
+    """The outcome of an answer; counts are requests."""
 
     cause_right: bool
     place_right: bool
@@ -76,23 +76,23 @@ class Score(BaseModel):
 
     @property
     def healed(self) -> bool:
-        """Whether nobody fails and nobody waits too long any more."""
+        """Return whether nobody fails and nobody waits too long any more."""
         return not self.failed_after and not self.slow_after
 
     @property
     def code(self) -> ExitCode:
-        """The exit code: solved, or not."""
+        """Return the exit code: solved, or not."""
         return ExitCode.REPRODUCED if self.healed and self.cause_right else ExitCode.NOT_REPRODUCED
 
     @property
     def points(self) -> int:
-        """The score, at most 100."""
+        """Return the score, at most 100."""
         speed = max(0, _SPEED - (self.minutes - _BEGIN_MINUTES))
         return _CAUSE * self.cause_right + _PLACE * self.place_right + self.healed * (_HEALED + speed)
 
 
 def folder(drill: Drill) -> Path:
-    """Where a drill's scenario and state lie."""
+    """Return where a drill's scenario and state lie."""
     return paths.RESULTS / "drills" / drill.name
 
 
@@ -124,7 +124,7 @@ def resolve_drill(drill: Drill, sets: Sequence[str] = ()) -> ResolvedScenario:
 
 
 def scenario_text(drill: Drill) -> str:
-    """Give the drill's scenario.yaml; JSON is YAML, too."""
+    """Return the drill's scenario.yaml; JSON is YAML, too."""
     return json.dumps(
         {
             "schema": 1,
@@ -147,7 +147,7 @@ def scenario_text(drill: Drill) -> str:
 
 
 def _nested(knobs: Mapping[str, Any]) -> dict[str, Any]:
-    """Give knobs as a scenario writes them: by group, the kernel's by role."""
+    """Return knobs as a scenario writes them: by group, the kernel's by role."""
     found: dict[str, Any] = {}
     for name, value in knobs.items():
         *groups, last = name.split(".", 2 if name.startswith("kernel.") else 1)
@@ -159,7 +159,7 @@ def _nested(knobs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_state(drill: Drill) -> DrillState | None:
-    """Give how far a drill is; None if it has not begun.
+    """Return how far a drill is; None if it has not begun.
 
     Raises:
         BadInput: its state cannot be read, or its run is gone.
@@ -258,7 +258,7 @@ def check_answer(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> N
 
 
 def resolve_remedy(drill: Drill, state: DrillState, sets: Sequence[str]) -> ResolvedScenario:
-    """Give the drill's scenario with the remedy, and write down that it was tried."""
+    """Record that a remedy was tried, and return the drill's scenario with it."""
     effective = resolve_drill(drill, sets)
     state.remedies += sets
     save_state(drill, state)
@@ -306,7 +306,7 @@ def judge(drill: Drill, state: DrillState, answer: Answer) -> Score:
 
 
 def is_solved(drill: Drill, state: DrillState) -> bool:
-    """Whether one of the answers named the cause and healed.
+    """Return whether one of the answers named the cause and healed.
 
     Raises:
         BadInput: as `judge`.
