@@ -239,7 +239,7 @@ class ReadBack(_Part):
     ] = None
 
 
-class OwnConfiguration(_Part):
+class ConfigurationFormat(_Part):
     """How the program takes a configuration of the user's own in place of the lab's."""
 
     format: Annotated[Literal["blocks", "sections"], Field(description="What lab.roles.configurations reads it by")]
@@ -393,7 +393,7 @@ class Role(_Part):
     ] = Field(default_factory=dict)
     read_back: Annotated[ReadBack | None, Field(description="How it tells its settings")] = None
     own: Annotated[
-        OwnConfiguration | None, Field(description="How it takes a configuration of the user's own; it takes none")
+        ConfigurationFormat | None, Field(description="How it takes a configuration of the user's own; it takes none")
     ] = None
     stop_signal: Annotated[
         str, Field(pattern=r"^SIG[A-Z0-9]+$", description="The signal that ends it in order, as its image has it")

@@ -16,7 +16,7 @@ from lab.engines import collector
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.roles import readback_parser
-from lab.roles.configurations import Found
+from lab.roles.configurations import ParsedConfiguration
 from lab.scenarios import own_configuration, preflight, sysctls
 from lab.scenarios.knobs import KnobValue, RoleName, format_knob
 from lab.scenarios.resolved import ResolvedScenario
@@ -111,7 +111,9 @@ def _settings_told(engine: Engine, role: Role, instance: str, places: Places) ->
     return {role.knob(knob): value for knob, value in found.items()}
 
 
-def _configuration_read(effective: ResolvedScenario, topology: Topology, instance: str, places: Places) -> Found:
+def _configuration_read(
+    effective: ResolvedScenario, topology: Topology, instance: str, places: Places
+) -> ParsedConfiguration:
     """Return what an instance's own configuration says, as its program read it."""
     role = topology.role_of(instance)
     left = topology.roles[role].read_back
@@ -119,7 +121,9 @@ def _configuration_read(effective: ResolvedScenario, topology: Topology, instanc
     return own_configuration.read_configuration(effective, topology, role, text)
 
 
-def _record_configuration(effective: ResolvedScenario, manifest: Manifest, name: RoleName, found: Found) -> None:
+def _record_configuration(
+    effective: ResolvedScenario, manifest: Manifest, name: RoleName, found: ParsedConfiguration
+) -> None:
     """Put the values of a configuration into the manifest; one that is not known has no place there."""
     role = effective.registry.roles[name]
     manifest.roles[name] = _with_section_names(manifest.roles[name], found.called)

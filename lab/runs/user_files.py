@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from formats.role import Role
 from lab.engines.protocol import Engine
 from lab.errors import ConfigurationRefused, LabError, Problem, ScriptRefused
-from lab.roles.configurations import Found
+from lab.roles.configurations import ParsedConfiguration
 from lab.scenarios import own_configuration, own_script
 from lab.scenarios.knobs import KnobValue, format_knob
 from lab.scenarios.own_script import Options
@@ -49,7 +49,7 @@ def script_options(effective: ResolvedScenario, topology: Topology, engine: Engi
 
 
 # What each role's own configuration says, by the role.
-Configurations = Mapping[str, Found]
+Configurations = Mapping[str, ParsedConfiguration]
 
 
 def examine_configurations(
@@ -62,7 +62,7 @@ def examine_configurations(
     Raises:
         LabError: no engine answers.
     """
-    found: dict[str, Found] = {}
+    found: dict[str, ParsedConfiguration] = {}
     problems: list[Problem] = []
     for role in topology.instances:
         own = own_configuration.find_configuration(effective, topology, role)

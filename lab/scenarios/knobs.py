@@ -120,7 +120,7 @@ def knobs_with(services: Mapping[str, Role], names: Any) -> type[Knobs]:  # noqa
 
 
 @dataclass(frozen=True)
-class Knob:
+class KnownKnob:
     """What is known about one knob.
 
     Attributes:
@@ -148,14 +148,14 @@ class Knob:
         return "ms" if self.is_duration else None
 
 
-def _of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> Iterator[Knob]:
+def _of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> Iterator[KnownKnob]:
     declared = {role.knob(name): knob for role in roles.values() for name, knob in role.knobs.items()}
     for group, outer in knobs.model_fields.items():
         if not (isinstance(outer.annotation, type) and issubclass(outer.annotation, Part)):
             continue  # kernel: its names are the kernel's, not ours
         for field, info in outer.annotation.model_fields.items():
             default: KnobValue = info.default
-            knob = Knob(group, field, default, DURATION_SCHEMA in info.metadata, info.description or "")
+            knob = KnownKnob(group, field, default, DURATION_SCHEMA in info.metadata, info.description or "")
             if knob.name in declared:
                 of_role = declared[knob.name]
                 env = None if of_role.counts or of_role.fixed else of_role.env or f"CONNLAB_{field.upper()}"
@@ -163,12 +163,12 @@ def _of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> Iterator[Knob]:
             yield knob
 
 
-def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, Knob]:
+def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, KnownKnob]:
     """Return the knobs of a model, which these roles declare, by their full names."""
     return {knob.name: knob for knob in _of_knobs(knobs, roles)}
 
 
-CATALOGUE: dict[str, Knob] = build_catalogue(Knobs, ROLES)
+CATALOGUE: dict[str, KnownKnob] = build_catalogue(Knobs, ROLES)
 
 
 def flat_values(knobs: Knobs) -> dict[str, KnobValue]:
@@ -182,7 +182,7 @@ def flat_values(knobs: Knobs) -> dict[str, KnobValue]:
     }
 
 
-def format_knob(name: str, value: Scalar, knobs: Mapping[str, Knob]) -> str:
+def format_knob(name: str, value: Scalar, knobs: Mapping[str, KnownKnob]) -> str:
     """Return the value of the knob `name` as a scenario may write it: `20s`, `true`, `auto`.
 
     Args:
@@ -193,7 +193,7 @@ def format_knob(name: str, value: Scalar, knobs: Mapping[str, Knob]) -> str:
     return format_knob_value(value, knobs[name].unit if name in knobs else None)
 
 
-def environment(knobs: Knobs, group: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> dict[str, str]:
+def environment(knobs: Knobs, group: str, catalogue: Mapping[str, KnownKnob] = CATALOGUE) -> dict[str, str]:
     """Return a group's knobs as a container's environment, durations as `<n>ms`.
 
     Those of the lab stay out: how many instances there are, say, is not an instance's business.
@@ -206,7 +206,7 @@ def environment(knobs: Knobs, group: str, catalogue: Mapping[str, Knob] = CATALO
     }
 
 
-def _environment_value(value: KnobValue, knob: Knob) -> str:
+def _environment_value(value: KnobValue, knob: KnownKnob) -> str:
     if knob.is_duration:
         return f"{value}ms"
     return ("true" if value else "false") if isinstance(value, bool) else str(value)

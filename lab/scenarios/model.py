@@ -169,7 +169,7 @@ class OwnLoad(Part):
     ] = Field(default_factory=dict)
 
 
-class OwnConfiguration(Part):
+class ConfigurationFile(Part):
     """A configuration of one's own, in place of the lab's for a role."""
 
     config: Annotated[Text, Field(description="The file, by its path from the scenario's folder")]
@@ -181,7 +181,7 @@ else:
     _WithConfigurations = create_model(
         "_WithConfigurations",
         __base__=Part,
-        **{name: (OwnConfiguration | None, None) for name, role in ROLES.items() if role.own is not None},
+        **{name: (ConfigurationFile | None, None) for name, role in ROLES.items() if role.own is not None},
     )
 
 
@@ -253,6 +253,6 @@ class Scenario(_WithConfigurations):
     ] = None
 
     @property
-    def configurations(self) -> dict[str, OwnConfiguration]:
+    def configurations(self) -> dict[str, ConfigurationFile]:
         """Return the configurations of one's own, by role."""
-        return {name: one for name, one in self if name in ROLES and isinstance(one, OwnConfiguration)}
+        return {name: one for name, one in self if name in ROLES and isinstance(one, ConfigurationFile)}

@@ -11,7 +11,7 @@ from formats.renamed_keys import new_name
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
 from lab.reading.messages import did_you_mean, nearest
-from lab.scenarios.knobs import CATALOGUE, Knob
+from lab.scenarios.knobs import CATALOGUE, KnownKnob
 from lab.scenarios.model import Preset, Scenario, Value
 
 _EXAMPLE = "write it as backend.accept_count=10"
@@ -132,7 +132,7 @@ def may_be_knob(name: str) -> bool:
     return name in CATALOGUE or (bool(dot) and group not in _GROUPS and re.fullmatch(_OF_SERVICE, name) is not None)
 
 
-def nearest_knob(name: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> str:
+def nearest_knob(name: str, catalogue: Mapping[str, KnownKnob] = CATALOGUE) -> str:
     """Return which knob was meant; a field's name alone, or under another group, finds its knob."""
     by_field = {knob.field: knob.name for knob in catalogue.values()}
     group, _, field = name.rpartition(".")

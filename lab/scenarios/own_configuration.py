@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from formats.role import OwnConfiguration as Declared
+from formats.role import ConfigurationFormat as Declared
 from lab import paths
 from lab.errors import Problem
 from lab.reading.messages import did_you_mean
-from lab.roles.configurations import Fault, Found, Stands, read
+from lab.roles.configurations import Fault, Neighbours, ParsedConfiguration, parse_configuration
 from lab.scenarios.knobs import RoleName
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
@@ -62,10 +62,12 @@ def _behind(topology: Topology, role: RoleName) -> list[str]:
     return [*(f"{name}:{topology.roles[name].port}" for name in following), *topology.behind(role)]
 
 
-def read_configuration(effective: ResolvedScenario, topology: Topology, role: RoleName, text: str) -> Found:
+def read_configuration(
+    effective: ResolvedScenario, topology: Topology, role: RoleName, text: str
+) -> ParsedConfiguration:
     """Return what a role's configuration says, out of what the program read."""
     declared = effective.registry.roles[role]
-    return read(declared, text, Stands(declared.port, dict.fromkeys(_behind(topology, role))))
+    return parse_configuration(declared, text, Neighbours(declared.port, dict.fromkeys(_behind(topology, role))))
 
 
 def configuration_problems(effective: ResolvedScenario) -> Iterator[Problem]:

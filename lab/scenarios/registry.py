@@ -18,7 +18,7 @@ from lab.reading.document import Document
 from lab.reading.messages import list_findings, sentence, siblings
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import compose_file, services
-from lab.scenarios.knobs import CATALOGUE, Knob, build_catalogue, knobs_with
+from lab.scenarios.knobs import CATALOGUE, KnownKnob, build_catalogue, knobs_with
 from lab.scenarios.model import Scenario
 from lab.scenarios.services import Build, Service, Services, split_volume
 
@@ -39,7 +39,7 @@ class Registry:
 
     roles: Mapping[str, Role]
     scenario: type[Scenario]
-    knobs: Mapping[str, Knob]
+    knobs: Mapping[str, KnownKnob]
     services: Mapping[str, Service]
 
 

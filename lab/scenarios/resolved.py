@@ -18,7 +18,7 @@ from lab.reading import document
 from lab.reading.document import Document, Location
 from lab.reading.messages import did_you_mean, expected, list_findings, sentence, siblings
 from lab.scenarios import places
-from lab.scenarios.knobs import CATALOGUE, Knob, KnobValue, flat_values, format_knob
+from lab.scenarios.knobs import CATALOGUE, KnobValue, KnownKnob, flat_values, format_knob
 from lab.scenarios.model import Scenario
 from lab.scenarios.overrides import Override, knob_location, nearest_knob, parse_overrides, preset_overrides
 from lab.scenarios.places import Place
@@ -263,7 +263,7 @@ def name_of(location: Location) -> str:
 
 
 def knob_sentence(
-    error: ErrorDetails, siblings: list[str], catalogue: Mapping[str, Knob] = CATALOGUE
+    error: ErrorDetails, siblings: list[str], catalogue: Mapping[str, KnownKnob] = CATALOGUE
 ) -> tuple[str, str | None]:
     """Return what is wrong and the way on.
 

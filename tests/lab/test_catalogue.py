@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from analysis import formatting
 from lab import paths
-from lab.scenarios.knobs import CATALOGUE, GROUPS, Knob, Knobs, KnobValue, environment, flat_values, format_knob
+from lab.scenarios.knobs import CATALOGUE, GROUPS, Knobs, KnobValue, KnownKnob, environment, flat_values, format_knob
 
 
 def test_every_knob_has_a_description() -> None:
@@ -92,8 +92,8 @@ def test_a_report_writes_a_knob_as_a_scenario_does(name: str, value: KnobValue) 
 
 def test_the_unit_of_a_knob_is_its_declaration_s_not_its_name_s() -> None:
     declared = [
-        Knob("shop", "patience", 0, is_duration=True, description=""),
-        Knob("shop", "timeout", 0, is_duration=False, description=""),
+        KnownKnob("shop", "patience", 0, is_duration=True, description=""),
+        KnownKnob("shop", "timeout", 0, is_duration=False, description=""),
     ]
     knobs = {knob.name: knob for knob in declared}
     assert [format_knob(name, 60_000, knobs) for name in knobs] == ["1m", "60000"]

@@ -22,7 +22,7 @@ from lab.engines.compose.run_file import build_run_file, write_run_file
 from lab.errors import BadInput
 from lab.reading import document
 from lab.roles import declared_roles
-from lab.scenarios.knobs import CATALOGUE, Knob, environment
+from lab.scenarios.knobs import CATALOGUE, KnownKnob, environment
 from lab.scenarios.resolve import resolve
 from lab.scenarios.topology import topology_of
 from lab.series import matrices
@@ -211,7 +211,7 @@ _TEXTS = (
 
 
 @given(st.sampled_from(_LOAD), _TEXTS)
-def test_whatever_a_knob_of_the_load_takes_k6_reads_as_the_lab_does(knob: Knob, text: str) -> None:
+def test_whatever_a_knob_of_the_load_takes_k6_reads_as_the_lab_does(knob: KnownKnob, text: str) -> None:
     """k6/lib/knobs.js takes the text of the environment as it is: by Number(), less an `ms`, or as a word."""
     with TemporaryDirectory() as name:
         file = Path(name) / "one" / "scenario.yaml"

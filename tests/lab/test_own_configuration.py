@@ -19,8 +19,8 @@ from lab import paths
 from lab.console import listing
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput, LabError
-from lab.roles.configurations import Found, Setting, read
-from lab.roles.configurations.found import Position, Stands
+from lab.roles.configurations import ParsedConfiguration, Setting, parse_configuration
+from lab.roles.configurations.parsed import Neighbours, Position
 from lab.roles.declared_roles import ROLES
 from lab.runs import capacity, user_files
 from lab.runs.run import run
@@ -32,7 +32,7 @@ from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make, resolving
 
 OWN = MINIMAL.replace("path: [k6, backend]", "path: [k6, nginx, backend]\nnginx: {config: ./nginx.conf}")
-STANDS = Stands(8080, ("backend:8080", "backend-1:8080"))
+STANDS = Neighbours(8080, ("backend:8080", "backend-1:8080"))
 ADDED = "# configuration file /tmp/connlab.conf:\n# A comment.\naccess_log /raw/access.jsonl connlab;\n\n"
 NGINX = """\
 worker_processes auto;
@@ -81,7 +81,7 @@ def make(home: Path) -> Make:
 
 
 def nginx(main: str = NGINX, app: str = APP) -> Mapping[str, Setting]:
-    return read(ROLES["nginx"], dump(main, app), STANDS).settings
+    return parse_configuration(ROLES["nginx"], dump(main, app), STANDS).settings
 
 
 def test_values_are_found_where_the_file_says_them() -> None:
@@ -347,12 +347,12 @@ backend app
 BEHIND = (paths.ROOT / "haproxy/before.cfg").read_text()
 
 
-def sections(text: str = HAPROXY) -> Found:
+def sections(text: str = HAPROXY) -> ParsedConfiguration:
     whole = f"# configuration file /etc/haproxy/haproxy.cfg:\n{text}{BEHIND}"
-    return read(ROLES["haproxy"], whole, STANDS)
+    return parse_configuration(ROLES["haproxy"], whole, STANDS)
 
 
-def in_haproxy(old: str, new: str) -> Found:
+def in_haproxy(old: str, new: str) -> ParsedConfiguration:
     assert old in HAPROXY
     return sections(HAPROXY.replace(old, new, 1))
 
@@ -491,7 +491,7 @@ def test_a_scenario_is_shown_with_the_file_in_place_of_its_knobs(make: Make) -> 
 
 
 def test_what_the_reader_cannot_read_is_refused_and_not_passed_over() -> None:
-    found = read(ROLES["nginx"], dump(app=f"{APP}}}\n"), STANDS)
+    found = parse_configuration(ROLES["nginx"], dump(app=f"{APP}}}\n"), STANDS)
     [fault] = found.faults
     assert "the lab cannot read it" in fault.what
     assert fault.where == Position("conf.d/app.conf", 13)
@@ -499,6 +499,6 @@ def test_what_the_reader_cannot_read_is_refused_and_not_passed_over() -> None:
 
 @pytest.mark.parametrize("role", ["nginx", "haproxy"])
 def test_a_configuration_without_a_line_listens_nowhere(role: str) -> None:
-    [fault] = read(ROLES[role], "", STANDS).faults
+    [fault] = parse_configuration(ROLES[role], "", STANDS).faults
     assert "8080" in fault.what
     assert fault.where is None

@@ -12,31 +12,31 @@ from pydantic import TypeAdapter, ValidationError
 
 from formats.role import Boolean, Default, DurationKnob, Integer, Knob, Role, Words
 from lab.roles.configurations import blocks, sections
-from lab.roles.configurations.found import Fault, Found, Said, Setting, Stands
+from lab.roles.configurations.parsed import Fault, Neighbours, ParsedConfiguration, Setting, Statement
 
-__all__ = ["Fault", "Found", "Setting", "Stands", "read"]
+__all__ = ["Fault", "Neighbours", "ParsedConfiguration", "Setting", "parse_configuration"]
 
 _Reader = blocks.Blocks | sections.Sections
 _READERS: Mapping[str, type[_Reader]] = {"blocks": blocks.Blocks, "sections": sections.Sections}
 _SPOKEN = {"on": True, "off": False}
 
 
-def read(role: Role, text: str, stands: Stands) -> Found:
+def parse_configuration(role: Role, text: str, neighbours: Neighbours) -> ParsedConfiguration:
     """Read a configuration.
 
     Args:
         role: the program's declaration; it takes configurations.
         text: as the program read it, with what the lab added.
-        stands: what is around it.
+        neighbours: what is around it.
     """
     if role.own is None:
         raise TypeError(f"{role.group} takes no configuration")
-    reader = _READERS[role.own.format](text, role.own.folder, stands)
+    reader = _READERS[role.own.format](text, role.own.folder, neighbours)
     settings = {name: _setting(knob, reader) for name, knob in role.knobs.items() if knob.counts is None}
     for name, knob in role.knobs.items():
         if knob.configured is not None and knob.configured.absent and settings[name] == Setting():
             settings[name] = settings.get(knob.configured.absent, Setting(why="no line says it"))
-    return Found(
+    return ParsedConfiguration(
         {name: one if one != Setting() else Setting(role.knobs[name].initial) for name, one in settings.items()},
         reader.faults(),
         reader.added(),
@@ -49,7 +49,7 @@ def _setting(knob: Knob, reader: _Reader) -> Setting:
     """Return a knob's setting; an empty one where no line says it, and its default holds or what stands for it."""
     if knob.configured is None:
         return Setting(why="the lab does not read it from there")
-    said = reader.said(knob.configured)
+    said = reader.statements(knob.configured)
     if not said:
         return Setting(why="nothing there has it")
     lines = tuple(dict.fromkeys(one.where for one in said if one.where is not None))
@@ -64,7 +64,7 @@ def _setting(knob: Knob, reader: _Reader) -> Setting:
     return Setting(values[0], lines)
 
 
-def _value(knob: Knob, said: Said, reader: _Reader) -> Default | None:
+def _value(knob: Knob, said: Statement, reader: _Reader) -> Default | None:
     """Return a value as the lab has it; None if it is not one of the knob's."""
     words = said.words or ()
     text = " ".join(words) if isinstance(knob, Words) else next(iter(words), "")

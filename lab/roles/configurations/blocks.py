@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from formats.role import Configured
-from lab.roles.configurations.found import Fault, Position, Said, Stands
+from lab.roles.configurations.parsed import Fault, Neighbours, Position, Statement
 
 _HEADING = re.compile(r"^# configuration file (.+):$", re.MULTILINE)
 # What the lab adds lies there.
@@ -53,11 +53,11 @@ class Block:
 class Blocks:
     """A whole configuration, includes taken in."""
 
-    def __init__(self, text: str, folder: str, stands: Stands) -> None:
+    def __init__(self, text: str, folder: str, neighbours: Neighbours) -> None:
         parts = _HEADING.split(text)
         self._files = dict(zip(parts[1::2], parts[2::2], strict=True))
         self._folder = PurePosixPath(folder)
-        self._stands = stands
+        self._neighbours = neighbours
         self._parsed, errors = _parse(self._files)
         self._unread = [
             Fault(f"the lab cannot read it: {what}", Position(self._shown(name), line), "write it in another way")
@@ -91,9 +91,9 @@ class Blocks:
         return str(PurePosixPath(file).relative_to(self._folder)) if file.startswith(f"{self._folder}/") else file
 
     def _takes_traffic(self, listen: Block) -> bool:
-        return _port(listen) == self._stands.port
+        return _port(listen) == self._neighbours.port
 
-    def said(self, configured: Configured) -> list[Said]:
+    def statements(self, configured: Configured) -> list[Statement]:
         """Return what holds at each place: main, events, listen, server, traffic, proxied, upstream."""
         first, *rest = configured.directive.split()
         if configured.at == "listen":
@@ -110,12 +110,12 @@ class Blocks:
         }[configured.at]
         return [_inherited(block, first, rest) for block in blocks]
 
-    def _of_upstreams(self, configured: Configured) -> Iterator[Said]:
+    def _of_upstreams(self, configured: Configured) -> Iterator[Statement]:
         for one in self._proxied:
             _, host, _ = _target(one)
             found = self._upstream(host)
             if found is None:
-                yield Said(None)
+                yield Statement(None)
             elif configured.parameter is None:
                 yield _inherited(found, configured.directive, [], inherits=False)
             else:
@@ -147,7 +147,7 @@ class Blocks:
         return listening or [*self._logging(), *self._proxying(), *self._of_process()]
 
     def _listening(self) -> Iterator[Fault]:
-        port = self._stands.port
+        port = self._neighbours.port
         if not self._traffic:
             listens = [one for server in self._servers for one in server.all("listen")]
             first = next((one.where for one in (*listens, *self._servers, *self._https)), None)
@@ -186,12 +186,12 @@ class Blocks:
                 yield Fault(what, one.where, way_on)
 
     def _proxying(self) -> Iterator[Fault]:
-        behind = sorted(self._stands.behind)
+        behind = sorted(self._neighbours.behind)
         for leaf in self._leaves:
             for one in leaf.all(*_OTHER_PROTOCOLS):
                 yield Fault(f"{one.name} speaks no HTTP to the server", one.where, "write proxy_pass http://…;")
         if behind and not self._proxied and self._traffic:
-            what = f"no location of the server on port {self._stands.port} has a proxy_pass"
+            what = f"no location of the server on port {self._neighbours.port} has a proxy_pass"
             yield Fault(what, self._traffic[0].where, f"write location / {{ proxy_pass http://{behind[0]}; }}")
         for leaf in self._proxied:
             [one] = leaf.all("proxy_pass")
@@ -205,7 +205,7 @@ class Blocks:
             if upstream is not None:
                 named = [(_with_port(each.arguments[0]), each) for each in upstream.all("server")]
             for address, line in named:
-                if address not in self._stands.behind or scheme != "http":
+                if address not in self._neighbours.behind or scheme != "http":
                     what = f"it proxies to {scheme}://{address}"
                     wanted = " or ".join(behind) or "no server"
                     yield Fault(f"{what}, and behind it stands {wanted}", line.where, "use that name, by http")
@@ -245,7 +245,7 @@ def _named(content: list[Any], file: str) -> list[Any]:
     ]
 
 
-def _inherited(block: Block, first: str, rest: list[str], *, inherits: bool = True) -> Said:
+def _inherited(block: Block, first: str, rest: list[str], *, inherits: bool = True) -> Statement:
     """Return what a directive says in a block: the nearest level that has any of its name counts."""
     level: Block | None = block
     while level is not None:
@@ -254,18 +254,18 @@ def _inherited(block: Block, first: str, rest: list[str], *, inherits: bool = Tr
             wanted = [one.lower() for one in rest]
             for one in reversed(lines):
                 if [word.lower() for word in one.arguments[: len(rest)]] == wanted:
-                    return Said(one.arguments[len(rest) :], one.where)
-            return Said(None)
+                    return Statement(one.arguments[len(rest) :], one.where)
+            return Statement(None)
         level = level.parent if inherits else None
-    return Said(None)
+    return Statement(None)
 
 
-def _parameter(block: Block, name: str | None) -> Said:
+def _parameter(block: Block, name: str | None) -> Statement:
     for argument in block.arguments[1:]:
         key, equals, value = argument.partition("=")
         if key == name:
-            return Said((value if equals else "on",), block.where)
-    return Said(None)
+            return Statement((value if equals else "on",), block.where)
+    return Statement(None)
 
 
 def _port(listen: Block) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from formats.role import Configured
-from lab.roles.configurations.found import Fault, Position, Said, Stands
+from lab.roles.configurations.parsed import Fault, Neighbours, Position, Statement
 
 # What a section begins with.
 _BEGINS = re.compile(
@@ -70,8 +70,8 @@ class Section:
 class Sections:
     """A whole configuration."""
 
-    def __init__(self, text: str, folder: str, stands: Stands) -> None:
-        self._stands = stands
+    def __init__(self, text: str, folder: str, neighbours: Neighbours) -> None:
+        self._neighbours = neighbours
         heading, _, content = text.partition("\n")
         file = heading.removeprefix(f"{_HEADING}{folder}/").removesuffix(":")
         mine, self._added = _parted(content)
@@ -82,7 +82,7 @@ class Sections:
 
     def _binds(self, section: Section) -> list[Line]:
         """Return the lines that listen on the traffic's port."""
-        port = str(self._stands.port)
+        port = str(self._neighbours.port)
         of_clients = section.kind in ("frontend", "listen")
         lines = section.all("bind") if of_clients else []
         return [one for one in lines if port in (each.rpartition(":")[2] for each in one.words[1].split(","))]
@@ -100,7 +100,7 @@ class Sections:
             or (one.kind == "listen" and one in self._traffic)
         ]
 
-    def said(self, configured: Configured) -> list[Said]:
+    def statements(self, configured: Configured) -> list[Statement]:
         """Return what holds at each place: global, clients, traffic, bind, servers, server."""
         ways = [way.split() for way in configured.directive.split(" | ")]
         if configured.at == "bind":
@@ -119,26 +119,26 @@ class Sections:
             return [_told(found[-1] if found else None, ways[0])]
         return [_first(section, ways) for section in sections]
 
-    def _of_bind(self, section: Section, bind: Line) -> Said:
+    def _of_bind(self, section: Section, bind: Line) -> Statement:
         """Return the backlog as the program finds it; else it is the connections that it takes at once."""
         for name in ("backlog", "maxconn"):
             value = bind.after(name)
             if value is not None:
-                return Said((value,), bind.where)
+                return Statement((value,), bind.where)
             line = section.last(name)
             if line is not None:
                 return _told(line, [name])
         every = [one for part in self._globals for one in part.all("maxconn")]
         return _told(every[-1] if every else None, ["maxconn"])
 
-    def _least(self, section: Section, name: str) -> Said:
+    def _least(self, section: Section, name: str) -> Statement:
         """Return the smaller bound of a section's and the process's; 0 is none."""
         lines = [section.last(name), *(one for part in self._globals for one in part.all(name))]
         found = [_told(line, [name]) for line in lines if line is not None and line.words[1:2] != ["0"]]
         numbers = [one for one in found if one.words and one.words[0].isdecimal()]
         if len(numbers) < len(found):
             return next(one for one in found if one not in numbers)
-        return min(numbers, key=lambda one: int((one.words or ("0",))[0]), default=Said(None))
+        return min(numbers, key=lambda one: int((one.words or ("0",))[0]), default=Statement(None))
 
     def milliseconds(self, text: str) -> int | None:
         """Read a duration, whose unit is the millisecond where none stands."""
@@ -159,7 +159,7 @@ class Sections:
         return list(self._listening()) or [*self._logging(), *self._proxying(), *self._of_process()]
 
     def _listening(self) -> Iterator[Fault]:
-        port = self._stands.port
+        port = self._neighbours.port
         if not self._traffic:
             binds = [one for section in self._sections for one in section.all("bind")]
             first = next((one.where for one in (*binds, *(one.head for one in self._sections))), None)
@@ -192,7 +192,7 @@ class Sections:
                     yield Fault("set-log-level keeps requests out of the lab's log", one.where, "leave the line out")
 
     def _proxying(self) -> Iterator[Fault]:
-        behind = sorted(self._stands.behind)
+        behind = sorted(self._neighbours.behind)
         wanted = " or ".join(behind) or "no server"
         servers = [one for section in self._servers for one in section.all("server")]
         if behind and not servers:
@@ -201,7 +201,7 @@ class Sections:
             yield Fault("its port leads to no server line", where, way_on)
         for one in servers:
             address = one.words[2] if len(one.words) > 2 else ""  # noqa: PLR2004 # server <name> <address>
-            if address not in self._stands.behind:
+            if address not in self._neighbours.behind:
                 yield Fault(f"it proxies to {address}, and behind it stands {wanted}", one.where, "use that name")
             for option in ("ssl", "send-proxy", "send-proxy-v2"):
                 if option in one.words:
@@ -276,17 +276,17 @@ def _words(text: str) -> list[str]:
         return text.split()
 
 
-def _told(line: Line | None, name: list[str]) -> Said:
-    return Said(None) if line is None else Said(tuple(line.words[len(name) :]), line.where)
+def _told(line: Line | None, name: list[str]) -> Statement:
+    return Statement(None) if line is None else Statement(tuple(line.words[len(name) :]), line.where)
 
 
-def _first(section: Section, ways: list[list[str]]) -> Said:
+def _first(section: Section, ways: list[list[str]]) -> Statement:
     """Return the first of some lines that a section has."""
     found = ((way, section.last(*way)) for way in ways)
-    return next((_told(line, way) for way, line in found if line is not None), Said(None))
+    return next((_told(line, way) for way, line in found if line is not None), Statement(None))
 
 
-def _of_server(section: Section, server: Line, name: str) -> Said:
+def _of_server(section: Section, server: Line, name: str) -> Statement:
     """Return a server's parameter: on its line, or as the section has it for all of them."""
     level: Section | None = section
     lines = [server]
@@ -294,4 +294,4 @@ def _of_server(section: Section, server: Line, name: str) -> Said:
         lines += reversed(level.all("default-server"))
         level = level.defaults
     found = ((line, line.after(name)) for line in lines)
-    return next((Said((value,), line.where) for line, value in found if value is not None), Said(None))
+    return next((Statement((value,), line.where) for line, value in found if value is not None), Statement(None))

@@ -1,4 +1,4 @@
-"""What a reader of a format gives."""
+"""What a reader of a format returns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from formats.role import Default
 
 
 @dataclass(frozen=True)
-class Stands:
+class Neighbours:
     """What is around a program.
 
     Attributes:
@@ -33,7 +33,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Said:
+class Statement:
     """What holds for a knob at one place; no words where no line says it, and the program's default holds."""
 
     words: tuple[str, ...] | None
@@ -65,7 +65,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Found:
+class ParsedConfiguration:
     """What a configuration says.
 
     Attributes:
