@@ -13,21 +13,24 @@ from formats.sanitize import visible
 _MS_PER_S = 1000
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is one: `1 run`, `1,200 runs`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def number(value: Number, digits: int = 3) -> str:
-    """Return a number with so many digits, or as many as stand before its point; never with an exponent."""
+def format_number(value: Number | None, digits: int = 3, *, signed: bool = False) -> str:
+    """Return a number with so many digits, or as many as stand before its point, never with an exponent; or unknown."""
+    if value is None:
+        return "unknown"
+    sign = "+" if signed and value > 0 else ""
     if float(value).is_integer() or abs(value) >= 10**digits:
-        return f"{round(value):,}"
-    return f"{Decimal(f'{value:.{digits}g}'):,f}"
+        return f"{sign}{round(value):,}"
+    return f"{sign}{Decimal(f'{value:.{digits}g}'):,f}"
 
 
-def spoken(ms: Number) -> str:
+def format_ms(ms: Number) -> str:
     """Return a duration in a sentence."""
-    return f"{number(ms)} ms" if abs(ms) < _MS_PER_S else f"{number(ms / _MS_PER_S)} s"
+    return f"{format_number(ms)} ms" if abs(ms) < _MS_PER_S else f"{format_number(ms / _MS_PER_S)} s"
 
 
 def format_knob(knob: Mapping[str, Any], which: str = "value") -> str:
@@ -37,11 +40,9 @@ def format_knob(knob: Mapping[str, Any], which: str = "value") -> str:
 
 def format_value(value: object) -> str:
     """Return a number as a reader gets it; other values as they are."""
-    if value is None:
-        return "unknown"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return number(value) if is_number(value) else str(value)
+    return format_number(value) if value is None or is_number(value) else str(value)
 
 
 _LIST_SHOWN = 6

@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from analysis.compare.comparison_file import Comparison
 from analysis.compare.verdict import SeriesVerdict
-from analysis.reports.stories.ladders_file import Ladders
+from analysis.reports.stories.timeline import Ladders
 from analysis.verdicts.clocks_file import ClocksFile
 from analysis.verdicts.connections_file import Connections
 from analysis.verdicts.figures_file import FiguresFile

@@ -238,7 +238,9 @@ class _Judge:
             truth = None
         if truth is not None:
             return truth
-        point, low, high = (formatting.number(each, _DIGITS) for each in (estimate.point, interval.low, interval.high))
+        point, low, high = (
+            formatting.format_number(each, _DIGITS) for each in (estimate.point, interval.low, interval.high)
+        )
         shown = f"the difference is {point}, from {low} to {high}"
         counts = " and ".join(f"{size} of {arm}" for arm, size in sizes.items())
         if sign in ("==", "!=") and interval.has(0):

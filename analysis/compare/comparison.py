@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from analysis.compare import data_quality, figure_labels, intervals, narrative
+from analysis.compare import data_quality, intervals, narrative
 from analysis.compare.comparison_file import (
     SCHEMA,
     AxisEntry,
@@ -130,7 +130,7 @@ def compare_cells(series: SeriesRuns, verdict: SeriesVerdict) -> Comparison:
         question=plan.question,
         answer=list(narrative.answer_series(plan, figure, pairs, matrix, verdict)),
         figure=figure,
-        figure_name=figure_labels.label_for(figure) if figure else None,
+        figure_name=narrative.label_for(figure) if figure else None,
         confidence=intervals.CONFIDENCE,
         groups=[_group(groups[cell]) for cell in cells],
         pairs=pairs,
@@ -181,7 +181,7 @@ def _effects(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]], mea
     found = []
     for name, pair in pairs.items():
         samples = [Sample.of(values, means.get((values,))) for values in pair]
-        stage, unit = stage_of(name), figure_labels.unit_for(name)
+        stage, unit = stage_of(name), narrative.unit_for(name)
         effect = Effect(figure=name, stage=stage, unit=unit, status=Status.UNKNOWN, a=samples[0], b=samples[1])
         if all(pair):
             spread = intervals.spread([figure_values(runs, name) for runs in repetitions])

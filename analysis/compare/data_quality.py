@@ -14,10 +14,10 @@ import numpy as np
 
 from analysis import suggested
 from analysis.compare.comparison_file import TrustEntry
-from analysis.compare.figure_labels import with_unit
 from analysis.compare.intervals import RESAMPLES, SEED
+from analysis.compare.narrative import with_unit
 from analysis.compare.replicates import figure_values
-from analysis.formatting import counted
+from analysis.formatting import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,10 +73,10 @@ def _counted(series: SeriesRuns) -> Iterator[str]:
     used = sum(len(group.used) for group in series.groups.values())
     planned = len(series.plan.runs)
     if used == planned:
-        yield f"All {counted(planned, 'run')} that were planned are evidence."
+        yield f"All {format_count(planned, 'run')} that were planned are evidence."
         return
-    lost = counted(planned - used, "run")
-    yield f"{used} of {counted(planned, 'planned run')} are evidence; {lost} failed, did not run, or do not count."
+    lost = format_count(planned - used, "run")
+    yield f"{used} of {format_count(planned, 'planned run')} are evidence; {lost} failed, did not run, or do not count."
 
 
 def _drift(series: SeriesRuns, figure: str | None) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _machine(series: SeriesRuns) -> Iterator[str]:
     host: Record = next(filter(None, hosts), {})
     if host:
         cpus, memory_kb = host.get("cpus"), host.get("memory_kb")
-        cpus = counted(cpus, "processor") if isinstance(cpus, int) else "unknown processors"
+        cpus = format_count(cpus, "processor") if isinstance(cpus, int) else "unknown processors"
         memory = f"{round(memory_kb / (1 << 20))} GiB" if isinstance(memory_kb, int) else "unknown memory"
         distribution = host.get("distribution") or "unknown distribution"
         yield f"Machine: {cpus}, {memory}, kernel {host.get('kernel')}, {distribution}."

@@ -20,8 +20,8 @@ from scipy import stats
 
 from analysis.compare import intervals
 from analysis.compare.comparison_file import SettingChange
-from analysis.compare.figure_labels import unit_for
 from analysis.compare.intervals import Interval, find_intervals
+from analysis.compare.narrative import unit_for
 from analysis.compare.replicates import CompareError, figure_names, figure_values, find_changes, require_comparable
 from analysis.figures import catalogue
 from analysis.output import Written

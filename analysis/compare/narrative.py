@@ -1,4 +1,4 @@
-"""The narrative of a comparison: its answer in a few sentences, and what moved from the settings to the users.
+"""The narrative of a comparison: its answer in a few sentences, what moved from the settings to the users, and labels.
 
 Figures that say one thing are told together, by a name, and only if they moved beyond noise by enough to matter.
 """
@@ -11,14 +11,88 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.compare.comparison_file import Stage
-from analysis.compare.figure_labels import format_number, in_sentence, with_unit
 from analysis.compare.intervals import REPETITIONS_MAX
-from analysis.formatting import counted
+from analysis.figures.catalogue import find
+from analysis.formatting import format_count, format_number
 
 if TYPE_CHECKING:
-    from analysis.compare.comparison_file import Effect, MatrixEntry, PairEntry
+    from analysis.compare.comparison_file import Effect, MatrixEntry, PairEntry, Sample
     from analysis.compare.verdict import SeriesVerdict
     from formats.series import Search, Series
+
+
+_STATISTICS = {
+    "min": "shortest {}",
+    "mean": "mean {}",
+    "p50": "median {}",
+    "p90": "90th percentile of the {}",
+    "p95": "95th percentile of the {}",
+    "p99": "99th percentile of the {}",
+    "max": "longest {}",
+}
+_TIMES = {"client.latency_ms": "answer time", "client.dial_ms": "time to connect"}
+_COUNTS = {
+    "client.requests.ok_per_second": "throughput",
+    "client.requests.ok": "number of answered requests",
+    "client.requests.failed": "number of failed requests",
+    "client.users.failed": "number of users that failed",
+    "client.users.served": "number of users served",
+    "client.dials.total": "number of attempts to connect",
+}
+_OF_TIMES = re.compile(rf"({'|'.join(map(re.escape, _TIMES))})\.({'|'.join(_STATISTICS)})")
+
+
+def label_for(figure: str) -> str | None:
+    """Return what people call a figure; None where it has only its identifier."""
+    times = _OF_TIMES.fullmatch(figure)
+    return _STATISTICS[times[2]].format(_TIMES[times[1]]) if times else _COUNTS.get(figure)
+
+
+def in_sentence(figure: str, *, begins: bool = False) -> str:
+    """Return a figure's label with its article, or its identifier; `begins`: where the sentence begins with it."""
+    label = label_for(figure)
+    return figure if label is None else f"{'The' if begins else 'the'} {label}"
+
+
+def unit_for(figure: str) -> str:
+    """Return a figure's unit, empty for a count."""
+    found = find(figure)
+    return found[0].unit if found else ""
+
+
+def with_unit(value: str, unit: str) -> str:
+    """Return a number with its unit, if it has one."""
+    return f"{value} {unit}" if unit else value
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None else f" [{format_number(low)}, {format_number(high)}]"
+
+
+def format_sample(sample: Sample | None) -> str:
+    """Return a mean, with its interval where the runs differ."""
+    if sample is None or sample.mean is None:
+        return "unknown"
+    return format_number(sample.mean) + ("" if sample.low == sample.high else _interval(sample.low, sample.high))
+
+
+def format_difference(effect: Effect) -> str:
+    """Return a difference with its interval."""
+    if effect.difference is None:
+        return ""
+    return format_number(effect.difference, signed=True) + _interval(effect.low, effect.high)
+
+
+def remark(effect: Effect) -> str:
+    """Return why a difference is none to build on, and how many runs it would take; nothing of one that is."""
+    if effect.status == "changed":
+        return ""
+    if effect.status == "noise":
+        return "within the noise"
+    needed = effect.repetitions_needed
+    takes = f"; it takes {'more than ' if needed == REPETITIONS_MAX else ''}{needed} of each" if needed else ""
+    return f"{effect.why}{takes}"
+
 
 _OF_ARM = re.compile(r"\barms\.[a-z0-9_]+\.([a-z][a-z0-9_.]*)")
 # Differences that an answer tells of; the page has them all.
@@ -63,7 +137,7 @@ def answer_series(
     else:
         yield from (_told(pair, figure, matrix) for pair in pairs[:_PAIRS])
         if len(pairs) > _PAIRS:
-            yield f"{counted(len(pairs) - _PAIRS, 'pair')} more below."
+            yield f"{format_count(len(pairs) - _PAIRS, 'pair')} more below."
     yield from _claims(verdict)
 
 
@@ -110,7 +184,7 @@ def _difference(pair: PairEntry, effect: Effect) -> str:
         f"{begin} is {with_unit(format_number(abs(effect.difference or 0)), effect.unit)} {word} with {pair.b} than"
         f" with {pair.a}: {format_number(effect.b.mean)} in place of"
         f" {with_unit(format_number(effect.a.mean), effect.unit)}"
-        f" (95 %: {format_number(low)} to {format_number(high)}; {counted(runs, 'repetition')} of each)."
+        f" (95 %: {format_number(low)} to {format_number(high)}; {format_count(runs, 'repetition')} of each)."
     )
 
 
@@ -119,7 +193,7 @@ def _border(matrix: MatrixEntry) -> Iterator[str]:
     runs = [cell.used for cell in matrix.cells]
     states = {state: sum(cell.state == state for cell in matrix.cells) for state in ("clean", "failing", "mixed")}
     open_ = len(matrix.cells) - sum(states.values())
-    said = f"Users failed in {states['failing'] + states['mixed']} of {counted(len(matrix.cells), 'cell')}"
+    said = f"Users failed in {states['failing'] + states['mixed']} of {format_count(len(matrix.cells), 'cell')}"
     said += f", in {states['mixed']} of them not in every run" if states["mixed"] else ""
     failed = [cell.cell for cell in matrix.cells if cell.state in ("failing", "mixed")]
     lines = list(_by_level(matrix)) if failed else []
@@ -129,7 +203,7 @@ def _border(matrix: MatrixEntry) -> Iterator[str]:
     if told:
         wrong = [cell.cell for cell in told if not cell.agrees]
         where = f" It is otherwise in {', '.join(wrong)}." if wrong else ""
-        right = f"{len(told) - len(wrong)} of {counted(len(told), 'cell')}"
+        right = f"{len(told) - len(wrong)} of {format_count(len(told), 'cell')}"
         yield f"The model says where users fail and where none does; the runs agree with it in {right}.{where}"
     if max(runs) == 1:
         yield "Each cell ran once, so nothing tells how far repetitions lie apart."
@@ -165,7 +239,7 @@ def _found(search: Search) -> str:
 
 
 def _claims(verdict: SeriesVerdict) -> Iterator[str]:
-    claims = counted(len(verdict.predictions), "claim")
+    claims = format_count(len(verdict.predictions), "claim")
     for status, what in (("false", "does not hold"), ("unknown", "cannot be decided")):
         found = [each.id for each in verdict.predictions if each.status == status]
         if found:
@@ -302,7 +376,7 @@ def explain_no_moves(pair: PairEntry) -> str:
     if not pair.effects:
         return "nothing is known of both"
     if unclear:
-        differ = f"{counted(unclear, 'figure')} {'differs' if unclear == 1 else 'differ'}"
+        differ = f"{format_count(unclear, 'figure')} {'differs' if unclear == 1 else 'differ'}"
         return f"not known: too few runs tell whether {differ} by more than chance"
     return "nothing that matters moved beyond noise"
 
@@ -311,7 +385,7 @@ def count_small_moves(pair: PairEntry) -> str:
     """Return how many figures moved beyond noise by too little to matter; empty if none did."""
     changed = [each for each in pair.effects if each.status == "changed" and each.relative < _MATTERS]
     few = sum(_group_of(each) is not None for each in changed)
-    return f"{counted(few, 'figure')} more moved by less than {_MATTERS:.0%}." if few else ""
+    return f"{format_count(few, 'figure')} more moved by less than {_MATTERS:.0%}." if few else ""
 
 
 def _group_of(effect: Effect) -> int | None:

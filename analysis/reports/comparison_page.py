@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from analysis import output
-from analysis.compare import comparison_file, figure_labels, intervals, narrative
-from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
+from analysis.compare import comparison_file, intervals, narrative
+from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry, Sample
 from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.catalogue import find
-from analysis.formatting import counted
-from analysis.reports import rendering, side_by_side
+from analysis.formatting import format_count, format_number
+from analysis.reports import rendering, run_record, timelines
+from analysis.reports.run_record import Record, ReportError
+from analysis.reports.time_series import Chart
 from formats.knob_types import format_knob_value
 
 _STAGES = {
@@ -50,7 +54,7 @@ def write(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVe
         OSError: it cannot be written.
     """
     output.write(folder / comparison_file.FILE, comparison.to_json())
-    beside = side_by_side.draw_timelines(comparison, results)
+    beside = draw_timelines(comparison, results)
     output.write(folder / comparison_file.PAGE, html(comparison, os.path.relpath(results, folder), verdict, beside))
 
 
@@ -68,7 +72,7 @@ def html(
         comparison: what the page shows.
         results: the folder of the runs, as seen from the page's.
         verdict: on the series.
-        beside: the time lines of its groups, as `side_by_side` makes them.
+        beside: the time lines of its groups, as `draw_timelines` makes them.
         reports: the runs whose reports lie below `results`; None: all.
     """
     pairs = max(len(comparison.pairs), 1)
@@ -79,7 +83,7 @@ def html(
         "comparison",
         {
             "matrix": matrix,
-            "pairs": [_drawn(pair, drawn) for pair in comparison.pairs],
+            "pairs": [_charted(pair, drawn) for pair in comparison.pairs],
             "about": _about(comparison),
             "search": comparison.search.model_dump(mode="json") if comparison.search else None,
             "beside": beside,
@@ -92,7 +96,7 @@ def html(
             "reports": reports,
             "verdict": verdict,
             "about": _about(comparison),
-            "measured": side_by_side.values_by_run(comparison),
+            "measured": values_by_run(comparison),
             "meaning": _meaning(comparison.figure),
             "repeated": any(sum(run.used for run in group.runs) > 1 for group in comparison.groups),
             "fewest": intervals.FEWEST_OF_TWO,
@@ -104,11 +108,11 @@ def html(
             "figures": matrix["figures"] if matrix else [],
         },
         {
-            "counted": counted,
-            "number": figure_labels.format_number,
-            "sample": figure_labels.format_sample,
-            "difference": figure_labels.format_difference,
-            "remark": figure_labels.remark,
+            "format_count": format_count,
+            "number": format_number,
+            "sample": narrative.format_sample,
+            "difference": narrative.format_difference,
+            "remark": narrative.remark,
             "small_moves": narrative.count_small_moves,
             "summarize": narrative.summarize_moved,
             "no_moves": narrative.explain_no_moves,
@@ -137,7 +141,7 @@ def _cells(matrix: MatrixEntry) -> dict[str, Any]:
     figures = matrix.figures[: _SAMPLES // len(matrix.cells)]
     fields = {"mean", "low", "high"} | ({"values"} if len(matrix.axes) == 1 else set())
     content = matrix.model_dump(mode="json") | {"figures": figures}
-    content["units"] = {name: unit for name in figures if (unit := figure_labels.unit_for(name))}
+    content["units"] = {name: unit for name in figures if (unit := narrative.unit_for(name))}
     for cell in content["cells"]:
         samples = {name: cell["figures"][name] for name in figures if name in cell["figures"]}
         cell["figures"] = {
@@ -156,7 +160,7 @@ def _about(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def _drawn(pair: PairEntry, count: int) -> dict[str, Any]:
+def _charted(pair: PairEntry, count: int) -> dict[str, Any]:
     """Return the part of a pair that its chart shows."""
     shown: list[dict[str, Any]] = []
     for stage in _DRAWN_STAGES:
@@ -164,3 +168,133 @@ def _drawn(pair: PairEntry, count: int) -> dict[str, Any]:
         most = of_stage[: count // len(_DRAWN_STAGES)]
         shown += (effect.model_dump(mode="json", include=_EFFECT, exclude=_VALUES) for effect in most)
     return {"a": pair.a, "b": pair.b, "effects": shown}
+
+
+# A screen shows no more of them at once, and nobody compares more by eye.
+_GROUPS_MAX = 6
+# The page must stay below 2 MB: what is left of that.
+_BYTES_MAX = 500_000
+# Which time line shows a figure, by how its name begins or ends.
+_BY_PREFIX = {
+    "client.latency_ms": "times",
+    "client.dial_ms": "times",
+    "client.named": "times",
+    "client": "requests",
+    "ledger": "requests",
+    "access": "requests",
+    "listen": "queue",
+    "flows": "kernel",
+    "kernel": "kernel",
+    "sockets": "sockets",
+    "process": "cpu",
+}
+_TIME_WAIT = ".time_wait."
+_OF_A_PROGRAM = "servers"
+
+
+def draw_timelines(comparison: Comparison, results: Path) -> dict[str, Any] | None:
+    """Return what the page's script draws; None where there is no time line at all.
+
+    Args:
+        comparison: whose groups.
+        results: the folder with the runs that it names.
+
+    Returns:
+        `last`, in seconds; `left_out`, what else there would be, in sentences; and `charts`, the figure's first, each
+        with `title`, `says` and `runs`: `group`, `run`, `why` (what its run stands for), `phases`, `chart` (None where
+        there is none) with its `table`, and `missing`, which then says why.
+    """
+    chosen = _chosen(comparison)
+    read = {group: _load(results / run) for group, run, _ in chosen}
+    records = {name: record for name, record in read.items() if isinstance(record, Record)}
+    if not records:
+        return None
+    last_s = max(timelines.duration_s(record) for record in records.values())
+    made = {
+        name: {each.id: each for each in timelines.build_comparable_charts(record, last_s)}
+        for name, record in records.items()
+    }
+    phases = {name: timelines.phase_spans(record) for name, record in records.items()}
+    known = {id_ for charts in made.values() for id_, chart in charts.items() if chart.missing is None}
+    first = _chart_of(comparison.figure or "")
+    charts: list[dict[str, Any]] = []
+    for id_, example in sorted(next(iter(made.values())).items(), key=lambda each: each[0] != first):
+        runs = [
+            {"group": group, "run": run, "why": why, "phases": phases.get(group, [])}
+            | _timeline(made[group][id_] if group in made else str(read[group]))
+            for group, run, why in chosen
+        ]
+        if id_ in known:
+            charts.append({"title": example.title, "says": example.says, "runs": runs})
+    sizes = accumulate(len(json.dumps(chart)) for chart in charts)
+    shown = sum(size <= _BYTES_MAX for size in sizes)
+    left_out = []
+    if len(comparison.groups) > len(chosen):
+        left_out.append(f"{len(chosen)} of {len(comparison.groups)} cells, from the least to the most.")
+    if len(charts) > shown:
+        titles = "; ".join(chart["title"] for chart in charts[shown:])
+        left_out.append(f"In the runs' reports alone: {titles}.")
+    return {"last": last_s, "left_out": left_out, "charts": charts[:shown]}
+
+
+def runs_drawn(beside: dict[str, Any] | None) -> list[str]:
+    """Return the runs that have a time line, as `draw_timelines` names them."""
+    charts = beside["charts"] if beside else []
+    return list(dict.fromkeys(run["run"] for chart in charts for run in chart["runs"] if run["chart"] is not None))
+
+
+def values_by_run(comparison: Comparison) -> dict[str, float]:
+    """Return the value of the comparison's figure in each run, where it is known which value is whose."""
+    samples = _samples(comparison)
+    found: dict[str, float] = {}
+    for group in comparison.groups:
+        used = [run.run for run in group.runs if run.used]
+        sample = samples.get(group.name)
+        if sample and len(sample.values) == len(used):
+            found |= zip(used, sample.values, strict=True)
+    return found
+
+
+def _samples(comparison: Comparison) -> dict[str, Sample]:
+    """Return what each group measured of the comparison's figure."""
+    cells = comparison.matrix.cells if comparison.matrix else []
+    return {cell.cell: sample for cell in cells if (sample := cell.figures.get(comparison.figure or ""))}
+
+
+def _chosen(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """Return the groups that have a run that counts, with the one in the middle of each, and what it stands for."""
+    values, samples = values_by_run(comparison), _samples(comparison)
+    found = []
+    for group in comparison.groups:
+        used = [run.run for run in group.runs if run.used]
+        known = sorted((run for run in used if run in values), key=values.__getitem__)
+        if used:
+            run = known[(len(known) - 1) // 2] if known else used[0]
+            why = f"{comparison.figure} = {format_number(values[run])}" if known else ""
+            found.append((group.name, run, why))
+    if len(found) > _GROUPS_MAX:
+        means = {name: sample.mean for name, sample in samples.items() if sample.mean is not None}
+        found.sort(key=lambda each: (each[0] not in means, means.get(each[0], 0)))
+        found = [found[round(index * (len(found) - 1) / (_GROUPS_MAX - 1))] for index in range(_GROUPS_MAX)]
+    return found
+
+
+def _load(folder: Path) -> Record | ReportError:
+    try:
+        return run_record.load_record(folder)
+    except ReportError as error:
+        return error
+
+
+def _chart_of(figure: str) -> str:
+    if _TIME_WAIT in figure:
+        return "time-wait"
+    return next((id_ for prefix, id_ in _BY_PREFIX.items() if figure.startswith(f"{prefix}.")), _OF_A_PROGRAM)
+
+
+def _timeline(chart: Chart | str) -> dict[str, Any]:
+    missing = chart if isinstance(chart, str) else chart.missing
+    if isinstance(chart, str) or missing is not None:
+        return {"chart": None, "missing": missing}
+    header, rows = chart.table
+    return {"chart": chart.drawn(), "table": {"header": header, "rows": rows}, "notes": chart.notes}

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis import formatting, suggested
 from analysis.expressions.values import is_number
-from analysis.formatting import spoken
+from analysis.formatting import format_ms
 from analysis.reports.advice import rerun_command
 from analysis.reports.run_record import Record
 
@@ -22,7 +22,7 @@ def load_rows(record: Record) -> list[tuple[str, str]]:
         ("workload", str(record.knob("load.workload"))),
         *((name, formatting.format_knob(record.knobs[name])) for name in _load_knobs(record)),
         *((name, formatting.format_value(record.figures.get(figure))) for name, figure in figures),
-        *((f"{phase['name']} lasted", spoken((phase["end_us"] - phase["start_us"]) / 1000)) for phase in phases),
+        *((f"{phase['name']} lasted", format_ms((phase["end_us"] - phase["start_us"]) / 1000)) for phase in phases),
     ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from analysis import formatting
 from analysis.diagnosis import causes
-from analysis.formatting import counted, spoken
+from analysis.formatting import format_count, format_ms
 from analysis.reports.run_record import Record, Row
 
 # With more than three roles the drawing is wider than the page, and is scrolled.
@@ -106,8 +106,8 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
     figures = record.figures
     found: list[tuple[str, str]] = []
     if role == record.path[0] and (requests := record.ledger["requests"]):
-        found.append(("good", f"{counted(requests['ok'], 'request')} answered"))
-        found.append(("bad" if requests["failed"] else "", f"{counted(requests['failed'], 'request')} failed"))
+        found.append(("good", f"{format_count(requests['ok'], 'request')} answered"))
+        found.append(("bad" if requests["failed"] else "", f"{format_count(requests['failed'], 'request')} failed"))
     depth, limit = figures.get(f"listen.{role}.depth.max"), figures.get(f"listen.{role}.limit")
     if isinstance(depth, int) and isinstance(limit, int) and role != record.path[0]:
         full = depth > limit
@@ -116,7 +116,7 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
     if isinstance(logged, int):
         answers = (value for name, value in figures.items() if name.startswith(f"access.{role}.status.5"))
         errors = sum(value for value in answers if isinstance(value, int))
-        found.append(("", f"{counted(logged, 'request')} logged"))
+        found.append(("", f"{format_count(logged, 'request')} logged"))
         found.append(("bad" if errors else "", f"{errors:,} answered with 5xx"))
     time_wait, cpu = figures.get(f"sockets.{role}.time_wait.max"), figures.get(f"process.{role}.cpu_percent.mean")
     if isinstance(time_wait, int):
@@ -258,7 +258,7 @@ def _like(ladder: Row) -> str:
 
 
 def _pause(y: int, lasts_us: int, at_s: float) -> Rung:
-    return Rung("pause", y, _FIRST_X, _LAST_X, "pause", f"{spoken(lasts_us / 1000)} pass", "", [], [], at_s)
+    return Rung("pause", y, _FIRST_X, _LAST_X, "pause", f"{format_ms(lasts_us / 1000)} pass", "", [], [], at_s)
 
 
 def _line(step: Row, y: int, places: dict[str, int], began_us: int) -> Rung:

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from analysis import formatting
 from analysis.diagnosis import causes
-from analysis.formatting import counted
+from analysis.formatting import format_count
 from analysis.output import write as write_file
-from analysis.reports import reasons, rendering
+from analysis.reports import advice, rendering
 from analysis.reports.run_record import Row
 from analysis.verdicts import connections_file, derived, ledger_file, verdict_file
 from analysis.verdicts.derived import DerivedError
@@ -115,7 +115,7 @@ def write(results: Path) -> Path:
         "scenarios": sorted({entry.scenario for entry in runs}),
         "states": sorted({line.state for line in [*lines, *runs]}),
     }
-    filters: dict[str, Callable[..., str]] = {"number": formatting.format_value, "counted": counted}
+    filters: dict[str, Callable[..., str]] = {"number": formatting.format_value, "format_count": format_count}
     write_file(path, rendering.render("index", None, context, filters, styles=("theme", "index"), charts=False))
     return path
 
@@ -234,7 +234,7 @@ def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
     verdict, ledger = _read(folder, verdict_file.FILE, Verdict), _read(folder, ledger_file.FILE, Ledger)
     requests = ledger.requests if ledger else None
     main = next(
-        iter(reasons.rank_causes(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else ()), None
+        iter(advice.rank_causes(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else ()), None
     )
     completed = manifest["status"] == "complete"
     return Entry(

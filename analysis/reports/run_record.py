@@ -13,8 +13,7 @@ import duckdb
 from pydantic import BaseModel
 
 from analysis.database import in_memory
-from analysis.reports.stories import ladders_file
-from analysis.reports.stories.ladders_file import Ladders
+from analysis.reports.stories.timeline import LADDERS_FILE, Ladders
 from analysis.verdicts import derived, figures_file, ledger_file, verdict_file
 from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.figures_file import FiguresFile
@@ -174,7 +173,7 @@ def load_record(folder: Path) -> Record:
         manifest=content,
         verdict=_read(folder, verdict_file.FILE, Verdict),
         ledger=_read(folder, ledger_file.FILE, Ledger),
-        ladders=_read(folder, ladders_file.FILE, Ladders),
+        ladders=_read(folder, LADDERS_FILE, Ladders),
         figures=figures["figures"],
         why=figures["why"],
     )

@@ -13,7 +13,7 @@ from analysis.database import over_files
 from analysis.diagnosis import causes
 from analysis.diagnosis.causes import Cause
 from analysis.evidence.rawfiles import descriptor_path
-from analysis.formatting import counted, spoken
+from analysis.formatting import format_count, format_ms
 from analysis.output import write as write_file
 from analysis.reports import conditions, drawings, rendering, summary, time_series, timelines
 from analysis.reports.run_record import Record, ReportError, load_manifest_json, load_record
@@ -93,8 +93,8 @@ def render_run(record: Record) -> str:
         {
             "number": formatting.format_value,
             "measured": formatting.format_measured,
-            "spoken": spoken,
-            "counted": counted,
+            "format_ms": format_ms,
+            "format_count": format_count,
             "written": guesses.written,
         },
         styles=("theme", "report"),
@@ -143,7 +143,7 @@ def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
             "causes": sorted(found, key=lambda each: -each.count),
             "charts": _charts(folder),
         },
-        {"number": formatting.format_value, "counted": counted},
+        {"number": formatting.format_value, "format_count": format_count},
         styles=("theme", "report"),
         scripts=(),
         charts=False,

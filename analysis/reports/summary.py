@@ -8,10 +8,8 @@ from typing import Any
 
 from analysis import formatting
 from analysis.diagnosis.causes import UNEXPLAINED
-from analysis.formatting import counted, spoken
-from analysis.reports import advice, reasons
-from analysis.reports.advice import Advice
-from analysis.reports.reasons import Reason
+from analysis.formatting import format_count, format_ms
+from analysis.reports.advice import Advice, Reason, advise_on_cause, find_reasons, name_role, too_late_sentence
 from analysis.reports.run_record import Record, Row
 from formats import role as role_file
 
@@ -60,7 +58,7 @@ class Summary:
 
 def summarize(record: Record) -> Summary:
     """Sum a run up."""
-    found = reasons.find_reasons(record)
+    found = find_reasons(record)
     main = next(iter(found), None)
     return Summary(
         verdict=record.verdict["verdict"],
@@ -71,13 +69,13 @@ def summarize(record: Record) -> Summary:
         where=_where(record, found),
         why=_why(record, main),
         turns=_turns(record, main),
-        advice=advice.advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count) if main else None,
+        advice=advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count) if main else None,
     )
 
 
 def _came_out(record: Record) -> str:
     statuses = [each["status"] for each in record.verdict["predictions"]]
-    return f": {statuses.count('true')} of {counted(len(statuses), 'prediction')} came true" if statuses else ""
+    return f": {statuses.count('true')} of {format_count(len(statuses), 'prediction')} came true" if statuses else ""
 
 
 def _sentence(record: Record, main: Reason | None) -> str:
@@ -91,7 +89,7 @@ def _sentence(record: Record, main: Reason | None) -> str:
     if not failed and not slow:
         return _all_well(total)
     bad = "failed" if failed else "was slow" if slow == 1 else "were slow"
-    count = f"{failed or slow:,} of {counted(total, 'request')} {bad}"
+    count = f"{failed or slow:,} of {format_count(total, 'request')} {bad}"
     if main is None:
         return f"{count}."
     part = _part(main.failed if failed else main.count, failed or slow)
@@ -117,19 +115,17 @@ def _what(record: Record, found_reasons: list[Reason]) -> list[str]:
     requests = record.ledger["requests"]
     if requests is None:
         return ["Nothing is known of the requests."]
-    failed, slow, bound = requests["failed"], requests["slow"], record.manifest.get("slow_ms")
-    answered = requests["total"] - failed - slow
-    late, in_time = (f" {_were(slow)} slow (more than {spoken(bound)}),", " in time") if bound else ("", "")
-    found = [
-        f"Of {counted(requests['total'], 'request')}, {failed:,} failed,{late} and {_were(answered)} answered{in_time}."
-    ]
+    total, failed, slow = requests["total"], requests["failed"], requests["slow"]
+    bound, answered = record.manifest.get("slow_ms"), total - failed - slow
+    late, in_time = (f" {_were(slow)} slow (more than {format_ms(bound)}),", " in time") if bound else ("", "")
+    found = [f"Of {format_count(total, 'request')}, {failed:,} failed,{late} and {_were(answered)} answered{in_time}."]
     for reason in found_reasons:
         found += [f"{reason.failed:,} failed: {reason.cause.label}."] if reason.failed else []
         answered = reason.count - reason.failed
         found += [f"{_were(answered)} slow: {reason.cause.label}."] if answered else []
     longest = record.figures.get("client.dial_ms.failed.max")
     if requests["failed"] and isinstance(longest, int | float):
-        found.append(f"Failed clients waited up to {spoken(longest)}.")
+        found.append(f"Failed clients waited up to {format_ms(longest)}.")
     return found
 
 
@@ -145,17 +141,17 @@ def _where(record: Record, found_reasons: list[Reason]) -> list[str]:
     found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
     for hop in record.ledger["hops"]:
         fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
-        kernel = f"The kernel of {reasons.name_role(record, hop['to'])}"
+        kernel = f"The kernel of {name_role(record, hop['to'])}"
         if fatal:
             found.append(f"{kernel} dropped {_syns(fatal)}{_each(record, hop, fatal)}.")
         if healed:
-            dropped = f"It dropped {counted(healed, 'SYN')}" if fatal else f"{kernel} dropped {_syns(healed)}"
+            dropped = f"It dropped {format_count(healed, 'SYN')}" if fatal else f"{kernel} dropped {_syns(healed)}"
             found.append(f"{dropped} of connections that a later SYN made: seconds of waiting, and no error.")
     return found
 
 
 def _syns(count: int) -> str:
-    return f"{counted(count, 'SYN')} (connection request{'' if count == 1 else 's'})"
+    return f"{format_count(count, 'SYN')} (connection request{'' if count == 1 else 's'})"
 
 
 def _continued(sentence: str) -> str:
@@ -170,7 +166,7 @@ def _each(record: Record, hop: Row, fatal: int) -> str:
     if not isinstance(failed, int) or not failed or fatal % failed or not isinstance(patience_ms, int):
         return ""
     each = f", {fatal // failed} for each of {failed:,} connections" if failed > 1 else ", all of one connection"
-    return each if hop["from"] != record.path[0] else f"{each} in its connect timeout of {spoken(patience_ms)}"
+    return each if hop["from"] != record.path[0] else f"{each} in its connect timeout of {format_ms(patience_ms)}"
 
 
 def _why(record: Record, main: Reason | None) -> list[str]:
@@ -182,7 +178,7 @@ def _why(record: Record, main: Reason | None) -> list[str]:
         found += _hints(record)
     if main.cause.accept_queue and (places := _places(record, main)):
         found.append(places)
-    if main.cause.accept_queue and (missed := reasons.too_late_sentence(record, main)):
+    if main.cause.accept_queue and (missed := too_late_sentence(record, main)):
         found.append(missed)
     return found
 
@@ -194,7 +190,7 @@ def _hints(record: Record) -> list[str]:
         overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
         if isinstance(overflows, int) and overflows:
             found.append(
-                f"A hint: the kernel of {reasons.name_role(record, role)} counted {counted(overflows, 'overflow')} of"
+                f"A hint: the kernel of {name_role(record, role)} counted {format_count(overflows, 'overflow')} of"
                 " its accept queue. Which requests that cost, only packets tell: run it again with"
                 " capture.mode=headers."
             )
@@ -213,19 +209,19 @@ def _places(record: Record, main: Reason) -> str | None:
     if not isinstance(connections, int):
         return None
     instances = len(record.instances(server)) or 1
-    named = reasons.name_role(record, server)
+    named = name_role(record, server)
     serves = f"{named[0].upper()}{named[1:]} serves" if instances == 1 else f"Each instance of {named} serves"
     at_once = f"{connections:,} at once ({limits['connections']})"
     its = "the" if instances == 1 else "its"
     queue = f" ({limits['backlog']})" if "backlog" in limits else ""
     if main.cause.accept_queue == "held":
         kept = record.knob(limits.get("idle", ""))
-        idle = f" An idle client keeps its place for {spoken(kept)} ({limits['idle']})." if kept else ""
+        idle = f" An idle client keeps its place for {format_ms(kept)} ({limits['idle']})." if kept else ""
         return (
             f"{serves} {at_once}; up to {backlog:,} + 1 more wait in {its} queue{queue} until one of these goes.{idle}"
         )
     text = (
-        f"{serves} {at_once}, and {its} queue holds {backlog:,} + 1{queue}: {counted(capacity, 'place')}"
+        f"{serves} {at_once}, and {its} queue holds {backlog:,} + 1{queue}: {format_count(capacity, 'place')}"
         f"{'' if instances == 1 else ' in all'}"
     )
     if record.knob("load.workload") not in ("users", "long_polling") or not isinstance(users, int):
@@ -233,7 +229,7 @@ def _places(record: Record, main: Reason) -> str | None:
     left = ", enough for all of them at once"
     if users > capacity:
         left = f", so {main.failed:,} found none" if main.failed == users - capacity else ", more than there are places"
-    return f"{text} for {counted(users, 'user')}{left}."
+    return f"{text} for {format_count(users, 'user')}{left}."
 
 
 def _turns(record: Record, main: Reason | None) -> list[Turn]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 
-from analysis import formatting
 from analysis.database import sql
+from analysis.formatting import format_number
 from analysis.reports.rendering import visible
 from analysis.reports.run_record import Record, Row
 
@@ -118,12 +118,12 @@ def chart_table(chart: Chart, lasts_s: float) -> tuple[list[str], list[list[str]
 
 
 def _total(values: Iterable[float]) -> str:
-    return formatting.number(sum(values))
+    return format_number(sum(values))
 
 
 def _most(values: Iterable[float]) -> str:
     most = max(values, default=None)
-    return "" if most is None else formatting.number(most)
+    return "" if most is None else format_number(most)
 
 
 def _count(values: Iterable[float]) -> str:
@@ -134,7 +134,7 @@ def _spread(values: Iterable[float]) -> str:
     found = sorted(values)
     if not found:
         return ""
-    return f"{len(found):,}: median {formatting.number(found[len(found) // 2])}, longest {formatting.number(found[-1])}"
+    return f"{len(found):,}: median {format_number(found[len(found) // 2])}, longest {format_number(found[-1])}"
 
 
 Together = Callable[[Iterable[float]], float]

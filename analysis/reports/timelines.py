@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from analysis.database import sql
 from analysis.diagnosis.causes import UNEXPLAINED, cause_named
-from analysis.formatting import spoken
+from analysis.formatting import format_ms
 from analysis.reports import time_series
 from analysis.reports.run_record import Record, Row
 from analysis.reports.time_series import WIDTHS_S, Chart, ChartSeries, Point, chart_table
@@ -88,9 +88,9 @@ def _requests(record: Record, lasts_s: float) -> Chart:
     chart = Chart(
         "requests",
         "Requests that ended, by what became of them",
-        f"Each bar is {spoken(1000 * width_s)}: requests in the moment in which they ended. A failure carries the"
+        f"Each bar is {format_ms(1000 * width_s)}: requests in the moment in which they ended. A failure carries the"
         " cause that the ledger proved.",
-        f"requests in {spoken(1000 * width_s)}",
+        f"requests in {format_ms(1000 * width_s)}",
         "bars",
         width_s=width_s,
     )
@@ -141,7 +141,7 @@ def _times_together(record: Record, lasts_s: float) -> Chart:
         return chart
     width_s = _bars_s(lasts_s)
     chart.says = (
-        f"For the requests that began in each {spoken(1000 * width_s)}: the median, the 95th percentile and"
+        f"For the requests that began in each {format_ms(1000 * width_s)}: the median, the 95th percentile and"
         " the longest, with the longest time for connecting. The scale is logarithmic."
     )
     chart.series = _percentiles(record, width_s)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from analysis.expressions.values import Number, is_number
-from analysis.formatting import number, spoken
+from analysis.formatting import format_ms, format_number
 
 Mark = Literal["right", "near", "off", "skipped", "unknown"]
 
@@ -90,16 +90,20 @@ def compare(guess: Number | None, measured: Number | None, unit: str, why: str) 
     if 0 in (guess, measured):
         return "off", "there were some" if measured else "there were none"
     if distance <= _NEAR * abs(measured) or (exact and distance <= 1):
-        return "near", f"{number(distance)} {'too many' if guess > measured else 'too few'}" if exact else ""
+        return "near", f"{format_number(distance)} {'too many' if guess > measured else 'too few'}" if exact else ""
     if guess * measured < 0:
         return "off", ""
     more, less = sorted((abs(guess), abs(measured)), reverse=True)
-    times = f"{number(more / less)} times"
+    times = f"{format_number(more / less)} times"
     return "off", f"{times} your number" if abs(measured) > abs(guess) else f"your number is {times} that"
 
 
 def written(value: Number, unit: str) -> str:
     """Return a number with its unit, as a reader takes it in; longer durations in seconds."""
     if unit == "ms" and abs(value) >= 1000:  # noqa: PLR2004  ms in a second
-        return spoken(value)
-    return f"{number(value, _DIGITS)} {unit}" if unit.startswith(_CONTINUOUS) else number(value, _EXACT_DIGITS)
+        return format_ms(value)
+    return (
+        f"{format_number(value, _DIGITS)} {unit}"
+        if unit.startswith(_CONTINUOUS)
+        else format_number(value, _EXACT_DIGITS)
+    )

@@ -14,7 +14,7 @@ from rich.text import Text
 from analysis import compare
 from analysis.compare import narrative
 from analysis.compare.replicates import load_plan
-from analysis.formatting import counted
+from analysis.formatting import format_count
 from analysis.reports import comparison_page
 from analysis.reports.advice import rerun_command
 from formats import series as series_file
@@ -194,9 +194,9 @@ def print_answer(console: Console, compared: Compared) -> None:
     for pair in pairs:
         lines += _pair_lines(pair, free // len(pairs))
     if hidden > 0:
-        lines.append(Text(f"{counted(hidden, 'pair')} more on the page", "dim"))
+        lines.append(Text(f"{format_count(hidden, 'pair')} more on the page", "dim"))
     if left_out:
-        lines.append(Text(f"{counted(left_out, 'run')} not counted; the page says why", "yellow"))
+        lines.append(Text(f"{format_count(left_out, 'run')} not counted; the page says why", "yellow"))
     lines.append(Text(f"result: {paths.shown(compared.folder)}/comparison.html, comparison.json"))
     for line in lines:
         console.print(line, soft_wrap=True)
@@ -209,7 +209,7 @@ def _claims(verdict: SeriesVerdict) -> Iterator[Text]:
     for one in ordered[:_CLAIMS_MAX]:
         yield Text.assemble((f"  {one.status:<8}", STYLES[one.status]), one.description)
     if len(ordered) > _CLAIMS_MAX:
-        yield Text(f"  {counted(len(ordered) - _CLAIMS_MAX, 'claim')} more on the page", "dim")
+        yield Text(f"  {format_count(len(ordered) - _CLAIMS_MAX, 'claim')} more on the page", "dim")
 
 
 def _pair_lines(pair: PairEntry, share: int) -> Iterator[Text]:
@@ -224,7 +224,7 @@ def _pair_lines(pair: PairEntry, share: int) -> Iterator[Text]:
     room = max(share - (3 if unasked else 2), 1)
     if len(told) > room:
         kept = told[len(told) - max(room - 1, 1) :]
-        told = [f"… {counted(len(told) - len(kept), 'group')} of figures more moved before that", *kept]
+        told = [f"… {format_count(len(told) - len(kept), 'group')} of figures more moved before that", *kept]
     yield from (Text(f"    {line}") for line in told)
 
 

@@ -14,7 +14,7 @@ from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
 from analysis.figures.estimate import CheckedEstimate, Estimate, FailedBounds, SynTimers
-from analysis.formatting import counted
+from analysis.formatting import format_count
 from formats import manifest
 from formats.durations import format_duration, parse_duration
 from lab.errors import BadInput, ExitCode, Problem
@@ -170,7 +170,7 @@ def format_estimate(found: Estimate, check: CheckedEstimate | None = None) -> It
     """
     bounds = found.bounds
     whose = f" counted by the kernel of {_together(check.servers)}" if check and check.servers else ""
-    overflows, most = counted(found.overflows, "overflow"), counted(bounds.most, "connection")
+    overflows, most = format_count(found.overflows, "overflow"), format_count(bounds.most, "connection")
     yield from _wrapped(f"{overflows}{whose}: at most {most} failed.", "")
     yield from _wrapped(_least(found), "")
     for note in _not_in_it(check) if check else ():
@@ -195,11 +195,11 @@ def _not_in_it(check: CheckedEstimate) -> Iterator[str]:
     """Yield what full queues of the run did that this counter does not have."""
     if check.syn_queue_drops:
         yield (
-            f"The SYN queue there was full for {counted(check.syn_queue_drops, 'SYN')} (TcpExt.TCPReqQFullDrop). They"
-            " are not overflows, so more connections may have failed than this estimate allows."
+            f"The SYN queue there was full for {format_count(check.syn_queue_drops, 'SYN')} (TcpExt.TCPReqQFullDrop)."
+            " They are not overflows, so more connections may have failed than this estimate allows."
         )
     if check.elsewhere:
-        counts = [f"{counted(overflows, 'overflow')} at {server}" for server, overflows in check.elsewhere.items()]
+        counts = [f"{format_count(overflows, 'overflow')} at {server}" for server, overflows in check.elsewhere.items()]
         yield (
             f"Not in this estimate: {_together(counts)}, of connections that the proxy dials, with its own timeout and"
             " ladder."
@@ -249,7 +249,7 @@ def _division(found: Estimate, client: SynTimers) -> str:
         )
     over = found.overflows - bounds.most * client.syns_max
     rest = f", {over} left over{_left_over(found, bounds)}" if over else ""
-    return f"{found.overflows:,} / {client.syns_max} = {counted(bounds.most, 'failed connection')}{rest}"
+    return f"{found.overflows:,} / {client.syns_max} = {format_count(bounds.most, 'failed connection')}{rest}"
 
 
 def _left_over(found: Estimate, bounds: FailedBounds) -> str:
@@ -261,7 +261,7 @@ def _left_over(found: Estimate, bounds: FailedBounds) -> str:
 
 def _failed(bounds: FailedBounds) -> str:
     least = "" if bounds.least_if_none_got_in == bounds.most else f"{bounds.least_if_none_got_in:,} to "
-    return f"{least}{counted(bounds.most, 'failed connection')}"
+    return f"{least}{format_count(bounds.most, 'failed connection')}"
 
 
 def format_check(check: CheckedEstimate) -> Iterator[str]:
@@ -271,7 +271,7 @@ def format_check(check: CheckedEstimate) -> Iterator[str]:
         yield ""
     yield "The run's own count"
     if isinstance(check.failed, int):
-        yield f"  {counted(check.failed, 'dial')} failed at the connect timeout"
+        yield f"  {format_count(check.failed, 'dial')} failed at the connect timeout"
     if isinstance(check.within, Unknown):
         yield from _wrapped(f"unknown whether that lies within the bounds: {check.within.why}", "  ")
         return
@@ -289,7 +289,11 @@ def _rest(found: Estimate, failed: int) -> Iterator[str]:
     if most == 0:
         yield "  every overflow was of one of them"
     else:
-        count = counted(most, "overflow") if least == most else f"{max(least, 0):,} to {counted(most, 'overflow')}"
+        count = (
+            format_count(most, "overflow")
+            if least == most
+            else f"{max(least, 0):,} to {format_count(most, 'overflow')}"
+        )
         rest = f"{count} beyond theirs: SYNs that a later one made good, last ACKs, dials given up earlier"
         yield from _wrapped(rest, "  ")
 

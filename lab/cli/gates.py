@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from analysis.compare import gate
-from analysis.compare.figure_labels import with_unit
 from analysis.compare.gate import Gate, Limit
+from analysis.compare.narrative import with_unit
 from analysis.compare.replicates import Group, load_group
-from analysis.formatting import counted
+from analysis.formatting import format_count
 from formats.sanitize import visible
 from lab import suggested
 from lab.cli import comparisons
@@ -79,7 +79,7 @@ def format_line(judged: JudgedGate) -> str:
     said += f"{format_figure(found.a)} → {with_unit(format_figure(found.b), found.unit)}"
     if found.worse_by is not None:
         said += f"; worse by {_interval(found.worse_by, found.a)}, and {found.limit} is allowed"
-    said += f" ({counted(found.runs_a, 'run')} and {found.runs_b})"
+    said += f" ({format_count(found.runs_a, 'run')} and {found.runs_b})"
     return f"{said}; {found.why}" if found.why else said
 
 

@@ -121,8 +121,7 @@ def explain(
 ) -> None:
     """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
     from analysis.evidence.rawrun import RawRun
-    from analysis.reports.stories.explanation import explain_request, explain_worst, format_explanation
-    from analysis.reports.stories.selection import UnknownRequest
+    from analysis.reports.stories.explanation import UnknownRequest, explain_request, explain_worst, format_explanation
     from formats.manifest import ManifestError, load_manifest
     from lab.console import next_steps, run_lookup
 
@@ -210,7 +209,7 @@ def advise(
     as_json: JsonOption = False,
 ) -> None:
     """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
-    from analysis.formatting import counted
+    from analysis.formatting import format_count
     from lab.console import advice, next_steps, run_lookup
     from lab.observe import printing
 
@@ -227,7 +226,7 @@ def advise(
         terminal.result_json({"run": run_lookup.run_name(folder), **asdict(found)})
         return
     terminal.result(run_lookup.describe_run(folder))
-    requests = f" ({counted(found.count, 'request')})" if found.cause else ""
+    requests = f" ({format_count(found.count, 'request')})" if found.cause else ""
     terminal.stdout().print(f"main cause: {found.cause or 'none'}{requests}")
     if found.knob:
         terminal.stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)

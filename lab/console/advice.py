@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import formatting
-from analysis.formatting import counted
+from analysis.formatting import format_count
 from analysis.reports import advice as reports_advice
 from analysis.reports import run_record
 from analysis.reports.advice import Advice
@@ -86,7 +86,7 @@ def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
     if any(name not in asked or asked[name] != value for name, value in changed.items()):
         return None
     now, what = (new.failed, "failure") if old.failed else (new.slow, "slow request")
-    became = f"{counted(old.failed or old.slow, what)} → {now:,}"
+    became = f"{format_count(old.failed or old.slow, what)} → {now:,}"
     sets = ", ".join(f"{name} = {value}" for name, value in changed.items())
     return f"{became}, with {sets}, as advised on {paths.shown(before)}"
 

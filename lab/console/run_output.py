@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analysis.formatting import counted, spoken
+from analysis.formatting import format_count, format_ms
 from analysis.verdicts import derived, figures_file, guesses, ledger_file
 from analysis.verdicts.figures_file import FILE as FIGURES
 from analysis.verdicts.figures_file import FiguresFile
@@ -214,7 +214,7 @@ def print_profile(console: Console, folders: Sequence[Path]) -> None:
         return
     names = dict.fromkeys(name for each in profiles for name in each)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("step" if len(profiles) == 1 else f"step, medians of {counted(len(profiles), 'run')}")
+    table.add_column("step" if len(profiles) == 1 else f"step, medians of {format_count(len(profiles), 'run')}")
     table.add_column("ms", justify="right")
     for name in names:
         *above, last = name.split("/")
@@ -222,7 +222,7 @@ def print_profile(console: Console, folders: Sequence[Path]) -> None:
         table.add_row(f"{'  ' * len(above)}{last}", f"{ms:,.0f}")
     console.print(table)
     whole, load = (median(_sum_ms(each, only) for each in profiles) for only in ((), _LOAD))
-    console.print(f"all of it {spoken(whole)}, of which the load and its drain {spoken(load)}", soft_wrap=True)
+    console.print(f"all of it {format_ms(whole)}, of which the load and its drain {format_ms(load)}", soft_wrap=True)
 
 
 def _profile(folder: Path) -> dict[str, float] | None:
@@ -261,11 +261,11 @@ def search_summary(search: Search, series: Series) -> Iterator[str]:
     if requests is None:
         return
     why = ", ".join(f"{count:,} {name}" for name, count in ledger.causes.items())
-    waited = f"; the longest answer took {spoken(longest)}" if isinstance(longest, int | float) else ""
-    slow = f"{counted(requests.slow, 'request')} {'was' if requests.slow == 1 else 'were'} slow"
+    waited = f"; the longest answer took {format_ms(longest)}" if isinstance(longest, int | float) else ""
+    slow = f"{format_count(requests.slow, 'request')} {'was' if requests.slow == 1 else 'were'} slow"
     yield (
-        f"with {format_knob_value(search.found, search.unit)}: {counted(requests.failed, 'request')} failed, {slow}"
-        f"{f' ({why})' if why else ''}{waited}"
+        f"with {format_knob_value(search.found, search.unit)}: {format_count(requests.failed, 'request')} failed,"
+        f" {slow}{f' ({why})' if why else ''}{waited}"
     )
     if requests.slow and not requests.failed:
         yield "slow is no failure; 'make advise' on a run that failed names the value with which nobody waits"

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
-from analysis.formatting import counted
+from analysis.formatting import format_count
 from analysis.verdicts import figures_file, guesses, verdict_file
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.guesses import GuessOutcome
@@ -136,7 +136,7 @@ def _introduce(console: Console, effective: ResolvedScenario, plan: Plan | None,
     lesson = effective.place.lesson
     if lesson.is_file():
         console.print(f"the lesson: {paths.shown(lesson)}", style="dim", soft_wrap=True)
-    console.print(f"\nBefore it runs, {counted(count, 'question')}: what do you expect?\n{_HOW}\n", soft_wrap=True)
+    console.print(f"\nBefore it runs, {format_count(count, 'question')}: what do you expect?\n{_HOW}\n", soft_wrap=True)
 
 
 def _with_unit(one: Question) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.diagnosis.causes import cause_named
-from analysis.formatting import counted
+from analysis.formatting import format_count
 from analysis.verdicts import connections_file, derived
 from formats import manifest
 from lab import paths
@@ -49,8 +49,9 @@ def connection_lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield from _failed(each)
     for each in account["crossings"]:
         yield (
-            f"From {each['peer']} to {each['target']}: {counted(each['both'], 'connection')} seen at both ends,"
-            f" {each['peer_only']:,} at the client's alone; {counted(each['syns_lost_between'], 'SYN')} lost between."
+            f"From {each['peer']} to {each['target']}: {format_count(each['both'], 'connection')} seen at both ends,"
+            f" {each['peer_only']:,} at the client's alone; {format_count(each['syns_lost_between'], 'SYN')} lost"
+            " between."
         )
     if account["advice"]:
         yield ""
@@ -78,12 +79,12 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
     for each in target["listeners"]:
         yield (
             f"  listens on {each['port']}: queue at most {each['depth_max']:,} of {each['limit']:,}, full"
-            f" {each['full_percent']:g} % of the time, {counted(each['drops'], 'drop')},"
-            f" {counted(each['overflows'], 'overflow')} of these proved"
+            f" {each['full_percent']:g} % of the time, {format_count(each['drops'], 'drop')},"
+            f" {format_count(each['overflows'], 'overflow')} of these proved"
         )
     for each in target["servers"]:
         outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in each["outcomes"].items())
-        yield f"  {each['server']}: {counted(each['connections'], 'connection')}: {outcomes}"
+        yield f"  {each['server']}: {format_count(each['connections'], 'connection')}: {outcomes}"
         for cause, count in each["causes"].items():
             yield f"    {count:,}: {cause_named(cause).label} ({cause})"
     cost = target["cost"]
@@ -94,11 +95,11 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
 
 def _failed(each: Mapping[str, Any]) -> Iterator[str]:
     yield ""
-    yield f"Behind {counted(each['overflows'], 'overflow')} of {each['server']}"
+    yield f"Behind {format_count(each['overflows'], 'overflow')} of {each['server']}"
     if each["failed"] is not None:
         yield (
-            f"  by packets: {counted(each['failed'], 'connection')} failed: {each['never_answered']:,} got no answer to"
-            f" any SYN, {each['never_accepted']:,} only their clients took for connected"
+            f"  by packets: {format_count(each['failed'], 'connection')} failed: {each['never_answered']:,} got no"
+            f" answer to any SYN, {each['never_accepted']:,} only their clients took for connected"
         )
         yield (
             f"  {each['given_up']:,} more got a connection and gave up before the server answered;"

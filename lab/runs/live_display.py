@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from analysis.formatting import counted
+from analysis.formatting import format_count
 from lab.runs.gauges import SECONDS_KEPT, ClientGauge, Gauges, ServerGauge, bars
 
 # Meanings of the k6 error codes that the lab's experiments provoke (k6's own are in lib/netext/httpext/error_codes.go).
@@ -137,11 +137,11 @@ class Display:
 def _client(gauge: ClientGauge) -> str:
     if not gauge.is_known:
         return f"{_NOT_YET} users at work, {_NOT_YET} requests"
-    users, requests = counted(gauge.users, "user"), counted(gauge.requests, "request")
+    users, requests = format_count(gauge.users, "user"), format_count(gauge.requests, "request")
     text = f"{users} at work, {requests} ({gauge.asking.per_second:,.0f}/s), {gauge.failed:,} failed"
     if gauge.errors:
         text += f": {', '.join(kinds(gauge))}"
-    return text + (f", {counted(gauge.dropped, 'iteration')} dropped" if gauge.dropped else "")
+    return text + (f", {format_count(gauge.dropped, 'iteration')} dropped" if gauge.dropped else "")
 
 
 def kinds(gauge: ClientGauge) -> list[str]:
@@ -159,8 +159,8 @@ def _kernel(gauge: ServerGauge) -> str:
     if gauge.limit is not None:
         full = ", full" if gauge.is_full else ""
         parts = [
-            f"queue {gauge.depth} of {counted(gauge.limit + gauge.queues, 'place')}{full}",
-            counted(gauge.overflows, "overflow"),
+            f"queue {gauge.depth} of {format_count(gauge.limit + gauge.queues, 'place')}{full}",
+            format_count(gauge.overflows, "overflow"),
         ]
     return ", ".join([*parts, f"{gauge.time_wait} TIME_WAIT"])
 

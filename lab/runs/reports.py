@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from analysis import compare, derivation
 from analysis.expressions.values import Unknown
-from analysis.formatting import number
+from analysis.formatting import format_number
 from analysis.reports import index, run_report
 from analysis.steps import Steps
 from analysis.verdicts import derived
@@ -113,7 +113,7 @@ def format_figure(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return number(value, _DIGITS)
+        return format_number(value, _DIGITS)
     if isinstance(value, list):
         more = f", … {len(value)} in all" if len(value) > _LIST_SHOWN else ""
         return f"[{', '.join(map(format_figure, value[:_LIST_SHOWN]))}{more}]"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from analysis.formatting import number, spoken
+from analysis.formatting import format_ms, format_number
 from formats import role as role_file
 from formats.durations import format_duration
 from formats.role import KINDS
@@ -238,9 +238,9 @@ def _durations(effective: ResolvedScenario) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
     needed_ms = load_ms(load, user_ms(load))
     if needed_ms >= load.max_duration:
-        what = f"the load itself takes {spoken(needed_ms)}, and load.max_duration ends it"
+        what = f"the load itself takes {format_ms(needed_ms)}, and load.max_duration ends it"
         yield Problem(
-            f"{what} after {spoken(load.max_duration)}",
+            f"{what} after {format_ms(load.max_duration)}",
             effective.where_knob("load.max_duration"),
             "raise load.max_duration",
         )
@@ -325,4 +325,4 @@ def _load_ends(effective: ResolvedScenario) -> tuple[float, str]:
     lasts_s = expected_s(replace(effective, scenario=undisturbed))
     if lasts_s is None:
         return load.max_duration, f"load.max_duration is {format_duration(load.max_duration)}"
-    return 1000 * lasts_s, f"it takes about {number(lasts_s)} s"
+    return 1000 * lasts_s, f"it takes about {format_number(lasts_s)} s"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.evidence.client_files import threshold_name
-from analysis.formatting import spoken
+from analysis.formatting import format_ms
 from formats.durations import parse_duration
 from formats.predictions import Claim
 from lab import paths
@@ -195,8 +195,10 @@ def contradictions(effective: ResolvedScenario, options: Options) -> Iterator[Pr
     load = effective.scenario.knobs.load
     where = effective.where("load", "script")
     if options.lasts_ms > load.max_duration:
-        what = f"the script's options let it run for {spoken(options.lasts_ms)}"
-        yield Problem(f"{what}, but load.max_duration is {spoken(load.max_duration)}", where, "raise load.max_duration")
+        what = f"the script's options let it run for {format_ms(options.lasts_ms)}"
+        yield Problem(
+            f"{what}, but load.max_duration is {format_ms(load.max_duration)}", where, "raise load.max_duration"
+        )
     if options.users_max < load.instances:
         what = f"the script's {options.users_max} users cannot be shared by {load.instances} instances of k6"
         yield Problem(what, effective.where_knob("load.instances"), "lower load.instances")

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from analysis.expressions import Expression, ExpressionError
 from analysis.expressions.values import Kind
-from analysis.formatting import number, spoken
+from analysis.formatting import format_ms, format_number
 from analysis.verdicts.predictions import check_known
 from formats.predictions import Claim
 from lab.errors import BadInput, Problem
@@ -120,9 +120,9 @@ def _shown(effective: ResolvedScenario, place: re.Match[str]) -> str:
         knob, value = effective.registry.knobs.get(place[1]), effective.values[place[1]]
         if isinstance(value, bool) or not isinstance(value, int):
             return format_knob(place[1], value, effective.registry.knobs)
-        return spoken(value) if knob is not None and knob.is_duration else number(value)
+        return format_ms(value) if knob is not None and knob.is_duration else format_number(value)
     known = preflight.values_before_run(effective, expression.names)
     if set(expression.names) - set(known):
         return "?"
     result = expression.evaluate(known.__getitem__)
-    return number(result) if isinstance(result, int | float) else "?"
+    return format_number(result) if isinstance(result, int | float) else "?"

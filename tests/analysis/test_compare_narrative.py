@@ -10,7 +10,7 @@ import pytest
 from analysis.compare import compare_runs, compare_series, narrative
 from analysis.compare.comparison import stage_of
 from analysis.compare.comparison_file import Counts, Effect, PairEntry, Sample, Stage
-from analysis.compare.figure_labels import label_for
+from analysis.compare.narrative import label_for
 from analysis.figures.catalogue import find
 
 if TYPE_CHECKING:

@@ -14,8 +14,14 @@ from analysis.diagnosis import health, joins
 from analysis.diagnosis.joins import Joined
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
-from analysis.reports.stories.explanation import WIDTH, explain_request, explain_worst, format_explanation
-from analysis.reports.stories.selection import UnknownRequest, find_request
+from analysis.reports.stories.explanation import (
+    WIDTH,
+    UnknownRequest,
+    explain_request,
+    explain_worst,
+    find_request,
+    format_explanation,
+)
 from analysis.reports.stories.timeline import Explanation, RequestTimeline
 from formats import manifest
 from tests.analysis.packets import Capture, Connection

@@ -21,7 +21,7 @@ from tests.analysis.whole import make_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.reports.stories.ladders_file import Ladder, Ladders
+    from analysis.reports.stories.timeline import Ladder, Ladders
     from tests.analysis.support import RunFolder
 
 

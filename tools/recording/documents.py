@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from analysis.formatting import counted
+from analysis.formatting import format_count
 from formats.series import Verdict
 from lab import paths
 from lab.console import listing
@@ -176,7 +176,7 @@ def _conditions(used: Sequence[RecordedRun]) -> Iterator[str]:
     )
     days = sorted({line.when[:10] for line in used})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    yield f"{counted(len(used), 'recorded run')}, {span}: {told}."
+    yield f"{format_count(len(used), 'recorded run')}, {span}: {told}."
     yield ""
 
 

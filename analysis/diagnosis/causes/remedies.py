@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.formatting import spoken
+from analysis.formatting import format_ms
 
 TIMEOUT_MARGIN_MS = 1000
 NO_KNOB = "no one knob heals it; 'connlab explain' (make explain) tells the story of a request"
@@ -180,6 +180,6 @@ def _with_fewer(run: Recorded, role: str, each: int, queue: int | None) -> str:
     kept = run.knob(idle) if idle else None
     until = "another's connection ends"
     if isinstance(kept, int) and kept:
-        until = f"another's idle connection ends, {spoken(kept)} and more"
+        until = f"another's idle connection ends, {format_ms(kept)} and more"
     waiting = "1 user waits" if queue == 0 else f"{queue + 1} users wait"
     return f". With {each - queue - 1} nobody fails either, but {waiting} in the accept queue until {until}"

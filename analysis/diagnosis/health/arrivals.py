@@ -25,7 +25,7 @@ from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.diagnosis.settings import Settings, UndefinedError, accept_capacity
 from analysis.expressions.values import is_number
-from analysis.formatting import counted
+from analysis.formatting import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,7 @@ def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, obj
     if alone := _first(rows, "acks_refused", asked):
         return (
             f"{alone[0]}:{alone[1]} had room in {instance}'s accept queue with its SYN and none with its last ACK"
-            f" ({counted(alone[2], 'such connection')}): {together}"
+            f" ({format_count(alone[2], 'such connection')}): {together}"
         )
     capacity = _capacity(raw, instance)
     if capacity and (early := _first(rows, "refused_early", {**asked, "capacity": capacity, "soon_us": soon_us})):
@@ -155,7 +155,7 @@ def examine_kept_connections(raw: RawRun, window: Window | None) -> Report | Non
     report = Report("connections", {"given_up": given_up})
     if given_up:
         report.add(
-            f"k6 closed {counted(given_up, 'connection')} that its users would have kept, while others asked for"
+            f"k6 closed {format_count(given_up, 'connection')} that its users would have kept, while others asked for"
             " one: it got too little of the processors",
             Evidence.LOAD,
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
-from analysis.formatting import counted
+from analysis.formatting import format_count
 
 if TYPE_CHECKING:
     from analysis.evidence.client_files import Client, Events
@@ -111,7 +111,7 @@ def _examine_load(report: Report, client: Client, exit_code: int | None) -> None
         )
     if client.interrupted_iterations:
         report.add(
-            f"k6 interrupted {counted(client.interrupted_iterations, 'iteration')} before the end, as it does at"
+            f"k6 interrupted {format_count(client.interrupted_iterations, 'iteration')} before the end, as it does at"
             " load.max_duration: requests that were under way have no record",
             Evidence.LOAD,
         )

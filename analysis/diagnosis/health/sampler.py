@@ -9,7 +9,7 @@ from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.evidence import clock, processes, timeline
 from analysis.evidence.jsonl import Record, integer
 from analysis.expressions.values import Unknown
-from analysis.formatting import counted
+from analysis.formatting import format_count
 
 if TYPE_CHECKING:
     from analysis.evidence.clock import Clock
@@ -58,7 +58,7 @@ def _examine_end(report: Report, samples: Samples) -> None:
     # A tick has what changed since the one before it: one that is lost makes those after it wrong.
     if (samples.lost_ticks or 0) > 0:
         report.add(
-            f"samples.jsonl lacks {counted(samples.lost_ticks or 0, 'tick')} of those that its last line counts",
+            f"samples.jsonl lacks {format_count(samples.lost_ticks or 0, 'tick')} of those that its last line counts",
             Evidence.COUNTERS,
             Evidence.TICKS,
         )

@@ -5,18 +5,24 @@ What the joins could not tell apart is not told here either, and the story says 
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+import duckdb
+
+from analysis.database import over_files, sql
 from analysis.diagnosis import health, joins
+from analysis.evidence.rawfiles import descriptor_path
 from analysis.evidence.window import Window
-from analysis.formatting import counted, format_us
-from analysis.reports.stories import selection
+from analysis.formatting import excerpt, format_count, format_us
 from analysis.reports.stories.narrator import Narrator
 from analysis.reports.stories.observers import MILLISECOND_US
 from analysis.reports.stories.packets import load_carriers
-from analysis.reports.stories.timeline import Explanation
+from analysis.reports.stories.timeline import AttributedCause, Explanation
+from formats.safe_open import open_within
 from formats.sanitize import visible
 
 if TYPE_CHECKING:
@@ -25,13 +31,68 @@ if TYPE_CHECKING:
     from analysis.diagnosis.health import Health
     from analysis.diagnosis.joins import Joined
     from analysis.evidence.rawrun import RawRun
-    from analysis.reports.stories.selection import Key
-    from analysis.reports.stories.timeline import Event, Note, RequestTimeline
+    from analysis.reports.stories.timeline import Event, Key, Note, RequestTimeline
 
+CAUSES_FILE = Path("derived") / "requests.parquet"
 WIDTH = 120
 _SECOND_US = 1_000_000
 # A story does not need a complete run; nothing in it is counted over a window.
 _ALWAYS = Window(0, 1 << 62, 1 << 62)
+
+
+class UnknownRequest(ValueError):
+    """There is no such request; the text says which there are."""
+
+
+def find_request(joined: Joined, text: str) -> Key:
+    """Return the request that a user names: `k6-1/17`, or `17` where there is one instance.
+
+    Raises:
+        UnknownRequest: there is none of that name.
+    """
+    match = re.fullmatch(r"(?:([a-z0-9-]+)/)?([0-9]{1,18})", text)
+    if not match:
+        raise UnknownRequest(f"'{excerpt(text)}' names no request: write k6-1/17, or 17 where there is one k6 instance")
+    number = int(match[2])
+    ids = {row["instance"]: row for row in joined.rows(sql(__name__, "ids"), number=number)}
+    if not ids:
+        raise UnknownRequest("the run has no record of any request")
+    instance = match[1] or (next(iter(ids)) if len(ids) == 1 else None)
+    if instance is None:
+        raise UnknownRequest(f"request {text} may be of {' or '.join(ids)}: write {next(iter(ids))}/{text}")
+    if instance not in ids:
+        raise UnknownRequest(f"no requests of '{instance}' are recorded; there are those of {' and '.join(ids)}")
+    of_instance = ids[instance]
+    if of_instance["nearest"] != number:
+        raise UnknownRequest(
+            f"there is no request {instance}/{number}; its ids go from {of_instance['low']} to {of_instance['high']},"
+            f" the nearest is {instance}/{of_instance['nearest']}"
+        )
+    return instance, number
+
+
+def find_worst(joined: Joined, number: int) -> list[Key]:
+    """Return the worst requests: those that failed first, then the slowest.
+
+    Raises:
+        UnknownRequest: there is no request at all.
+    """
+    found = joined.rows(sql(__name__, "worst"), number=number)
+    if not found:
+        raise UnknownRequest("the run has no record of any request")
+    return [(row["instance"], row["id"]) for row in found]
+
+
+def load_causes(folder: Path) -> dict[Key, AttributedCause] | None:
+    """Return the cause of each request that has one; None if a run was not analysed, or its file cannot be read."""
+    try:
+        with open_within(folder, CAUSES_FILE) as file, over_files() as database:
+            found = database.execute(sql(__name__, "derived_causes"), {"path": descriptor_path(file)}).fetchall()
+    except (OSError, duckdb.Error):
+        return None
+    return {
+        (instance, id_): AttributedCause(cause, visible(evidence or "")) for instance, id_, cause, evidence in found
+    }
 
 
 def explain_request(raw: RawRun, request: str) -> Explanation:
@@ -41,7 +102,7 @@ def explain_request(raw: RawRun, request: str) -> Explanation:
         UnknownRequest: there is none of that name.
     """
     checked, joined = _join(raw)
-    return _explain(raw, checked, joined, [selection.find_request(joined, request)])
+    return _explain(raw, checked, joined, [find_request(joined, request)])
 
 
 def explain_worst(raw: RawRun, number: int) -> Explanation:
@@ -51,7 +112,7 @@ def explain_worst(raw: RawRun, number: int) -> Explanation:
         UnknownRequest: no request was recorded.
     """
     checked, joined = _join(raw)
-    return _explain(raw, checked, joined, selection.find_worst(joined, number))
+    return _explain(raw, checked, joined, find_worst(joined, number))
 
 
 def _join(raw: RawRun) -> tuple[Health, Joined]:
@@ -63,13 +124,13 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
     narrator = Narrator(raw, joined)
     stories = [story for key in keys if (story := joins.find_story(joined, *key)) is not None]
     carriers, problems = load_carriers(raw, joined, stories)
-    causes = selection.load_causes(raw.folder)
+    causes = load_causes(raw.folder)
     accounts = [
         narrator.timeline(story, found, (causes or {}).get((story.case["instance"], story.case["id"])))
         for story, found in zip(stories, carriers, strict=True)
     ]
     if causes is None and any(account.outcome != "ok" for account in accounts):
-        problems.append(f"{selection.CAUSES_FILE} is missing or broken, so causes are not shown: analyse the run")
+        problems.append(f"{CAUSES_FILE} is missing or broken, so causes are not shown: analyse the run")
     return Explanation(
         run=visible(f"{raw.manifest.scenario}/{raw.manifest.run}"),
         outcomes=joins.count_outcomes(joined),
@@ -102,7 +163,7 @@ def format_explanation(explanation: Explanation) -> Iterator[str]:
 
 def _lines(explanation: Explanation) -> Iterator[str]:
     outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in explanation.outcomes.items())
-    yield f"{explanation.run}: {counted(sum(explanation.outcomes.values()), 'request')}, {outcomes}"
+    yield f"{explanation.run}: {format_count(sum(explanation.outcomes.values()), 'request')}, {outcomes}"
     if explanation.problems:
         yield "What the evidence of this run lacks"
         for problem in explanation.problems:

@@ -1,31 +1,29 @@
-"""The ladders of a run: a few requests that tell its story, each packet and event a step; derived/ladders.json."""
+"""The ladders of a run: the few requests that tell its story, each packet and event a step; derived/ladders.json."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.diagnosis import joins
+from analysis.database import sql
+from analysis.diagnosis import attribution, joins
 from analysis.evidence import flows
 from analysis.expressions.values import Unknown
 from analysis.output import write as write_file
-from analysis.reports.stories.ladders_file import FILE, SCHEMA, Ladder, Ladders, Packets, Step
 from analysis.reports.stories.narrator import Narrator, request_head
 from analysis.reports.stories.packets import capture_file, load_carriers
-from analysis.reports.stories.selection import choose_typical
+from analysis.reports.stories.timeline import LADDERS_FILE, Ladder, Ladders, Packets, Step
 from formats.sanitize import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from analysis.diagnosis.joins import Story
+    from analysis.diagnosis.joins import Joined, Story
     from analysis.evidence.rawrun import RawRun
     from analysis.figures import Run
     from analysis.reports.stories.packets import Carrier
-    from analysis.reports.stories.selection import ChosenRequest
-    from analysis.reports.stories.timeline import Moment
-
-__all__ = ["FILE", "build_ladders", "write"]
+    from analysis.reports.stories.timeline import Key, Kind, Moment
 
 # What of one request a reader may want to see.
 _STEPS_MAX = 40
@@ -33,14 +31,16 @@ _STEPS_MAX = 40
 
 def write(run: Run, folder: Path) -> None:
     """Write the file into a run's folder."""
-    write_file(folder / FILE, build_ladders(run).to_json())
+    write_file(folder / LADDERS_FILE, build_ladders(run).to_json())
 
 
 def build_ladders(run: Run) -> Ladders:
     """Choose and tell the ladders of a run; it never raises for what the run's files hold or lack."""
     found, lacks = _tell(run)
     manifest = run.raw.manifest
-    return Ladders(contract=SCHEMA, scenario=manifest.scenario, run=manifest.run, ladders=found, lacks=lacks)
+    return Ladders(
+        contract="connlab.ladders/1", scenario=manifest.scenario, run=manifest.run, ladders=found, lacks=lacks
+    )
 
 
 def _tell(run: Run) -> tuple[list[Ladder], list[str]]:
@@ -126,3 +126,59 @@ def _lanes(narrator: Narrator, story: Story, carriers: list[Carrier]) -> list[st
     manifest = narrator.raw.manifest
     order = [instance for role in manifest.path for instance in manifest.of_role(role)]
     return [each for each in order if each in ends] + sorted(each for each in ends - set(order) if each)
+
+
+# More than these nobody reads; `connlab explain` tells of any other.
+_CAUSES_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRequest:
+    """One request.
+
+    Attributes:
+        kind: why it was chosen.
+        key: its instance and id.
+        cause: why it failed or was slow, None of a good one.
+        count: how many are like it.
+    """
+
+    kind: Kind
+    key: Key
+    cause: str | None
+    count: int
+
+
+def choose_typical(joined: Joined) -> list[ChosenRequest]:
+    """Return the requests that tell the story of a run, in the order in which they are shown."""
+    found = [
+        *_typical(joined, "ok", None),
+        *(choice for outcome, cause in _causes(joined) for choice in _typical(joined, outcome, cause)),
+        *_slowest(joined),
+    ]
+    first = {choice.key: choice for choice in reversed(found)}
+    return [choice for choice in found if first[choice.key] is choice]
+
+
+def _causes(joined: Joined) -> list[tuple[str, str]]:
+    """Return the outcome and the cause of most requests: of those that failed, then of the slow ones."""
+    counts = attribution.count_causes(joined)
+    found = [
+        (outcome, cause)
+        for outcome in ("failed", "slow")
+        for cause, _ in sorted(counts[outcome].items(), key=lambda each: (-each[1], each[0]))
+    ]
+    return found[:_CAUSES_MAX]
+
+
+_KINDS: dict[str, Kind] = {"ok": "good", "failed": "failed", "slow": "slow"}
+
+
+def _typical(joined: Joined, outcome: str, cause: str | None) -> list[ChosenRequest]:
+    rows = joined.rows(sql(__name__, "typical"), outcome=outcome, cause=cause)
+    return [ChosenRequest(_KINDS[outcome], (row["instance"], row["id"]), cause, row["count"]) for row in rows]
+
+
+def _slowest(joined: Joined) -> list[ChosenRequest]:
+    rows = joined.rows(sql(__name__, "slowest"))
+    return [ChosenRequest("slowest", (row["instance"], row["id"]), row["cause"], 1) for row in rows]

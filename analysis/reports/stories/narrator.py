@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from analysis.formatting import counted, excerpt, format_us
+from analysis.formatting import excerpt, format_count, format_us
 from analysis.reports.stories import observers
 from analysis.reports.stories.packets import build_view, capture_file, next_request_us, split_segments
 from analysis.reports.stories.server_state import Acceptance, ServerStates, acceptance
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from analysis.diagnosis.joins import Joined, Row, Story
     from analysis.evidence.flows import Packet
     from analysis.evidence.rawrun import RawRun
-    from analysis.reports.stories.ladders_file import Queue
     from analysis.reports.stories.packets import Carrier, PacketView, Segment
-    from analysis.reports.stories.timeline import AttributedCause, Note
+    from analysis.reports.stories.timeline import AttributedCause, Note, Queue
 
 # What of one connection a reader may want to read.
 _MOMENTS_MAX = 40
@@ -243,8 +242,9 @@ def _segment_text(segment: Segment, ends: Sequence[str], number: int, count: int
         case "rst":
             return f"{sender} resets the connection (RST)"
         case "data":
-            within = f" in {segment.packets} segments within {format_us(segment.last_us - segment.time_us)}"
-            return f"{sender} sends {counted(segment.data_bytes, 'byte')}{again}{within if segment.packets > 1 else ''}"
+            lasted = format_us(segment.last_us - segment.time_us)
+            within = f" in {segment.packets} segments within {lasted}" if segment.packets > 1 else ""
+            return f"{sender} sends {format_count(segment.data_bytes, 'byte')}{again}{within}"
 
 
 def _segment_label(segment: Segment, number: int, count: int) -> str:
@@ -254,7 +254,7 @@ def _segment_label(segment: Segment, number: int, count: int) -> str:
         return f"SYN {number} of {count}"
     if segment.kind == "data":
         parts = f" in {segment.packets} packets" if segment.packets > 1 else ""
-        return f"{counted(segment.data_bytes, 'byte')}{again}{parts}"
+        return f"{format_count(segment.data_bytes, 'byte')}{again}{parts}"
     return segment.kind.upper() + again
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis.evidence.samples import TICK_SLACK_US
 from analysis.formatting import format_us
-from analysis.reports.stories.ladders_file import Queue
-from analysis.reports.stories.timeline import Note
+from analysis.reports.stories.timeline import Note, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

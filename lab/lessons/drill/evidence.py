@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from analysis.evidence.rawfiles import FOLDER
-from analysis.formatting import counted, format_knob
+from analysis.formatting import format_count, format_knob
 from formats.manifest import FILE as MANIFEST
 from formats.safe_open import read_regular
 from lab.roles.declared_roles import ROLES
@@ -156,7 +156,7 @@ def _by_second(requests: Iterable[Mapping[str, Any]], start_us: int) -> Iterator
     for second in seconds[:_SECONDS_SHOWN]:
         yield f"{second:>6} {begun[second]:>6} {well[second]:>9} {badly[second]:>7}"
     if len(seconds) > _SECONDS_SHOWN:
-        yield f"… and {counted(len(seconds) - _SECONDS_SHOWN, 'more second')}, until second {seconds[-1]}"
+        yield f"… and {format_count(len(seconds) - _SECONDS_SHOWN, 'more second')}, until second {seconds[-1]}"
 
 
 def netstat(run: SeenRun) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis.formatting import spoken
+from analysis.formatting import format_ms
 from analysis.verdicts.ledger_file import FILE as LEDGER
 from analysis.verdicts.ledger_file import Ledger
 from formats.safe_open import read_regular
@@ -129,7 +129,7 @@ def scenario_text(drill: Drill) -> str:
         {
             "schema": 1,
             "title": f"Incident drill {drill.seed}, level {drill.level}",
-            "question": f"Users complain: requests fail, or take longer than {spoken(drill.fault.promise_ms)}. Why?",
+            "question": f"Users complain: requests fail, or take longer than {format_ms(drill.fault.promise_ms)}. Why?",
             "path": list(drill.path),
             "knobs": _nested(drill.knobs),
             "drain": "1s",
@@ -197,7 +197,7 @@ def begin(drill: Drill, run: Path) -> DrillState:
 def format_evidence(drill: Drill, state: DrillState) -> Iterator[str]:
     """Write what somebody on call has at once, and how to go on."""
     yield f"drill {drill.seed}, level {drill.level}; {' → '.join(drill.path)}; minute {state.minutes}"
-    yield f"Users complain: requests fail, or take longer than {spoken(drill.fault.promise_ms)}."
+    yield f"Users complain: requests fail, or take longer than {format_ms(drill.fault.promise_ms)}."
     yield from evidence.format_pieces(SeenRun(paths.RESULTS / state.run, drill.path), evidence.GIVEN)
     yield from _how(drill)
 
@@ -329,7 +329,7 @@ def format_result(drill: Drill, state: DrillState, outcome: Score, after: Path) 
     what = f"{outcome.failed_before} failed → {outcome.failed_after}, {outcome.slow_before} slow → {outcome.slow_after}"
     yield f"remedy: {'healed' if outcome.healed else 'not healed'}: {what}"
     if outcome.slow_after and outcome.slowest_after_ms:
-        took, promised = spoken(outcome.slowest_after_ms), spoken(fault.promise_ms)
+        took, promised = format_ms(outcome.slowest_after_ms), format_ms(fault.promise_ms)
         yield f"  the slowest answer took {took}; {promised} were promised"
     yield f"what shows it: {fault.proof}"
     if drill.alarm:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from analysis.compare import compare_series
-from analysis.reports import side_by_side
+from analysis.reports import comparison_page
 from tests.analysis.results import Results
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
@@ -29,7 +29,7 @@ def beside(results: Results, runs: dict[str, list[Drawn]], *, underived: str = "
         path = run / "manifest.json"
         example = json.loads((EXAMPLE / "manifest.json").read_text())
         path.write_text(json.dumps(json.loads(path.read_text()) | {"phases": example["phases"]}))
-    return side_by_side.draw_timelines(compare_series(folder)[0], results.root)
+    return comparison_page.draw_timelines(compare_series(folder)[0], results.root)
 
 
 def failed(*counts: int) -> list[Drawn]:
@@ -80,7 +80,7 @@ def test_a_run_without_derived_tables_says_so_in_the_place_of_its_time_lines(res
 def test_without_any_time_line_there_is_nothing_to_draw(results: Results) -> None:
     folder = results.series({"a": failed(1), "b": failed(2)})
 
-    assert side_by_side.draw_timelines(compare_series(folder)[0], results.root) is None
+    assert comparison_page.draw_timelines(compare_series(folder)[0], results.root) is None
 
 
 def test_of_many_groups_some_are_drawn_from_the_least_to_the_most(results: Results) -> None:
@@ -96,7 +96,7 @@ def test_the_page_keeps_its_size(results: Results, monkeypatch: pytest.MonkeyPat
     whole = beside(results, runs, figures=[FAILED])
     assert whole is not None
     first, second, *_ = whole["charts"]
-    monkeypatch.setattr(side_by_side, "_BYTES_MAX", len(json.dumps(first)) + len(json.dumps(second)) + 10)
+    monkeypatch.setattr(comparison_page, "_BYTES_MAX", len(json.dumps(first)) + len(json.dumps(second)) + 10)
     cut = beside(results, runs, figures=[FAILED])
 
     assert cut is not None
