@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -13,10 +13,17 @@ from analysis.steps import Steps
 from lab import terminal
 from lab.errors import BadInput, ExitCode, Problem
 
+if TYPE_CHECKING:
+    from formats.manifest import Guess
+    from lab.outcomes.outcome import Outcome
+    from lab.scenarios.places import Place
+    from lab.scenarios.resolved import ResolvedScenario
+    from lab.series.plan import Plan
+
 
 def resolve_asked(
     scenario: str, sets: list[str], preset: str | None, arm: str | None, repetitions: int | None = None
-) -> tuple[Any, Any]:
+) -> tuple[ResolvedScenario, Plan | None]:
     """Return a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
     from lab.scenarios.resolve import resolve
 
@@ -38,8 +45,8 @@ def resolve_asked(
 
 
 def run_one_or_arms(
-    resolved: Any,  # noqa: ANN401 # a ResolvedScenario
-    plan: Any,  # noqa: ANN401 # a Plan
+    resolved: ResolvedScenario,
+    plan: Plan | None,
     *,
     new: bool,
     dry_run: bool,
@@ -60,7 +67,7 @@ def run_one_or_arms(
         raise BadInput(Problem(f"{which}: there is no series to plan or to begin anew"))
     if check:
         end_checked([resolved])
-    guesses: Sequence[Any] = ()
+    guesses: Sequence[Guess] = ()
     if ask:
         from lab.engines.selection import selected_engine
         from lab.lessons.guesses import ask_before_run
@@ -92,7 +99,7 @@ def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
 
 
 def run_series(
-    plan: Any,  # noqa: ANN401 # a Plan
+    plan: Plan,
     *,
     new: bool,
     dry_run: bool,
@@ -131,7 +138,7 @@ def command_line() -> list[str]:
     return ["connlab", *sys.argv[1:]]
 
 
-def end_checked(effectives: Iterable[Any]) -> NoReturn:
+def end_checked(effectives: Iterable[ResolvedScenario]) -> NoReturn:
     """End a command that only checks its input: nothing of it has run.
 
     Raises:
@@ -153,10 +160,10 @@ def end_checked(effectives: Iterable[Any]) -> NoReturn:
 
 
 def end_judged(
-    found: Any,  # noqa: ANN401 # an Outcome
+    found: Outcome,
     *,
     as_json: bool,
-    lesson: Any = None,  # noqa: ANN401 # a Place
+    lesson: Place | None = None,
     profiled: bool = False,
 ) -> NoReturn:
     """End with a verdict; `lesson`: whose lesson it was; `profiled`: print how long each step took, too."""
