@@ -280,7 +280,7 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
         Stage.PACKETS,
         "handshakes without an answer",
         _COUNT,
-        r".*\.(syn_|syns_of_unanswered|refused|unanswered|half_open|healed|ack_)",
+        r".*\.(syn_|syns_of_unanswered|refused|unanswered|half_open|recovered|ack_)",
     ),
     (Stage.PACKETS, "handshakes", _SPEED, r".*_ms\."),
     (Stage.PACKETS, "sockets in TIME_WAIT, by packets", _COUNT, r".*time_wait"),

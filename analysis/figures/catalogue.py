@@ -164,7 +164,8 @@ class Scope:
             if _OF_SYSCTL.match(name):
                 way_on = "an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel"
                 raise UnknownFigure(name, f"{what}: {way_on}")
-            raise UnknownFigure(name, what, nearest(name, self._all()))
+            renamed = name.replace("healed", "recovered")
+            raise UnknownFigure(name, what, renamed if self.find(renamed) else nearest(name, self._all()))
         figure, parameters = found
         if figure.of_role is not None and figure.of_role not in self.path:
             raise UnknownFigure(name, f"{name}: {figure.of_role} is not on the path [{', '.join(self.path)}]")

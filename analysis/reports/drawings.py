@@ -144,11 +144,11 @@ def _band(record: Record, hop: Row, index: int, x: int, width: int) -> Band:
     portless = record.figures.get(f"{'client' if hop['from'] == record.path[0] else hop['from']}.{_PORTLESS}")
     if isinstance(portless, int) and portless:
         counts.append(("bad", f"{portless:,} more: no port left ✗"))
-    if dropped["fatal"] is not None:
-        unanswered = dropped["fatal"] + (dropped["healed"] or 0)
+    if dropped["lost"] is not None:
+        unanswered = dropped["lost"] + (dropped["recovered"] or 0)
         counts.append(("bad" if unanswered else "", f"{unanswered:,} SYNs unanswered"))
         if unanswered:
-            counts.append(("", f"{dropped['healed'] or 0:,} recovered on a retry"))
+            counts.append(("", f"{dropped['recovered'] or 0:,} recovered on a retry"))
     return Band(x, width, _BAND_TOP, passed_px, lost_px, f"{total:,} {source}", [*counts, _agreement(hop)])
 
 

@@ -140,12 +140,12 @@ def _where(record: Record, found_reasons: list[Reason]) -> list[str]:
         places.setdefault(reason.where, []).append(who)
     found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
     for hop in record.ledger["hops"]:
-        fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
+        lost, recovered = (hop["dropped_syns"][kind] or 0 for kind in ("lost", "recovered"))
         kernel = f"The kernel of {name_role(record, hop['to'])}"
-        if fatal:
-            found.append(f"{kernel} dropped {_syns(fatal)}{_each(record, hop, fatal)}.")
-        if healed:
-            dropped = f"It dropped {format_count(healed, 'SYN')}" if fatal else f"{kernel} dropped {_syns(healed)}"
+        if lost:
+            found.append(f"{kernel} dropped {_syns(lost)}{_each(record, hop, lost)}.")
+        if recovered:
+            dropped = f"It dropped {format_count(recovered, 'SYN')}" if lost else f"{kernel} dropped {_syns(recovered)}"
             found.append(f"{dropped} of connections that a later SYN made: seconds of waiting, and no error.")
     return found
 
@@ -160,12 +160,12 @@ def _continued(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:] if first in ("Between", "At", "On", "Not", "See") else sentence
 
 
-def _each(record: Record, hop: Row, fatal: int) -> str:
+def _each(record: Record, hop: Row, lost: int) -> str:
     """Return how many SYNs each failure cost, where that is the same for all."""
     failed, patience_ms = record.figures.get(f"flows.{hop['to']}.unanswered"), record.knob("load.connect_timeout")
-    if not isinstance(failed, int) or not failed or fatal % failed or not isinstance(patience_ms, int):
+    if not isinstance(failed, int) or not failed or lost % failed or not isinstance(patience_ms, int):
         return ""
-    each = f", {fatal // failed} for each of {failed:,} connections" if failed > 1 else ", all of one connection"
+    each = f", {lost // failed} for each of {failed:,} connections" if failed > 1 else ", all of one connection"
     return each if hop["from"] != record.path[0] else f"{each} in its connect timeout of {format_ms(patience_ms)}"
 
 

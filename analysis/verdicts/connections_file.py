@@ -42,7 +42,7 @@ _KERNEL = (
 )
 
 Outcome = Literal[
-    "answered", "healed", "refused", "never-answered", "never-accepted", "half-open", "reset", "closed-unanswered",
+    "answered", "recovered", "refused", "never-answered", "never-accepted", "half-open", "reset", "closed-unanswered",
     "given-up", "waiting", "idle", "connected", "undecided", "earlier",
 ]  # fmt: skip
 
@@ -119,7 +119,7 @@ class Peer(Written):
     server: str
     connections: int
     failed: int
-    healed: int
+    recovered: int
 
 
 class Ports(Written):

@@ -91,10 +91,10 @@ class IdentityEntry(Written):
 class DroppedSyns(Written):
     """SYNs that reached the server's capture and that nothing answered; null where no capture tells."""
 
-    healed: Annotated[
+    recovered: Annotated[
         int | None, Field(description="A later SYN of the same connection was answered: latency, no error")
     ]
-    fatal: Annotated[int | None, Field(description="None was: the connection failed")]
+    lost: Annotated[int | None, Field(description="None was: the connection failed")]
 
 
 class HopEntry(Written):
@@ -216,7 +216,8 @@ def _hop(run: Run, account: HopAccount) -> HopEntry:
         to=hop.server,
         observers=list(hop.observers),
         dropped_syns=DroppedSyns(
-            healed=_figure(run, f"flows.{hop.server}.syn_healed"), fatal=_figure(run, f"flows.{hop.server}.syn_failed")
+            recovered=_figure(run, f"flows.{hop.server}.syn_recovered"),
+            lost=_figure(run, f"flows.{hop.server}.syn_failed"),
         ),
         dropped_later=_figure(run, f"flows.{hop.server}.ack_dropped.min"),
         identities=[_identity(balance) for balance in account.balances],

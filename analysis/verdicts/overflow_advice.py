@@ -34,7 +34,7 @@ class FailedBehindOverflows(Written):
     given_up: Annotated[
         int | None, Field(description="By packets: connected, and gone before the server answered; null without")
     ]
-    healed: Annotated[int | None, Field(description="By packets: a later SYN found room; null without")]
+    recovered: Annotated[int | None, Field(description="By packets: a later SYN found room; null without")]
     least: Annotated[int | None, Field(description="By the estimator, if none got in on a later SYN")]
     most: Annotated[int | None, Field(description="By the estimator")]
     rests_on: Annotated[str, Field(description="What the estimator knows of the clients, or lacks")]
@@ -60,7 +60,7 @@ class Advice(Written):
     says: list[str]
 
 
-_BY_PACKETS = ("failed", "never_answered", "never_accepted", "given_up", "healed")
+_BY_PACKETS = ("failed", "never_answered", "never_accepted", "given_up", "recovered")
 
 
 def failed(run: Run, seen: Observation, server: str, overflows: int) -> FailedBehindOverflows:

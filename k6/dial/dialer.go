@@ -20,7 +20,7 @@ type Dialer struct {
 }
 
 // Install replaces what a VU connects with, before its first request. connectTimeout bounds connect(2) alone, apart from
-// the request's time-out.
+// the request's timeout.
 func (l *Log) Install(state *lib.State, connectTimeout time.Duration) error {
 	dialer, ok := state.Dialer.(*netext.Dialer)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package dial records the connections of k6's VUs, and gives them a connect time-out of their own.
+// Package dial records the connections of k6's VUs, and gives them a connect timeout of their own.
 package dial
 
 import (

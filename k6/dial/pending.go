@@ -40,7 +40,7 @@ func noteSocket(connectTimeout time.Duration) func(context.Context, string, stri
 	}
 }
 
-// beginning is when a dial's time-out began to run, the moment before its socket was made: counted from connect(2), a dial
+// beginning is when a dial's timeout began to run, the moment before its socket was made: counted from connect(2), a dial
 // that was given up in time could seem to have been given up early.
 func beginning(ctx context.Context, connectTimeout time.Duration) time.Time {
 	now := time.Now()
@@ -53,7 +53,7 @@ func beginning(ctx context.Context, connectTimeout time.Duration) time.Time {
 }
 
 // connecting notes what connect(2) is about to do. A dial does not begin before the request that asks for it, whose own
-// time-out may be the shorter one.
+// timeout may be the shorter one.
 func (d *pending) connecting(began time.Time, address string, socket syscall.RawConn, delay time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -188,7 +188,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// causeOf is why the request ended: its time-out or k6's end, if that broke off what failed.
+// causeOf is why the request ended: its timeout or k6's end, if that broke off what failed.
 func causeOf(ctx context.Context, err error) error {
 	if gone := ctx.Err(); gone != nil {
 		return gone

@@ -37,7 +37,7 @@ func fullQueue(t *testing.T) string {
 	return "http://" + fullqueue.Address(t)
 }
 
-// otherTimeoutsMS are the time-outs that a case does not set: a failure that comes later is not the case's own.
+// otherTimeoutsMS are the timeouts that a case does not set: a failure that comes later is not the case's own.
 const otherTimeoutsMS = 30_000
 
 // The codes are k6's. The analysis relies on a separate code for each failure.
@@ -56,11 +56,11 @@ func TestFailuresAndTheirCodes(t *testing.T) {
 			target: func(t *testing.T) string { return "http://" + freeAddress(t) },
 			code:   1212, dialKind: "refused",
 		},
-		"no answer to the SYN until the connect time-out": {
+		"no answer to the SYN until the connect timeout": {
 			target: fullQueue, changes: []string{"CONNECT_TIMEOUT", "400ms"},
 			code: 1211, dialKind: "timeout", lastsMS: 400,
 		},
-		"no answer to the SYN until the request time-out": {
+		"no answer to the SYN until the request timeout": {
 			target: fullQueue, changes: []string{"REQUEST_TIMEOUT", "400ms"},
 			code: 1050, dialKind: "canceled", lastsMS: 400,
 		},
@@ -100,7 +100,7 @@ func TestFailuresAndTheirCodes(t *testing.T) {
 						t.Errorf("%+v (error %v)", request, request.Error)
 					}
 					lasts := (request.EndUS - request.TimeUS) / 1000
-					// k6 starts its time-out before the transport gets the request, a moment or, on a busy machine, longer.
+					// k6 starts its timeout before the transport gets the request, a moment or, on a busy machine, longer.
 					if lasts < c.lastsMS/2 || lasts >= otherTimeoutsMS {
 						t.Errorf("the request lasted %d ms, not about %d", lasts, c.lastsMS)
 					}

@@ -24,7 +24,7 @@ func TestABadEnvironmentIsRefusedInOneLine(t *testing.T) {
 		if log == "stderr" {
 			continue
 		}
-		// The extension reads its time-out before the workload reads its knobs.
+		// The extension reads its timeout before the workload reads its knobs.
 		if line := "CONNLAB_CONNECT_TIMEOUT must be whole milliseconds such as 30000ms, not \"30s\""; !strings.Contains(r.stderr.String(), line) {
 			t.Errorf("stderr lacks %q:\n%s", line, &r.stderr)
 		}

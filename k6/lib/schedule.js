@@ -21,7 +21,7 @@ export function leaveMs(user, { users, ramp_half, ramp_full, ramp_hold, ramp_dow
 }
 
 /**
- * How long after its plan a workload may run on, so that requests under way end by an answer or by their own time-out
+ * How long after its plan a workload may run on, so that requests under way end by an answer or by their own timeout
  * and not by k6's interruption, which would leave no record of them.
  *
  * @param {number} planned_ms

@@ -92,7 +92,7 @@ def drill(
 ) -> None:
     """Be on call: a fault is drawn and run; find cause, place and knob in the evidence, and a run tests your remedy.
 
-    Without an answer the exit code is 0; with one it is 0 if the cause is right and the remedy healed, and else 1.
+    Without an answer the exit code is 0; with one it is 0 if the cause is right and the remedy recovered, and else 1.
     """
     import secrets
 
@@ -125,7 +125,7 @@ def drill(
     found = incident.judge(drawn, state, incident.record_answer(drawn, state, cause or "", place or "", after))
     if as_json:
         terminal.result_json(
-            {**found.model_dump(), "points": found.points, "healed": found.healed, "folder": str(after)}
+            {**found.model_dump(), "points": found.points, "recovered": found.recovered, "folder": str(after)}
         )
     else:
         terminal.result(incident.format_result(drawn, state, found, after))

@@ -137,8 +137,8 @@ def _print_hop(console: Console, hop: HopEntry, lacks: MissingEvidence) -> None:
     holding = sum(one.holds == "true" for one in identities)
     syns = (
         "dropped SYNs unknown"
-        if dropped.fatal is None
-        else f"dropped SYNs: {dropped.fatal:,} fatal, {dropped.healed:,} healed by a later one"
+        if dropped.lost is None
+        else f"dropped SYNs: {dropped.lost:,} never answered, {dropped.recovered:,} recovered on retry"
     )
     if hop.dropped_later:
         syns += f"; {hop.dropped_later:,} ACKs and data"

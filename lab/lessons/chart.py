@@ -28,7 +28,7 @@ RUN=…` computes the value of a knob, and `make drill` lets you practise.
 
 In a knob, `<client>` and `<server>` stand for the name of the role at that end of the connection. Where both ends have
 knobs, each is named with its end: a proxy is the server of its clients, and the client of its servers. Where no knob is
-named, a setting does not heal it: the story of such a request (`make explain`) and the server's own log lead on.
+named, a setting does not fix it: the story of such a request (`make explain`) and the server's own log lead on.
 
 | symptom | what to look at | cause | limit | knob | kernel's counter | lesson |
 |---|---|---|---|---|---|---|

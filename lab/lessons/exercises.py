@@ -108,7 +108,7 @@ def _problem(finding: Any, document: documents.Document) -> Problem:  # noqa: AN
     return Problem(what, document.where(location), way_on)
 
 
-# Who turns these heals nothing: the clients are other people's.
+# Who turns these fixes nothing: the clients are other people's.
 _CLIENTS = ("load", "k6")
 _ITEM = re.compile(r"(?ms)^(\d+)\. (.+?)(?=\n\n|\n\d+\. |\Z)")
 

@@ -103,7 +103,7 @@ def _failed(each: Mapping[str, Any]) -> Iterator[str]:
         )
         yield (
             f"  {each['given_up']:,} more got a connection and gave up before the server answered;"
-            f" {each['healed']:,} got in on a later SYN"
+            f" {each['recovered']:,} got in on a later SYN"
         )
     if each["most"] is None:
         yield f"  by the estimator: unknown; {each['rests_on']}"

@@ -11,7 +11,7 @@ DIRECT, NGINX, PROXIED = ["k6", "backend"], ["k6", "nginx"], ["k6", "nginx", "ba
 GATEWAY = ["k6", "gateway", "backend"]
 # 400 requests in eight seconds, at most 300 at once.
 SPIKE = {"load.workload": "spike", "load.rate_per_second": 50, "load.duration": 8_000, "load.max_users": 300}
-AT_NGINX = [{"to": "nginx", "dropped_syns": {"fatal": 0, "healed": 40}}]
+AT_NGINX = [{"to": "nginx", "dropped_syns": {"lost": 0, "recovered": 40}}]
 
 
 def advised(path: list[str], cause: str, knobs: Record, hops: list[Record]) -> tuple[str | None, str | None]:
@@ -96,7 +96,7 @@ def test_a_knob_of_another_proxy_is_named_as_its_declaration_has_it(cause: str, 
     roles = {"k6": role("client", "load"), "door": door, "backend": server}
     manifest = make_manifest() | {"path": ["k6", "door", "backend"], "roles": roles}
     manifest["knobs"] |= {"door.wide": knob(30_000 if limit == "server_idle" else 1)}
-    hops = [{"to": "door", "dropped_syns": {"fatal": 9, "healed": 0}}]
+    hops = [{"to": "door", "dropped_syns": {"lost": 9, "recovered": 0}}]
     found = advice.advise_on_cause(manifest, {"hops": hops}, cause, 9)
     assert (found.knob, found.value) == ("door.wide", value)
 

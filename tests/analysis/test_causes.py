@@ -239,7 +239,7 @@ def test_an_answer_that_is_an_error(scene: Scene) -> None:
     assert scene.cause()[0] == "error-status"
 
 
-def test_a_lost_syn_that_a_later_one_healed_makes_a_request_slow(scene: Scene) -> None:
+def test_a_lost_syn_that_a_later_one_recovered_makes_a_request_slow(scene: Scene) -> None:
     scene.dial(lasted_s=1.0003)
     scene.request(1.1, status=200)
     scene.connection().syns(BEGIN_S).handshake(BEGIN_S + 1).ask(BEGIN_S + 1.001).answer(BEGIN_S + 1.0995)

@@ -483,6 +483,11 @@ def test_a_name_has_its_kind(name: str, kind: Kind) -> None:
             None,
         ),
         ("zzz", "there is no figure or knob zzz", None),
+        (
+            "flows.backend_2.syn_healed",
+            "there is no figure or knob flows.backend_2.syn_healed",
+            "flows.backend_2.syn_recovered",
+        ),
     ],
 )
 def test_a_wrong_name_is_refused_with_the_nearest(name: str, why: str, nearest: str | None) -> None:

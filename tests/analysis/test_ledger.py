@@ -79,7 +79,7 @@ def test_every_failure_of_the_overflow_is_a_dropped_syn_and_all_observers_agree(
     assert found["causes"] == {"accept-queue-drop": 100, "waited-in-accept-queue": 2}
     (hop,) = found["hops"]
     assert (hop["from"], hop["to"], hop["observers"]) == ("k6", "backend", ["backend-1"])
-    assert hop["dropped_syns"] == {"healed": 0, "fatal": 500}
+    assert hop["dropped_syns"] == {"recovered": 0, "lost": 500}
     assert set(holds(found).values()) == {"true"}
     assert predictions == ["true"] * 3
 
@@ -131,7 +131,7 @@ def test_the_timeline_adds_up_to_the_counters(run: RunFolder) -> None:
     ]
 
 
-def test_a_lost_syn_that_a_later_one_healed_is_distinguished_from_a_fatal_one(run: RunFolder) -> None:
+def test_a_lost_syn_that_a_later_one_recovered_is_distinguished_from_a_fatal_one(run: RunFolder) -> None:
     # User 2 came in with its second SYN: a second late, and no failure.
     capture = Capture()
     second = MEASURE_S + 0.0101
@@ -146,7 +146,7 @@ def test_a_lost_syn_that_a_later_one_healed_is_distinguished_from_a_fatal_one(ru
     run.lines["backend-1/capture.json"] = [make_capture(len(run.captures["backend-1"].packets))]
     found, _ = account(run)
 
-    assert found["hops"][0]["dropped_syns"] == {"healed": 1, "fatal": 500}
+    assert found["hops"][0]["dropped_syns"] == {"recovered": 1, "lost": 500}
     # The kernels of this run know of 500 drops and 400 SYNs sent again.
     assert {id_ for id_, status in holds(found).items() if status == "false"} == {"syns-dropped", "syns-repeated"}
 
@@ -437,7 +437,7 @@ def test_a_bad_capture_is_reported_and_leaves_unknown_what_rests_on_it(run: RunF
     unknown = {id_ for id_, status in holds(found).items() if status == "unknown"}
     assert unknown == set(holds(found)) - {"drops-by-overflow", "dials-without-port"}
     assert holds(found)["drops-by-overflow"] == "true"
-    assert found["hops"][0]["dropped_syns"] == {"healed": None, "fatal": None}
+    assert found["hops"][0]["dropped_syns"] == {"recovered": None, "lost": None}
 
 
 def test_a_cut_capture_proves_no_cause_by_what_is_not_in_it(run: RunFolder) -> None:

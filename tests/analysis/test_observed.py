@@ -196,7 +196,7 @@ SHOWN: dict[str, tuple[Callable[[Connection], object], str, dict[str, int]]] = {
     "a client that waits": (lambda one: one.handshake(AT).ask(AT + 0.1), "waiting", {}),
     "a lost SYN, then an answer": (
         lambda one: one.syns(AT).handshake(AT + 1).ask(AT + 1.1).answer(AT + 1.2),
-        "healed",
+        "recovered",
         {},
     ),
     "a lost SYN, then a connection that nobody wants any more": (

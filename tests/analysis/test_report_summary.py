@@ -53,8 +53,8 @@ def tell(tmp_path: Path) -> Tell:
     return summed
 
 
-def hop(client: str, server: str, fatal: int, healed: int) -> Record:
-    return {"from": client, "to": server, "dropped_syns": {"fatal": fatal, "healed": healed}}
+def hop(client: str, server: str, lost: int, recovered: int) -> Record:
+    return {"from": client, "to": server, "dropped_syns": {"lost": lost, "recovered": recovered}}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_sentence_says_how_many_the_main_cause_has(
 
 
 @pytest.mark.parametrize(
-    ("fatal", "healed", "says"),
+    ("lost", "recovered", "says"),
     [
         (0, 28, [
             ("The kernel of the backend dropped 28 SYNs (connection requests) of connections that a later SYN made:"
@@ -101,9 +101,9 @@ def test_the_sentence_says_how_many_the_main_cause_has(
     ],
 )  # fmt: skip
 def test_the_kernel_that_left_syns_unanswered_is_named_once(
-    tell: Tell, fatal: int, healed: int, says: list[str]
+    tell: Tell, lost: int, recovered: int, says: list[str]
 ) -> None:
-    syns = hop("k6", "backend", fatal, healed)
+    syns = hop("k6", "backend", lost, recovered)
     assert tell((9, 1, 0), {DROP: 1}, {DROP: 1}, (syns,), {"flows.backend.unanswered": 1}).where[1:] == says
 
 

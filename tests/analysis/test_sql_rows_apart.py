@@ -192,7 +192,7 @@ def of_ledger(port: int, outcome: str, **values: object) -> tuple[Any, ...]:
 def test_peers_with_the_most_failed_connections_come_first(rows: Rows) -> None:
     rows.given(
         "ledger", LEDGER,
-        of_ledger(1, "ok"), of_ledger(2, "healed"), of_ledger(3, "refused", client_address="d"),
+        of_ledger(1, "ok"), of_ledger(2, "recovered"), of_ledger(3, "refused", client_address="d"),
         of_ledger(4, "ok", direction="out", to_instance="a>s:80"),
     )  # fmt: skip
     assert rows.made("peers", instance="a", most=2) == [("a:80", "d", 1, 1, 0), ("a:80", "c", 2, 0, 1)]
@@ -225,7 +225,7 @@ def test_failed_at_counts_by_outcome_and_cause(rows: Rows) -> None:
         "ledger", LEDGER,
         of_ledger(1, "never-answered", **full, syn_count=5), of_ledger(2, "never-answered", **full, syn_count=3),
         of_ledger(3, "never-answered", syn_count=1), of_ledger(4, "reset", cause="accept-queue-reset"),
-        of_ledger(5, "never-accepted"), of_ledger(6, "given-up"), of_ledger(7, "healed"),
+        of_ledger(5, "never-accepted"), of_ledger(6, "given-up"), of_ledger(7, "recovered"),
         of_ledger(8, "never-answered", **full, to_instance="b:80"),
     )  # fmt: skip
     assert rows.made("failed_at", server="a:80") == [(3, 2, 1, 1, 1, 1, 5)]
@@ -244,7 +244,7 @@ def test_servers_account_for_an_instance_s_connections_by_the_server_s_end(rows:
     rows.given(
         "ledger", LEDGER,
         of_ledger(1, "reset", cause="b", syns_lost=1, handshake_us=10, closed_by="server", time_wait_owner="client"),
-        of_ledger(2, "healed", cause="a", syns_lost=2, client_retransmissions=3, handshake_us=20, in_queue_us=7),
+        of_ledger(2, "recovered", cause="a", syns_lost=2, client_retransmissions=3, handshake_us=20, in_queue_us=7),
         of_ledger(3, "reset", cause="b", server_retransmissions=4, first_byte_us=5, closed_by="server"),
         of_ledger(4, "ok", direction="out", to_instance="a>s:80"),
         of_ledger(5, "ok", observer="b", to_instance="b:80"),
@@ -252,7 +252,7 @@ def test_servers_account_for_an_instance_s_connections_by_the_server_s_end(rows:
     nothing = {"count": 0, "p50": None, "p99": None, "max": None}
     first, second = rows.made("servers", instance="a")
     assert first == (
-        "a:80", "in", 3, 3, 3, 4, {"healed": 1, "reset": 2}, {"a": 1, "b": 2},
+        "a:80", "in", 3, 3, 3, 4, {"recovered": 1, "reset": 2}, {"a": 1, "b": 2},
         {"count": 2, "p50": 15.0, "p99": pytest.approx(19.9), "max": 20},
         {"count": 1, "p50": 5.0, "p99": 5.0, "max": 5}, {"count": 1, "p50": 7.0, "p99": 7.0, "max": 7},
         {"nobody": 1, "server": 2}, {"client": 1, "unknown": 2},
@@ -262,7 +262,7 @@ def test_servers_account_for_an_instance_s_connections_by_the_server_s_end(rows:
     )  # fmt: skip
     # The file connections.json has them in this order.
     maps = [each for each in first[:12] if isinstance(each, dict) and "p50" not in each]
-    assert [list(each) for each in maps] == [["healed", "reset"], ["a", "b"], ["nobody", "server"]]
+    assert [list(each) for each in maps] == [["recovered", "reset"], ["a", "b"], ["nobody", "server"]]
 
 
 def test_came_and_taken_are_those_that_began_in_the_window(rows: Rows) -> None:
@@ -528,8 +528,8 @@ UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2
     ("values", "until_us", "overflowed", "found"),
     [
         ({"server_first_data_time_us": 50}, 99, 0, ("answered", None)),
-        ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 1, ("healed", "waited-for-syn-retry")),
-        ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 0, ("healed", None)),
+        ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 1, ("recovered", "waited-for-syn-retry")),
+        ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 0, ("recovered", None)),
         ({"client_fin_time_us": 40, "server_first_data_time_us": 50}, 99, 0, ("given-up", None)),
         ({"refused": True}, 99, 0, ("refused", "connection-refused")),
         (UNANSWERED, 9_000_000, 2, ("never-answered", "accept-queue-drop")),

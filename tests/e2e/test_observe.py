@@ -111,7 +111,7 @@ def test_what_was_observed_holds_against_the_clients_own_log(generator: str, tmp
     served = sum(one["data"]["value"] == 0 for one in requests)
     failed = len(requests) - served
     assert server["connections"] == len(requests)
-    assert outcomes.get("answered", 0) + outcomes.get("healed", 0) == served
+    assert outcomes.get("answered", 0) + outcomes.get("recovered", 0) == served
     shut_out = outcomes.get("never-answered", 0) + outcomes.get("never-accepted", 0)
     assert shut_out + outcomes.get("given-up", 0) == failed
     assert shut_out > 0

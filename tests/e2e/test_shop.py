@@ -52,7 +52,7 @@ def test_nginx_opens_a_connection_to_the_shop_for_each_request(run: Callable[...
     assert {one["holds"] for one in to_database["identities"]} == {"true"}
 
 
-def test_kept_connections_heal_it(run: Callable[..., Run]) -> None:
+def test_kept_connections_fix_it(run: Callable[..., Run]) -> None:
     found = run(str(SHOP / "lab"), *KEPT)
     if found.exit_code == 3:
         assert_spoiled_only_by_the_machine(found)

@@ -217,7 +217,7 @@ def test_the_advice_can_be_run(tmp_path: Path) -> None:
 
 def test_drops_before_nginx_are_nginx_s(tmp_path: Path) -> None:
     hops: list[dict[str, Any]] = [
-        {"from": "k6", "to": "nginx", "observers": [], "dropped_syns": {"fatal": 5, "healed": None}}
+        {"from": "k6", "to": "nginx", "observers": [], "dropped_syns": {"lost": 5, "recovered": None}}
         | {"dropped_later": None, "identities": []}
     ]
     effective = resolve("long-polling-smoke", ["nginx.listen_backlog=16"])

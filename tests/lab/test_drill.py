@@ -104,7 +104,7 @@ def test_every_solution_is_whole(fault: faults.Fault) -> None:
     drill = faults.draw(seed, 2)
     assert fault.cause in {cause.name for cause in CAUSES}
     assert fault.proof.endswith(".")
-    for knob, value in fault.heals.items():
+    for knob, value in fault.fixes.items():
         text = f"{knob}={format_knob(knob, value, CATALOGUE)}"
         incident.check_answer(drill, fault.name, fault.place, [text])
         assert incident.resolve_drill(drill, [text]).values[knob] != incident.resolve_drill(drill).values.get(knob)
@@ -169,10 +169,10 @@ def test_an_answer_is_scored_by_cause_place_and_the_run_of_its_remedy(
     assert f"20 failed → {left}, 3 slow → 0" in told
     assert f"score: {points} of 100" in told
     assert f"what shows it: {drill.fault.proof}" in told
-    assert "what heals it: backend.max_connections=200" in told
+    assert "what fixes it: backend.max_connections=200" in told
 
 
-def test_a_remedy_that_did_not_heal_says_by_how_much_and_leads_to_its_own_run(results: Path) -> None:
+def test_a_remedy_that_did_not_fix_says_by_how_much_and_leads_to_its_own_run(results: Path) -> None:
     drill, state = begun(results, 5, 1)
     after = drills.write(drill, results / drill.name / "20261123T000100Z-default-r01")
     drills.ledger(results / state.run, 20, 3)
@@ -257,7 +257,7 @@ def test_a_drill_from_its_beginning_to_its_score(
     assert "queue of a socket overflowed" in capsys.readouterr().out
     main_ends(["drill", *_ANSWER, "--set", "backend.max_connections=100"])
     told = capsys.readouterr().out
-    assert "remedy: healed: 20 failed → 0" in told
+    assert "remedy: recovered: 20 failed → 0" in told
     assert "score: 100 of 100" in told
     assert "next drill: make drill LEVEL=2" in told
     assert ran == [drill.knobs["backend.max_connections"], 100]

@@ -16,7 +16,7 @@ change the records in analysis/diagnosis/causes/ instead. -->
 The ledger names a cause for each request that failed or was slower than the scenario's bound: the first cause in this
 list that the evidence proves. A request without a proven cause is `{_NONE}`. The ledger prints these requests first and
 counts them against the scenario's tolerance. derived/requests.parquet has each request's `cause` and the `evidence` for
-it, or what is missing. [The map](map.md) leads from each cause to the knobs that heal it, and `make advise` to a value.
+it, or what is missing. [The map](map.md) leads from each cause to the knobs that fix it, and `make advise` to a value.
 
 Most proofs include something that did not come, such as an answer or a FIN. A capture that is cut or unreadable cannot
 prove that. If it may lack a request's packets, the request is `{_NONE}`, unless the capture shows everything that

@@ -10,7 +10,7 @@ from typing import Any
 from analysis.formatting import format_ms
 
 TIMEOUT_MARGIN_MS = 1000
-NO_KNOB = "no one knob heals it; 'connlab explain' (make explain) tells the story of a request"
+NO_KNOB = "no one knob fixes it; 'connlab explain' (make explain) tells the story of a request"
 
 
 @dataclass(frozen=True)

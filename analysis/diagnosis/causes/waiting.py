@@ -27,7 +27,7 @@ _APART = """greatest(least(greatest((2 * parts_us - total_us) // 4, (bound_us - 
                            (part_max_us - part_next_us) // 4), 0)"""
 
 
-def _healed_says(prefix: str, part: str) -> str:
+def _recovered_says(prefix: str, part: str) -> str:
     return f"""format('flow {{}}/{{}}: ', {prefix}_observer, {prefix}_id) || {syns(prefix)}
         || format(', answered at {{}} ({{}} of {{}})', moment({prefix}_answered_us), took({part}), took(total_us))"""
 
@@ -100,8 +100,8 @@ CAUSES = (
         proof="In the capture the connection has more than one SYN, and the answer is to a later one.",
         when=f"{_main('syn_us')} OR {_main('up_syn_us')}",
         apart=_APART,
-        says=f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_healed_says("flow", "syn_us")},
-               {UP} || '; ' || {_healed_says("up", "up_syn_us")})""",
+        says=f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_recovered_says("flow", "syn_us")},
+               {UP} || '; ' || {_recovered_says("up", "up_syn_us")})""",
         label="served after a lost SYN",
         symptom="some answers whole seconds late: by 1 s, 2 s, 3 s or more",
         look="`nstat TcpExtTCPSynRetrans` at the client; `netstat -s` at the server",

@@ -3,7 +3,7 @@ SELECT count(*) FILTER (cause IN ('accept-queue-drop', 'accept-queue-reset')) AS
        count(*) FILTER (outcome = 'never-answered' AND cause = 'accept-queue-drop') AS never_answered,
        count(*) FILTER (outcome = 'never-accepted') AS never_accepted,
        count(*) FILTER (outcome = 'given-up') AS given_up,
-       count(*) FILTER (outcome = 'healed') AS healed,
+       count(*) FILTER (outcome = 'recovered') AS recovered,
        min(syn_count) FILTER (outcome = 'never-answered') AS syns_min,
        max(syn_count) FILTER (outcome = 'never-answered') AS syns_max
   FROM ledger WHERE to_instance = $server;

@@ -449,7 +449,7 @@ func serveManagement(t *testing.T) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// dialOneByOne connects count times from the other host, and gives each up after a time-out.
+// dialOneByOne connects count times from the other host, and gives each up after a timeout.
 func dialOneByOne(other *netns.Peer, count int, timeout time.Duration) (conns []net.Conn, errs []error) {
 	for range count {
 		// A socket belongs to the namespace of the thread that makes it, and the dialler makes it on this one.

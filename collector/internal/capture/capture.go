@@ -26,7 +26,7 @@ const (
 	snapBytes = 128
 	// tcpdump's ring for packets it has not yet written: 16 MiB.
 	ringKiB = 16 << 10
-	// The kernel hands a block of packets over when it is full or, at the latest, after tcpdump's time-out of 1 s;
+	// The kernel hands a block of packets over when it is full or, at the latest, after tcpdump's timeout of 1 s;
 	// packets in a block that the kernel has not handed over are lost when tcpdump ends.
 	settleMax = 1200 * time.Millisecond
 	// How often tcpdump is then asked whether it has them all.

@@ -16,7 +16,7 @@ const lookDelay = 20 * time.Millisecond
 type pending struct {
 	id     int64
 	remote string
-	// Before the time-out begins to run: counted from connect(2), a dial that was given up in time could seem to have been
+	// Before the timeout begins to run: counted from connect(2), a dial that was given up in time could seem to have been
 	// given up early.
 	start time.Time
 

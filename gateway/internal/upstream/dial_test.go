@@ -18,7 +18,7 @@ func TestADialBeginsBeforeItsTimeOut(t *testing.T) {
 	}
 	asked := time.Now()
 	dial := &pending{start: asked}
-	// As the dialer does when it has made the socket; its time-out runs by then.
+	// As the dialer does when it has made the socket; its timeout runs by then.
 	if err := dial.look(time.Second)("tcp4", "", socket); err != nil {
 		t.Fatal(err)
 	}

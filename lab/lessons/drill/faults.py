@@ -176,7 +176,7 @@ class Fault:
         draw: draws its knobs, by their full names.
         cause: the same as the ledger and the map call it.
         proof: what in the given evidence shows it, in a sentence or two.
-        heals: knobs that heal it, each with a value that does for every drawing; the most fitting first.
+        fixes: knobs that fix it, each with a value that does for every drawing; the most fitting first.
         promise_ms: how long an answer may take.
     """
 
@@ -187,7 +187,7 @@ class Fault:
     draw: Callable[[Random], Settings]
     cause: str
     proof: str
-    heals: Mapping[str, Any]
+    fixes: Mapping[str, Any]
     promise_ms: int = _PROMISE_MS
 
 
@@ -243,7 +243,7 @@ FAULTS = (
         cause="accept-queue-drop",
         proof="At the server, Recv-Q is above Send-Q, and netstat counts overflows of the listen queue. As many threads"
         " are busy as there are connections, so each place works.",
-        heals={"backend.max_connections": 200},
+        fixes={"backend.max_connections": 200},
         promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
@@ -255,7 +255,7 @@ FAULTS = (
         cause="accept-queue-drop",
         proof="nginx's error log says that it timed out while connecting. At the server, Recv-Q is above Send-Q, and"
         " netstat counts overflows of the listen queue.",
-        heals={"backend.max_connections": 200},
+        fixes={"backend.max_connections": 200},
         promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
@@ -267,7 +267,7 @@ FAULTS = (
         cause="accept-queue-drop",
         proof="Send-Q is below accept_count: net.core.somaxconn is smaller, and the kernel cut the queue silently."
         " Recv-Q is above Send-Q, and netstat counts overflows of the listen queue.",
-        heals={"kernel.backend.net.core.somaxconn": 4096, "backend.max_connections": 200},
+        fixes={"kernel.backend.net.core.somaxconn": 4096, "backend.max_connections": 200},
         promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
@@ -279,7 +279,7 @@ FAULTS = (
         cause="waited-in-accept-queue",
         proof="Nobody fails, and no queue overflows. The connections are at their limit; the slow answers took a"
         " little longer than keep_alive_timeout, which is how long an idle connection holds its place.",
-        heals={"backend.keep_alive_timeout": "100ms", "backend.max_connections": 200},
+        fixes={"backend.keep_alive_timeout": "100ms", "backend.max_connections": 200},
     ),
     Fault(
         name="slow-clients-hold-places",
@@ -290,7 +290,7 @@ FAULTS = (
         cause="accept-queue-drop",
         proof="The connections are at their limit, and hardly a thread is busy: the server waits for the rest of the"
         " requests. Recv-Q is above Send-Q, and netstat counts overflows of the listen queue.",
-        heals={"backend.max_connections": 200},
+        fixes={"backend.max_connections": 200},
         promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
@@ -302,7 +302,7 @@ FAULTS = (
         cause="syn-queue-drop",
         proof="netstat at the server counts TCPReqQFullDrop and dropped SYNs, but no overflow of the listen queue, and"
         " Recv-Q is 0. tcp_syncookies is 0, so a full SYN queue has no way out.",
-        heals={"kernel.backend.net.ipv4.tcp_syncookies": 1, "backend.accept_count": 200},
+        fixes={"kernel.backend.net.ipv4.tcp_syncookies": 1, "backend.accept_count": 200},
         promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
@@ -314,7 +314,7 @@ FAULTS = (
         cause="waited-for-a-thread",
         proof="All threads are busy, and the connections are far below their limit. The answers come in rounds of a"
         " second, one for each thread.",
-        heals={"backend.threads_max": 200, "backend.virtual_threads": True},
+        fixes={"backend.threads_max": 200, "backend.virtual_threads": True},
     ),
     Fault(
         name="proxy-out-of-connections",
@@ -324,7 +324,7 @@ FAULTS = (
         draw=worker_connections,
         cause="proxy-connections-exhausted",
         proof="nginx's error log says that its worker_connections are not enough.",
-        heals={"nginx.worker_connections": 1024},
+        fixes={"nginx.worker_connections": 1024},
     ),
     Fault(
         name="proxy-gives-up-on-answers",
@@ -335,7 +335,7 @@ FAULTS = (
         cause="upstream-timeout",
         proof="Every 504 comes after proxy_read_timeout, and nginx's error log says that it timed out while reading the"
         " response header.",
-        heals={"nginx.proxy_read_timeout": "10s"},
+        fixes={"nginx.proxy_read_timeout": "10s"},
     ),
     Fault(
         name="proxy-queue-times-out",
@@ -346,7 +346,7 @@ FAULTS = (
         cause="proxy-queue-timeout",
         proof="HAProxy's access log says sQ, and queue_ms is timeout_queue: the request waited in HAProxy's own queue,"
         " and no server was asked.",
-        heals={"haproxy.server_maxconn": 200},
+        fixes={"haproxy.server_maxconn": 200},
     ),
 )
 CAUSES: Mapping[str, Fault] = {fault.name: fault for fault in reversed(FAULTS)}

@@ -1,4 +1,4 @@
-"""A drill from its scenario to its score: what was asked for, what was answered, and whether the remedy healed."""
+"""A drill from its scenario to its score: what was asked for, what was answered, and whether the remedy recovered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lab.scenarios.resolved import ResolvedScenario
 
 FILE = "drill.json"
 
-_CAUSE, _PLACE, _HEALED, _SPEED = 40, 15, 30, 15
+_CAUSE, _PLACE, _RECOVERED, _SPEED = 40, 15, 30, 15
 # What reading the given evidence takes.
 _BEGIN_MINUTES = 5
 
@@ -75,20 +75,20 @@ class Score(BaseModel):
     minutes: int
 
     @property
-    def healed(self) -> bool:
+    def recovered(self) -> bool:
         """Return whether nobody fails and nobody waits too long any more."""
         return not self.failed_after and not self.slow_after
 
     @property
     def code(self) -> ExitCode:
         """Return the exit code: solved, or not."""
-        return ExitCode.REPRODUCED if self.healed and self.cause_right else ExitCode.NOT_REPRODUCED
+        return ExitCode.REPRODUCED if self.recovered and self.cause_right else ExitCode.NOT_REPRODUCED
 
     @property
     def points(self) -> int:
         """Return the score, at most 100."""
         speed = max(0, _SPEED - (self.minutes - _BEGIN_MINUTES))
-        return _CAUSE * self.cause_right + _PLACE * self.place_right + self.healed * (_HEALED + speed)
+        return _CAUSE * self.cause_right + _PLACE * self.place_right + self.recovered * (_RECOVERED + speed)
 
 
 def folder(drill: Drill) -> Path:
@@ -306,7 +306,7 @@ def judge(drill: Drill, state: DrillState, answer: Answer) -> Score:
 
 
 def is_solved(drill: Drill, state: DrillState) -> bool:
-    """Return whether one of the answers named the cause and healed.
+    """Return whether one of the answers named the cause and recovered.
 
     Raises:
         BadInput: as `judge`.
@@ -327,23 +327,23 @@ def format_result(drill: Drill, state: DrillState, outcome: Score, after: Path) 
     yield f"cause: {'right' if outcome.cause_right else f'no; it was {fault.name}: {fault.says}'}"
     yield f"place: {'right' if outcome.place_right else f'no; it was {fault.place}'}"
     what = f"{outcome.failed_before} failed → {outcome.failed_after}, {outcome.slow_before} slow → {outcome.slow_after}"
-    yield f"remedy: {'healed' if outcome.healed else 'not healed'}: {what}"
+    yield f"remedy: {'recovered' if outcome.recovered else 'not recovered'}: {what}"
     if outcome.slow_after and outcome.slowest_after_ms:
         took, promised = format_ms(outcome.slowest_after_ms), format_ms(fault.promise_ms)
         yield f"  the slowest answer took {took}; {promised} were promised"
     yield f"what shows it: {fault.proof}"
     if drill.alarm:
         yield f"harmless: {drill.alarm.says}"
-    heals = (f"{knob}={format_knob(knob, value, CATALOGUE)}" for knob, value in fault.heals.items())
-    yield f"what heals it: {' or '.join(heals)}"
+    fixes = (f"{knob}={format_knob(knob, value, CATALOGUE)}" for knob, value in fault.fixes.items())
+    yield f"what fixes it: {' or '.join(fixes)}"
     used = ", ".join(state.asked) or "none"
     yield f"minutes: {outcome.minutes}; evidence asked for: {used}; remedies tried: {len(state.remedies)}"
-    yield f"score: {outcome.points} of {_CAUSE + _PLACE + _HEALED + _SPEED}"
+    yield f"score: {outcome.points} of {_CAUSE + _PLACE + _RECOVERED + _SPEED}"
     run = paths.RESULTS / state.run
     yield f"report of the incident: {paths.shown(run / reports.REPORT_FILE)}"
     yield f"report of the remedy: {paths.shown(after / reports.REPORT_FILE)}"
-    if outcome.healed and outcome.cause_right:
+    if outcome.recovered and outcome.cause_right:
         level = min(drill.level + 1, max(faults.LEVELS))
         yield f"next drill: {suggested.make('drill', {'LEVEL': str(level)})}"
     else:
-        yield next_steps.after_run(run if outcome.healed else after)
+        yield next_steps.after_run(run if outcome.recovered else after)

@@ -43,7 +43,7 @@ WITH facts AS (
       FROM facts
 )
 SELECT observer, id, direction, to_instance, client_address, client_port, server_address, server_port, client_isn,
-       if(plain IN ('answered', 'connected', 'idle', 'waiting') AND syns_lost > 0, 'healed', plain) AS outcome,
+       if(plain IN ('answered', 'connected', 'idle', 'waiting') AND syns_lost > 0, 'recovered', plain) AS outcome,
        CASE WHEN plain = 'refused' THEN 'connection-refused'
             WHEN plain = 'never-answered' AND syns_overflowed = syns_lost THEN 'accept-queue-drop'
             WHEN plain = 'never-answered' AND syns_syn_queue_full = syns_lost THEN 'syn-queue-drop'

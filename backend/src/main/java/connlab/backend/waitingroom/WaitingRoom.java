@@ -13,11 +13,11 @@ import java.util.concurrent.TimeUnit;
  * Lets users in one by one, in order of arrival, at a steady rate.
  *
  * <p>A user who arrives gets a token and looks again and again until its turn has come. A user who does not look for as
- * long as the time-out loses its place, and those behind move up. An idle room lets the first user in at once, the next
+ * long as the timeout loses its place, and those behind move up. An idle room lets the first user in at once, the next
  * one interval later: idle time does not save up turns.
  *
- * <p>There is no timer. Each call first catches up on the time since the last one, turn by turn and time-out by
- * time-out in the order in which they fell due, so turns have the times that a timer would have given them, exactly.
+ * <p>There is no timer. Each call first catches up on the time since the last one, turn by turn and timeout by
+ * timeout in the order in which they fell due, so turns have the times that a timer would have given them, exactly.
  * Every token is let in at most once and forgotten once: a call costs O(1), amortised. Memory is bounded by the number
  * of tokens.
  *
@@ -111,7 +111,7 @@ public final class WaitingRoom {
         ticket.turnNs = turnNs;
         nextTurnNs = turnNs + intervalNs;
         admitted++;
-        // A turn counts as a look, so its holder has the whole time-out to come and learn of it.
+        // A turn counts as a look, so its holder has the whole timeout to come and learn of it.
         see(ticket, turnNs);
     }
 

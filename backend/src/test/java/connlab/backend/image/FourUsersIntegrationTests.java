@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 
 /**
  * Four users of OkHttp at a server for one connection: the first is served, the second and the third wait in the accept
- * queue, which holds accept-count + 1, for the keep-alive time-out of those before them, and the fourth cannot connect.
+ * queue, which holds accept-count + 1, for the keep-alive timeout of those before them, and the fourth cannot connect.
  * The first sends its request when the fourth has failed: however slow the machine is, its connection stays open until
  * then.
  */
@@ -81,7 +81,7 @@ class FourUsersIntegrationTests {
 
             long startNs = System.nanoTime();
             fourthHasFailed.countDown();
-            // 1, 7 and 13 seconds or later: each waits for the handler and the keep-alive time-out of all before it.
+            // 1, 7 and 13 seconds or later: each waits for the handler and the keep-alive timeout of all before it.
             Duration turn = HANDLER.plus(KEEP_ALIVE);
             assertServedAfter(HANDLER, startNs, firstCall);
             assertServedAfter(HANDLER.plus(turn), startNs, secondCall);

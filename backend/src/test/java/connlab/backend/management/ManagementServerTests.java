@@ -27,7 +27,7 @@ import org.springframework.test.context.TestPropertySource;
         })
 class ManagementServerTests {
 
-    /** Long after the traffic server's time-outs; Tomcat looks for them once a second. */
+    /** Long after the traffic server's timeouts; Tomcat looks for them once a second. */
     private static final Duration IDLE = Duration.ofSeconds(4);
 
     /** Only a server that never closes takes this long. */
@@ -93,7 +93,7 @@ class ManagementServerTests {
             assertThat(idle.isClosedWithin(PATIENCE)).isTrue();
         }
         try (Wire counted = new Wire(port)) {
-            // Both at once: between two, a busy machine may take longer than the keep-alive time-out.
+            // Both at once: between two, a busy machine may take longer than the keep-alive timeout.
             counted.send("GET /api/delay HTTP/1.1\r\nHost: test\r\n\r\n".repeat(2));
             assertThat(counted.receive().headers()).doesNotContainEntry("connection", "close");
             assertThat(counted.receive().headers()).containsEntry("connection", "close");

@@ -15,7 +15,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.springframework.http.HttpHeaders;
 
-/** The rules of the waiting room, one by one: ten turns a second, a time-out of 30 s. */
+/** The rules of the waiting room, one by one: ten turns a second, a timeout of 30 s. */
 class WaitingRoomTests {
 
     private static final long INTERVAL_MS = 100;
