@@ -1,4 +1,7 @@
-"""Whatever stands in a run's files, the analysis reads it, or says what is wrong, in words of its own."""
+"""A run's folder may come from anybody.
+
+Whatever stands in its files, the analysis reads it, or says what is wrong. What is derived is written there alone.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from analysis.derivation import analyse
 from analysis.evidence import client_files, logs, scrapes
 from analysis.evidence.jsonl import Damage
 from analysis.evidence.records import Log, Records
+from analysis.reports import run_report
 from formats import manifest
 from formats.manifest import ManifestError
 from formats.role import Page
 from tests.analysis.support import MEASURE_S, at_us, make_access, stub_status
+from tests.analysis.whole import make_run
 from tests.mutations import as_json, changed, files, spoiled
 
 if TYPE_CHECKING:
     from analysis.evidence.logs import Format
+
 
 _EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 _MANIFESTS = [(_EXAMPLE / "manifest.json").read_bytes()]
@@ -169,3 +176,31 @@ def test_anything_that_k6_leaves_is_read(summary: bytes, live: bytes) -> None:
         (folder / "live.jsonl").write_bytes(live)
         read = client_files.read(folder, "k6-1", Log(Damage()), Log(Damage()))
         assert read.dropped_iterations is None or isinstance(read.dropped_iterations, int)
+
+
+DERIVED = ("verdict.json", "ledger.json", "figures.json", "ladders.json")
+TABLES = ("requests.parquet", "flows.parquet", "timeline.parquet", "readings.parquet")
+
+
+def test_a_link_in_place_of_derived_leads_nowhere(tmp_path: Path) -> None:
+    folder, outside = make_run(tmp_path / "run"), tmp_path / "outside"
+    outside.mkdir()
+    run = folder.write()
+    (run / "derived").symlink_to(outside)
+    analyse(run)
+    assert list(outside.iterdir()) == []
+    assert (run / "derived" / "verdict.json").is_file()
+
+
+def test_a_link_in_place_of_a_file_is_replaced(tmp_path: Path) -> None:
+    run, outside = make_run(tmp_path / "run").write(), tmp_path / "outside"
+    outside.write_text("another's")
+    (run / "derived").mkdir()
+    files = [*(run / "derived" / name for name in (*DERIVED, *TABLES)), run / "report.html"]
+    for file in files:
+        file.symlink_to(outside)
+        file.with_name(f"{file.name}.partial").symlink_to(outside)
+    analyse(run)
+    run_report.write(run)
+    assert outside.read_text() == "another's"
+    assert [file for file in files if file.is_symlink() or not file.is_file()] == []
