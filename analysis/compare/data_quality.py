@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis import suggested
+from analysis import command_hints
 from analysis.compare.comparison_file import TrustEntry
 from analysis.compare.intervals import RESAMPLES, SEED
 from analysis.compare.narrative import with_unit
@@ -65,7 +65,7 @@ def _more(series: SeriesRuns, figure: str | None, pairs: list[PairEntry]) -> str
 def _shell(command: list[str]) -> str:
     """Return a command as it is typed in the lab's folder, where the program is installed."""
     words = [".venv/bin/connlab", *command[1:]] if command[0] == "connlab" else command
-    return " ".join(map(suggested.quoted, words))
+    return " ".join(map(command_hints.quote, words))
 
 
 def _counted(series: SeriesRuns) -> Iterator[str]:

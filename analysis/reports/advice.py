@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis import formatting, suggested
+from analysis import command_hints, formatting
 from analysis.database import composed, sql
 from analysis.diagnosis import causes, syn_ladder
 from analysis.diagnosis.causes import UNEXPLAINED, Cause
@@ -263,5 +263,5 @@ def _command(verb: str, what: tuple[str, str], named: Mapping[str, str | None], 
     if any(any(char.isspace() or char == '"' for char in f"{name}{value}") for name, value in sets.items()):
         options = [part for name, value in given.items() for part in (f"--{name}", value)]
         options += [part for name, value in sets.items() for part in ("--set", f"{name}={value}")]
-        return suggested.connlab(verb, options, what[1])
-    return suggested.make(verb, dict([what]) | {name.upper(): value for name, value in given.items()}, sets)
+        return command_hints.connlab_command(verb, options, what[1])
+    return command_hints.make_command(verb, dict([what]) | {name.upper(): value for name, value in given.items()}, sets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis import formatting, suggested
+from analysis import command_hints, formatting
 from analysis.expressions.values import is_number
 from analysis.formatting import format_ms
 from analysis.reports.advice import rerun_command
@@ -112,9 +112,9 @@ def commands(record: Record) -> dict[str, str]:
     command = rerun_command(record.manifest).command
     return {
         **({"run it again": command} if command else {}),
-        "the worst requests, as each observer saw them": suggested.make("explain", run | {"TOP": "5"}),
-        "its tables with SQL and charts, in the browser": suggested.make("notebook", run),
-        "derive and draw everything again": suggested.make("report", run),
+        "the worst requests, as each observer saw them": command_hints.make_command("explain", run | {"TOP": "5"}),
+        "its tables with SQL and charts, in the browser": command_hints.make_command("notebook", run),
+        "derive and draw everything again": command_hints.make_command("report", run),
     }
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from analysis.command_hints import quote
 from analysis.output import FROM_ANYBODY
-from analysis.suggested import quoted
 from formats.safe_open import read_within
 from formats.sanitize import format_validation_error, visible
 
@@ -26,7 +26,7 @@ class DerivedError(Exception):
     """
 
     def __init__(self, what: str, run: Path | None = None) -> None:
-        super().__init__(what if run is None else f"{what}; derive it again: make analyse RUN={quoted(str(run))}")
+        super().__init__(what if run is None else f"{what}; derive it again: make analyse RUN={quote(str(run))}")
         self.what = what
 
 

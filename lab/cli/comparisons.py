@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from analysis import compare
+from analysis import command_hints, compare
 from analysis.compare import narrative
 from analysis.compare.replicates import load_plan
 from analysis.formatting import format_count
@@ -21,7 +21,7 @@ from formats import series as series_file
 from formats.knob_types import format_knob_value
 from formats.manifest import FILE as MANIFEST_FILE
 from formats.manifest import ManifestError, load_manifest_json
-from lab import paths, suggested
+from lab import paths
 from lab.console.next_steps import worst_request
 from lab.console.run_lookup import find_run
 from lab.errors import BadInput, Problem
@@ -176,9 +176,9 @@ def find_series(name: str) -> Path:
 def _not_run(name: str) -> str | None:
     """Return how to run what has a name and no series yet."""
     if name in matrix_file.names():
-        return f"run it first: {suggested.make('matrix', {'MATRIX': name})}"
+        return f"run it first: {command_hints.make_command_here('matrix', {'MATRIX': name})}"
     if name in places.slugs():
-        return f"run it first: {suggested.make('run', {'SCENARIO': name})}"
+        return f"run it first: {command_hints.make_command_here('run', {'SCENARIO': name})}"
     return None
 
 
@@ -244,7 +244,9 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
         with suppress(ManifestError):
             command = rerun_command(load_manifest_json(run)).command
         if command:
-            return f"next, {alone.name} once more, so that groups can be compared: {suggested.here(command)}"
+            return (
+                f"next, {alone.name} once more, so that groups can be compared: {command_hints.command_here(command)}"
+            )
     if runs:
-        return worst_request(suggested.typed(runs[-1]) if Path(runs[-1]).is_dir() else runs[-1])
+        return worst_request(command_hints.name_typed(runs[-1]) if Path(runs[-1]).is_dir() else runs[-1])
     return f"next, in the browser: {paths.shown(compared.folder / 'comparison.html')}"

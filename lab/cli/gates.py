@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
+from analysis import command_hints
 from analysis.compare import gate
 from analysis.compare.gate import Gate, Limit
 from analysis.compare.narrative import with_unit
 from analysis.compare.replicates import Group, load_group
 from analysis.formatting import format_count
 from formats.sanitize import visible
-from lab import suggested
 from lab.cli import comparisons
 from lab.errors import BadInput, ExitCode, Problem
 from lab.runs.reports import format_figure
@@ -135,5 +135,5 @@ def _without_waiting(file: str, flags: int) -> int:
 
 def next_step(judged: JudgedGate) -> str:
     """Return what to do next: the page that says what else moved."""
-    a, b = (" ".join(suggested.folder(run.folder) for run in side.runs) for side in (judged.a, judged.b))
-    return f"next, what else moved: {suggested.make('compare', {'A': a, 'B': b})}"
+    a, b = (" ".join(command_hints.name_folder(run.folder) for run in side.runs) for side in (judged.a, judged.b))
+    return f"next, what else moved: {command_hints.make_command_here('compare', {'A': a, 'B': b})}"

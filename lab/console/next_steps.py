@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from analysis import command_hints
 from formats.knob_types import format_knob_value
 from formats.series import Search
-from lab import paths, suggested
+from lab import paths
 from lab.scenarios.places import Place
 from lab.series.plan import Plan
 
@@ -19,12 +20,14 @@ _TOP = "1"
 
 def after_run(folder: Path) -> str:
     """Return the step after a run or its report: the story of its worst request."""
-    return worst_request(suggested.folder(folder))
+    return worst_request(command_hints.name_folder(folder))
 
 
 def worst_request(run: str) -> str:
     """Return the command that tells the story of the worst request of a run."""
-    return f"next, the story of its worst request: {suggested.make('explain', {'RUN': run, 'TOP': _TOP})}"
+    return (
+        f"next, the story of its worst request: {command_hints.make_command_here('explain', {'RUN': run, 'TOP': _TOP})}"
+    )
 
 
 def after_lesson(place: Place) -> str | None:
@@ -37,24 +40,25 @@ def after_lesson(place: Place) -> str | None:
 
 def after_explanation(folder: Path) -> str:
     """Return the step after a request's story: advice."""
-    return f"next, which knob would help: {suggested.make('advise', {'RUN': suggested.folder(folder)})}"
+    command = command_hints.make_command_here("advise", {"RUN": command_hints.name_folder(folder)})
+    return f"next, which knob would help: {command}"
 
 
 def opened(folder: Path) -> str:
     """Return the command that opens a run's report."""
-    return suggested.make("open", {"RUN": suggested.folder(folder)})
+    return command_hints.make_command_here("open", {"RUN": command_hints.name_folder(folder)})
 
 
 def after_advice(folder: Path, command: str | None) -> str:
     """Return the step after advice: the run that tests it, or, where no knob helps, the run's report."""
     if command:
-        return f"test it: {suggested.here(command)}"
+        return f"test it: {command_hints.command_here(command)}"
     return f"next, all that was seen, on one page: {opened(folder)}"
 
 
 def after_series(folder: Path) -> str:
     """Return the step after a series: its cells beside each other."""
-    compared = suggested.make("compare", {"MATRIX": folder.name})
+    compared = command_hints.make_command_here("compare", {"MATRIX": folder.name})
     return f"next, its cells beside each other: {compared}"
 
 
@@ -64,7 +68,7 @@ def after_search(plan: Plan, search: Search) -> str | None:
         return None
     sets = {**_settings(plan.overrides), search.knob: format_knob_value(search.found, search.unit)}
     scenario = next(iter(plan.cells.values())).effective.place.named
-    return f"next, a run with it: {suggested.make('run', {'SCENARIO': scenario}, sets)}"
+    return f"next, a run with it: {command_hints.make_command_here('run', {'SCENARIO': scenario}, sets)}"
 
 
 def _settings(overrides: Iterable[str]) -> dict[str, str]:
@@ -73,22 +77,23 @@ def _settings(overrides: Iterable[str]) -> dict[str, str]:
 
 def after_matrices(name: str) -> str:
     """Return the step after the list of matrices: a dry run of one."""
-    return f"next, what one of them would run: {suggested.make('matrix', {'MATRIX': name, 'DRY': '1'})}"
+    command = command_hints.make_command_here("matrix", {"MATRIX": name, "DRY": "1"})
+    return f"next, what one of them would run: {command}"
 
 
 def after_estimate() -> str:
     """Return the step after an estimate from a counter: observe the server that counted."""
-    command = suggested.here("make observe CONTAINER=<name> DURATION=60s")
+    command = command_hints.command_here("make observe CONTAINER=<name> DURATION=60s")
     return f"next, watch the server that counted them: {command}"
 
 
 def after_list() -> str:
     """Return the step after a list of the scenarios: the lesson to start with."""
-    return f"next, the lesson to start with: {suggested.make('lesson', {'SCENARIO': FIRST_LESSON})}"
+    return f"next, the lesson to start with: {command_hints.make_command_here('lesson', {'SCENARIO': FIRST_LESSON})}"
 
 
 def after_show(place: Place, overrides: Iterable[str], preset: str | None) -> str:
     """Return the step after a scenario was shown: predict it and run it."""
     variables = {"SCENARIO": place.named, **({"PRESET": preset} if preset else {})}
-    command = suggested.make("lesson", variables, _settings(overrides))
+    command = command_hints.make_command_here("lesson", variables, _settings(overrides))
     return f"next, predict it and run it: {command}"

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from analysis import command_hints
 from formats.manifest import FILE as MANIFEST_FILE
 from formats.safe_open import read_regular
 from formats.series import FILE as SERIES_FILE
 from formats.series import load_series
-from lab import paths, suggested
+from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.messages import did_you_mean
 from lab.scenarios import places
@@ -33,7 +34,7 @@ def find_run(name: str) -> Path:
             return folder.resolve()
     for folder in (Path(name), results / "series" / name):
         if name and (folder / SERIES_FILE).is_file():
-            compared = suggested.make("compare", {"MATRIX": folder.resolve().name})
+            compared = command_hints.make_command_here("compare", {"MATRIX": folder.resolve().name})
             way_on = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or {compared}"
             raise BadInput(Problem(f"'{name}' is a series of runs", way_on=way_on))
     for folder in (Path(name), results / name):

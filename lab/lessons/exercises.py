@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from rich.console import Console
 from rich.text import Text
 
-from analysis import figures
+from analysis import command_hints, figures
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions import ExpressionError
 from analysis.verdicts import predictions
 from analysis.verdicts.predictions import Judgement
 from formats import manifest
-from lab import paths, suggested
+from lab import paths
 from lab.console import next_steps
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading import document as documents
@@ -158,7 +158,7 @@ def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
     if exercise.is_open:
         _refuse(name, place, int(number), exercise, overrides)
     elif overrides:
-        run = suggested.make("run", {"SCENARIO": place.named})
+        run = command_hints.make_command_here("run", {"SCENARIO": place.named})
         raise BadInput(Problem(f"exercise {name} says itself what is set", way_on=f"leave SET out, or use {run}"))
     sets = (*exercise.set, *overrides)
     effective = resolve(scenario, sets if exercise.arm is None else ())
@@ -283,11 +283,11 @@ def next_exercise(ready: Ready, folder: Path, code: ExitCode) -> str:
     if code is ExitCode.INCONCLUSIVE:
         called = f"{ready.place.named}/{ready.number}"
         turned = {"SET": " ".join(ready.sets)} if ready.exercise.is_open else {}
-        return f"next, once more: {suggested.make('exercise', {'EXERCISE': called, **turned})}"
+        return f"next, once more: {command_hints.make_command_here('exercise', {'EXERCISE': called, **turned})}"
     if code is not ExitCode.REPRODUCED:
         return next_steps.after_run(folder)
     count = len(load_exercises(ready.place))
     if ready.number < count:
-        following = suggested.make("exercise", {"EXERCISE": f"{ready.place.named}/{ready.number + 1}"})
+        following = command_hints.make_command_here("exercise", {"EXERCISE": f"{ready.place.named}/{ready.number + 1}"})
         return f"next exercise: {following}"
-    return f"next, another lesson: {suggested.make('list', {})}"
+    return f"next, another lesson: {command_hints.make_command_here('list', {})}"

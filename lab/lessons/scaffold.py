@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from analysis import suggested
+from analysis import command_hints
 from lab import paths
-from lab import suggested as commands
 from lab.errors import BadInput, Problem
 from lab.scenarios import places
 
@@ -37,7 +36,7 @@ def write_scenario(name: str) -> tuple[list[Path], str]:
     called = home.name if home.parent == paths.SCENARIOS else _as_path(home)
     words = {
         "schema": os.path.relpath(paths.SCHEMAS / "scenario.schema.json", home),
-        "scenario": suggested.quoted(called),
+        "scenario": command_hints.quote(called),
         "name": home.name,
         "title": home.name.replace("-", " ").capitalize(),
     }
@@ -47,7 +46,7 @@ def write_scenario(name: str) -> tuple[list[Path], str]:
         for word, value in words.items():
             text = text.replace(f"@{word}@", value)
         file.write_text(text)
-    return files, commands.make("run", {"SCENARIO": called})
+    return files, command_hints.make_command_here("run", {"SCENARIO": called})
 
 
 def _scenario_first(file: Path) -> tuple[bool, str]:

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from analysis import compare, derivation
+from analysis import command_hints, compare, derivation
 from analysis.expressions.values import Unknown
 from analysis.formatting import format_number
 from analysis.reports import index, run_report
 from analysis.steps import Steps
 from analysis.verdicts import derived
 from formats.manifest import FILE, Manifest, load_manifest
-from lab import paths, suggested, terminal
+from lab import paths, terminal
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.runs.session import tries_out
 from lab.runs.signals import interruptible
@@ -140,7 +140,7 @@ def analyse_run(folder: Path) -> dict[str, Any]:
                 write_report(folder)
             _keep(steps, profiled, folder)
     except (Interruption, OSError) as error:
-        again = suggested.make("analyse", {"RUN": suggested.folder(folder)})
+        again = command_hints.make_command_here("analyse", {"RUN": command_hints.name_folder(folder)})
         reason = f"{error.filename or paths.shown(folder)}: {error.strerror}" if isinstance(error, OSError) else error
         what = f"{reason} during the analysis; what was recorded stays in {paths.shown(folder)}"
         kind = LabError if isinstance(error, OSError) else Interruption

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from analysis import command_hints
 from analysis.evidence import rawfiles
 from analysis.steps import Steps
 from formats import manifest, owner
 from formats.manifest import Guess
-from lab import paths, suggested, terminal
+from lab import paths, terminal
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
 from lab.runs import capacity, phases, raw_folders, reports, scrape_targets, user_files
@@ -168,9 +169,10 @@ def _error_after_end(session: Session, error: BaseException) -> LabError:
     """Return an error for what came after the run's end: everything is recorded, and its manifest says so."""
     kind = Interruption if isinstance(error, Interrupted) else LabError
     folder = paths.shown(session.folder)
+    derive = command_hints.make_command_here("analyse", {"RUN": command_hints.name_folder(session.folder)})
     return kind(
         f"{_reason(error)}, after the end of the run, which is {session.manifest.status}: {folder}",
-        way_on=f"derive its verdict: {suggested.make('analyse', {'RUN': suggested.folder(session.folder)})}",
+        way_on=f"derive its verdict: {derive}",
     )
 
 

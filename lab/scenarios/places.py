@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.suggested import quoted
-from lab import paths, suggested
+from analysis import command_hints
+from analysis.command_hints import quote
+from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.messages import did_you_mean
 
@@ -86,8 +87,8 @@ def _by_path(name: str, folder: Path) -> Place:
         home = home.parent
     shown = paths.shown(home)
     if not is_home(home):
-        write = suggested.make("new", {"SCENARIO": suggested.typed(name)})
-        way_on = f"'connlab new {quoted(name)}' ({write}) writes one"
+        write = command_hints.make_command_here("new", {"SCENARIO": command_hints.name_typed(name)})
+        way_on = f"'connlab new {quote(name)}' ({write}) writes one"
         raise BadInput(Problem(f"there is no {FILE} in {shown}", way_on=way_on))
     if home.parent == folder.resolve():
         return Place(home.name, folder / home.name)
@@ -140,7 +141,9 @@ def _unknown(slug: str, folder: Path) -> Problem:
         what = f"'{slug}' cannot be a scenario's name: these have only small letters, digits and hyphens"
         return Problem(what, way_on=did_you_mean(slug, known))
     if _is_file(folder / "matrices" / f"{slug}.yaml"):
-        return Problem(f"'{slug}' is a matrix, not a scenario", way_on=suggested.make("matrix", {"MATRIX": slug}))
+        return Problem(
+            f"'{slug}' is a matrix, not a scenario", way_on=command_hints.make_command_here("matrix", {"MATRIX": slug})
+        )
     hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
     return Problem(f"unknown scenario '{slug}'", way_on=hint)
 

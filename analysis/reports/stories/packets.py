@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from analysis.command_hints import quote
 from analysis.database import sql
 from analysis.diagnosis.joins.requests import CLOCK_SLACK_US
 from analysis.evidence.flows import Connection, Flags, extract
-from analysis.suggested import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -266,7 +266,7 @@ def build_view(name: str, carrier: Carrier, capture: str) -> PacketView:
         f" && frame.time_epoch >= {first} && frame.time_epoch <= {last}"
     )
     expression = f"host {client} and host {server} and tcp port {client_port} and tcp port {server_port}"
-    return PacketView(name, capture, wireshark, f"tcpdump -nn -tttt -r {quoted(capture)} {quoted(expression)}")
+    return PacketView(name, capture, wireshark, f"tcpdump -nn -tttt -r {quote(capture)} {quote(expression)}")
 
 
 def _seconds(time_us: int) -> str:

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis import command_hints
 from analysis.formatting import format_ms
 from analysis.verdicts.ledger_file import FILE as LEDGER
 from analysis.verdicts.ledger_file import Ledger
 from formats.safe_open import read_regular
-from lab import paths, suggested
+from lab import paths
 from lab.console import next_steps
 from lab.errors import BadInput, ExitCode, Problem
 from lab.lessons.drill import evidence, faults
@@ -206,9 +207,10 @@ def _how(drill: Drill) -> Iterator[str]:
     yield "--- how to go on"
     which = {"SEED": str(drill.seed), "LEVEL": str(drill.level)}
     for name, piece in MORE.items():
-        yield f"{piece.says}, {piece.minutes} minutes: {suggested.make('drill', {**which, 'MORE': name})}"
+        more = command_hints.make_command_here("drill", {**which, "MORE": name})
+        yield f"{piece.says}, {piece.minutes} minutes: {more}"
     answer = f"make drill SEED={drill.seed} LEVEL={drill.level} CAUSE=… PLACE=… SET=<knob>=<value>"
-    yield f"your answer: {suggested.here(answer)}"
+    yield f"your answer: {command_hints.command_here(answer)}"
     yield "the causes:"
     yield from (f"  {name}: {fault.says} (in the map: {fault.cause})" for name, fault in CAUSES.items())
     yield f"the places: {', '.join(PLACES)}; docs/map.md leads from a symptom to causes and knobs"
@@ -344,6 +346,6 @@ def format_result(drill: Drill, state: DrillState, outcome: Score, after: Path) 
     yield f"report of the remedy: {paths.shown(after / reports.REPORT_FILE)}"
     if outcome.recovered and outcome.cause_right:
         level = min(drill.level + 1, max(faults.LEVELS))
-        yield f"next drill: {suggested.make('drill', {'LEVEL': str(level)})}"
+        yield f"next drill: {command_hints.make_command_here('drill', {'LEVEL': str(level)})}"
     else:
         yield next_steps.after_run(run if outcome.recovered else after)
