@@ -21,15 +21,15 @@ _CLIENTS = ("accept-queue-healthy", "load.instances=3")
 
 
 def all_runs() -> Iterator[ResolvedScenario]:
-    """Give each of the lab's scenarios as it is run, arm by arm where it has arms, and one with three clients."""
+    """Yield each of the lab's scenarios as it is run, arm by arm where it has arms, and one with three clients."""
     for slug in places.slugs():
-        yield from arms.variants(resolve(slug))
+        yield from arms.resolve_variants(resolve(slug))
     slug, several = _CLIENTS
     yield resolve(slug, [several])
 
 
 def check(runs: Iterable[ResolvedScenario]) -> int:
-    """Check each different file that these runs add, and give how many there are.
+    """Check each different file that these runs add, and return how many there are.
 
     Raises:
         DockerFailed: Compose refuses one; the message holds what it says, and the file's name the scenario and the arm.

@@ -1,4 +1,4 @@
-"""Says what this machine lacks for the lab, and the way on for each."""
+"""Checks the prerequisites of this machine, with a hint for each that is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DISK_MIN_BYTES = 10 << 30
 
 
 def examine(engine: Engine) -> list[Finding]:
-    """Look at everything."""
+    """Return the findings of all checks."""
     here = (*_hardware(), *_kernel()) if engine.on_this_machine else ()
     return [*engine.examine(), *here]
 

@@ -12,7 +12,7 @@ _WORKERS = 12
 
 
 def each(function: Callable[[_T], _R], items: Iterable[_T]) -> dict[_T, _R]:
-    """Apply a function to all items at once and give each one's result; the first exception is raised.
+    """Apply a function to all items at once and return each one's result; the first exception is raised.
 
     An interruption waits for none of them.
     """

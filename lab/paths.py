@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def real(path: Path) -> Path:
-    """Give the path behind all links; one that leads to itself stays, and cannot be opened."""
+    """Return the path behind all links; one that leads to itself stays, and cannot be opened."""
     return Path(os.path.realpath(path))
 
 
 def inside(folder: Path, *parts: str) -> Path | None:
-    """Give the path behind all links of what is named from a folder; None if that leads out of the folder."""
+    """Return the path behind all links of what is named from a folder; None if that leads out of the folder."""
     path = real(folder.joinpath(*parts))
     return path if path.is_relative_to(real(folder)) else None
 
@@ -29,7 +29,7 @@ SOURCES = ROOT / "docs" / "sources.yaml"
 
 
 def shown(path: Path) -> str:
-    """Give the path as the user would type it: relative to the working directory where it lies below it."""
+    """Return the path as the user would type it: relative to the working directory where it lies below it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

@@ -28,7 +28,7 @@ from formats.series import Series
 from lab import paths, terminal
 from lab.lessons.exercises import Exercises
 from lab.scenarios.model import Scenario
-from lab.series.matrix_file import Matrix
+from lab.series.matrices import Matrix
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

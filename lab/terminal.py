@@ -30,10 +30,10 @@ _STEERING = re.compile(r"[^\n -~\u00a1-\u1fff]")
 
 
 class SafeConsole(Console):
-    """A console that steers the terminal itself, but lets no printed word do so."""
+    """Return a console that steers the terminal itself, but lets no printed word do so."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Give what a renderable consists of; every print, table and live display comes through here."""
+        """Yield what a renderable consists of; every print, table and live display comes through here."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=_visible(segment.text))
 
@@ -70,7 +70,7 @@ def prepare_streams() -> None:
 
 
 def _taking_all(stream: TextIO | None, descriptor: int) -> TextIO:
-    """Give a stream in the place of one, which has no letter that it cannot write."""
+    """Return a stream in the place of one, which has no letter that it cannot write."""
     return io.TextIOWrapper(
         io.BufferedWriter(_Written(descriptor, "w", closefd=False)),
         encoding=stream.encoding if stream else None,
@@ -94,17 +94,17 @@ def end_streams() -> None:
 
 
 def stdout() -> Console:
-    """A console for results."""
+    """Return a console for results."""
     return _console(width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
 
 
 def stderr() -> Console:
-    """A console for progress and problems."""
+    """Return a console for progress and problems."""
     return _console(stderr=True)
 
 
 def nowhere() -> Console:
-    """A console that prints nothing."""
+    """Return a console that prints nothing."""
     return _console(quiet=True)
 
 
@@ -120,7 +120,7 @@ def result_json(value: Any) -> None:  # noqa: ANN401 # JSON
 
 
 def problem(text: str) -> None:
-    """Say at once what went wrong, in one line or several."""
+    """Print at once what went wrong, in one line or several."""
     print(_visible(text), file=sys.stderr, flush=True)  # noqa: T201 # as above
 
 

@@ -28,7 +28,7 @@ from lab.errors import BadInput, Problem
 from lab.reading.messages import did_you_mean
 from lab.runs.reports import STYLES, format_figure
 from lab.scenarios import places
-from lab.series import matrix_file
+from lab.series import matrices
 
 if TYPE_CHECKING:
     from analysis.compare import Comparison, SeriesVerdict
@@ -175,7 +175,7 @@ def find_series(name: str) -> Path:
 
 def _not_run(name: str) -> str | None:
     """Return how to run what has a name and no series yet."""
-    if name in matrix_file.names():
+    if name in matrices.matrix_names():
         return f"run it first: {command_hints.make_command_here('matrix', {'MATRIX': name})}"
     if name in places.slugs():
         return f"run it first: {command_hints.make_command_here('run', {'SCENARIO': name})}"

@@ -40,8 +40,8 @@ def resolve_asked(
     from lab.series import arms, plan
 
     if arm is not None:
-        return arms.alone(resolved, sets, arm), None
-    return resolved, plan.repeated(arms.plan(resolved, sets), repetitions)
+        return arms.resolve_arm(resolved, sets, arm), None
+    return resolved, plan.set_repetitions(arms.plan_arms(resolved, sets), repetitions)
 
 
 def run_one_or_arms(
@@ -74,7 +74,7 @@ def run_one_or_arms(
 
         capacity.check_capacity(resolved, selected_engine())  # nobody is asked about a run that cannot be
         guesses = ask_before_run(terminal.stderr(), resolved, None).of_run
-    found = outcome.of_run(resolved, command_line(), terminal.stderr(), guesses, profile=profile)
+    found = outcome.run_once(resolved, command_line(), terminal.stderr(), guesses, profile=profile)
     end_judged(found, as_json=as_json, lesson=resolved.place if ask else None, profiled=profile is not None)
 
 
@@ -85,7 +85,7 @@ def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
     if of_one:
         what = "settings, presets, dry runs and profiles are of one scenario, and not of all"
         raise BadInput(Problem(what, way_on="name it"))
-    scenarios = list(outcome.all_planned())
+    scenarios = list(outcome.resolve_all())
     if check:
         raise typer.Exit
     quiet = terminal.nowhere() if as_json else terminal.stdout()
@@ -95,7 +95,7 @@ def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
     else:
         catalogue_run.print_summary(terminal.stdout(), ended)
         say_next("next, all runs on one page: results/index.html")
-    raise typer.Exit(catalogue_run.worst(ended))
+    raise typer.Exit(catalogue_run.worst_code(ended))
 
 
 def run_series(
@@ -112,12 +112,12 @@ def run_series(
     from lab.engines.selection import selected_engine
     from lab.lessons import guesses as lessons
     from lab.outcomes import outcome
-    from lab.series import command, printing
+    from lab.series import executor, printing
 
     if check:
         end_checked(planned.effective for planned in plan.cells.values())
     if dry_run:
-        command.check(plan, selected_engine())
+        executor.check_plan(plan, selected_engine())
         if as_json:
             terminal.result_json(printing.plan_details(plan))
         else:
@@ -126,10 +126,10 @@ def run_series(
         raise typer.Exit
     answers = None
     if ask:
-        command.check(plan, selected_engine())
+        executor.check_plan(plan, selected_engine())
         answers = lessons.ask_before_run(terminal.stderr(), next(iter(plan.cells.values())).effective, plan)
     lesson = next(iter(plan.cells.values())).effective.place if ask else None
-    found = outcome.of_plan(plan, command_line(), terminal.stderr(), new=new, answers=answers, profile=profile)
+    found = outcome.run_series(plan, command_line(), terminal.stderr(), new=new, answers=answers, profile=profile)
     end_judged(found, as_json=as_json, lesson=lesson, profiled=profile)
 
 

@@ -67,7 +67,7 @@ def exercise(
     exercises.print_task(terminal.stderr(), ready)
     answer = () if ready.exercise.is_open else ready.exercise.answer
     guessed = ask_about_exercise(terminal.stderr(), questions.questions_for_answer(ready.effective, answer, "exercise"))
-    found = outcome.of_run(ready.effective, command_line(), terminal.stderr(), guessed, tries_out=True)
+    found = outcome.run_once(ready.effective, command_line(), terminal.stderr(), guessed, tries_out=True)
     judged = exercises.judge(ready, found.folder)
     if as_json:
         terminal.result_json(exercises.as_json(ready, found.folder, judged))
@@ -111,7 +111,7 @@ def drill(
     if check:
         end_checked([incident.resolve_drill(drawn, sets or [])])
     if state is None:
-        run = outcome.of_run(incident.resolve_drill(drawn), command_line(), terminal.stderr(), tries_out=True)
+        run = outcome.run_once(incident.resolve_drill(drawn), command_line(), terminal.stderr(), tries_out=True)
         state = incident.begin(drawn, run.folder)
     if not answers:
         lines = incident.ask_for_more(drawn, state, more) if more else incident.format_evidence(drawn, state)
@@ -121,7 +121,7 @@ def drill(
             terminal.result(lines)
         return
     remedied = incident.resolve_remedy(drawn, state, sets or [])
-    after = outcome.of_run(remedied, command_line(), terminal.stderr(), tries_out=True).folder
+    after = outcome.run_once(remedied, command_line(), terminal.stderr(), tries_out=True).folder
     found = incident.judge(drawn, state, incident.record_answer(drawn, state, cause or "", place or "", after))
     if as_json:
         terminal.result_json(

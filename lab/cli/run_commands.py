@@ -112,12 +112,12 @@ def matrix(
     from lab.console import next_steps
     from lab.series import matrices, printing
     from lab.series import plan as plans
-    from lab.series.matrix_file import names
+    from lab.series.matrices import matrix_names
 
     if name:
-        planned = plans.repeated(matrices.plan(name, sets or []), repetitions)
+        planned = plans.set_repetitions(matrices.plan_matrix(name, sets or []), repetitions)
         run_series(planned, new=new, dry_run=dry_run, check=check, as_json=as_json)
-    known = [matrices.plan(one) for one in names()]
+    known = [matrices.plan_matrix(one) for one in matrix_names()]
     if check:
         raise typer.Exit
     if as_json:
@@ -153,16 +153,16 @@ def search(
     from formats import series as series_file
     from lab.console import next_steps, run_output
     from lab.engines.selection import selected_engine
-    from lab.series import command, printing, searches
+    from lab.series import executor, printing, searches
 
-    planned = searches.plan(searches.Asked(scenario, knob, condition, low, high, step, confirm), sets or [])
+    planned = searches.plan_search(searches.Asked(scenario, knob, condition, low, high, step, confirm), sets or [])
     if check:
         end_checked(one.effective for one in planned.plan.cells.values())
     folder, series, found = None, None, planned.plan.search
     if dry_run:
-        command.check(planned.plan, selected_engine())
+        executor.check_plan(planned.plan, selected_engine())
     else:
-        folder = command.run_plan(
+        folder = executor.run_plan(
             planned.plan, selected_engine(), command_line(), terminal.stderr(), new=new, places=planned.places
         )
         series = series_file.load_series(folder)

@@ -53,7 +53,10 @@ def summarize(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dic
         BadInput: its arms cannot be planned.
     """
     scenario = effective.scenario
-    variants, repetitions = arms.variants(effective, overrides), scenario.arms.repetitions if scenario.arms else 1
+    variants, repetitions = (
+        arms.resolve_variants(effective, overrides),
+        scenario.arms.repetitions if scenario.arms else 1,
+    )
     # The arms differ in how long their load takes.
     expected = [preflight.expected_s(one) for one in variants]
     return {

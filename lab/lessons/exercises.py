@@ -163,7 +163,7 @@ def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
     sets = (*exercise.set, *overrides)
     effective = resolve(scenario, sets if exercise.arm is None else ())
     if exercise.arm is not None:
-        effective = arms.alone(effective, sets, exercise.arm)
+        effective = arms.resolve_arm(effective, sets, exercise.arm)
     elif effective.scenario.arms:
         raise BadInput(Problem(f"exercise {name} names no arm", paths.shown(place.home / FILE)))
     _check(effective, exercise, place)

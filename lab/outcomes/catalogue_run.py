@@ -14,7 +14,7 @@ from rich.text import Text
 
 from lab import paths
 from lab.errors import ConnlabError, ExitCode, Interruption
-from lab.outcomes.outcome import Brief, Outcome, brief_of, of_scenario
+from lab.outcomes.outcome import Brief, Outcome, build_brief, run_scenario
 from lab.runs import reports
 from lab.runs.lock import machine_lock
 from lab.runs.signals import Interrupted
@@ -45,13 +45,13 @@ class ScenarioEnd:
 
     @property
     def state(self) -> str:
-        """The verdict, or what stands in its place."""
+        """Return the verdict, or what stands in its place."""
         if self.outcome is None:
             return "refused" if self.code is ExitCode.BAD_INPUT else "failed"
         return str(self.outcome.verdict["verdict"])
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as a program reads it."""
+        """Return it as a program reads it."""
         return {
             "scenario": self.scenario,
             "state": self.state,
@@ -90,43 +90,47 @@ def run_all(
             progress.print(Text(f"{number} of {len(scenarios)}: {effective.slug}", "bold"), soft_wrap=True)
             began = time.monotonic()
             try:
-                outcome = of_scenario(effective, arguments, progress, lock, new=new)
+                outcome = run_scenario(effective, arguments, progress, lock, new=new)
             except (Exception, Interrupted) as error:  # noqa: BLE001 # whatever became of one, the others go on
-                failed = ScenarioEnd(effective.slug, code(error), time.monotonic() - began, why=reason(error))
+                failed = ScenarioEnd(
+                    effective.slug, failure_code(error), time.monotonic() - began, why=failure_reason(error)
+                )
                 ended.append(failed)
                 progress.print(Text(f"connlab: {failed.why}", "red"), soft_wrap=True)
                 if isinstance(error, Interruption | Interrupted):
                     break
             else:
                 took_s = time.monotonic() - began
-                ended.append(ScenarioEnd(effective.slug, outcome.code, took_s, outcome, brief_of(outcome, effective)))
+                ended.append(
+                    ScenarioEnd(effective.slug, outcome.code, took_s, outcome, build_brief(outcome, effective))
+                )
                 outcome.print(results)
             failed_in_a_row = failed_in_a_row + 1 if ended[-1].code is ExitCode.LAB_FAILED else 0
             if failed_in_a_row == FAILED_IN_A_ROW:
-                progress.print(Text(f"connlab: {stopped()}", "red"), soft_wrap=True)
+                progress.print(Text(f"connlab: {explain_stop()}", "red"), soft_wrap=True)
                 break
     return ended
 
 
-def stopped() -> str:
-    """Say why nothing more was begun."""
+def explain_stop() -> str:
+    """Return why nothing more was begun."""
     return f"{FAILED_IN_A_ROW} runs in succession failed: nothing more was begun; 'make doctor' says what is wrong"
 
 
-def reason(error: BaseException) -> str:
-    """Say in one line why a scenario came to no verdict."""
+def failure_reason(error: BaseException) -> str:
+    """Return in one line why a scenario came to no verdict."""
     if isinstance(error, ConnlabError):
         return str(error).splitlines()[0]
     return str(error) if isinstance(error, Interrupted) else f"{type(error).__name__}: {error}"
 
 
-def code(error: BaseException) -> ExitCode:
-    """Give the exit code of a scenario that came to no verdict."""
+def failure_code(error: BaseException) -> ExitCode:
+    """Return the exit code of a scenario that came to no verdict."""
     return error.exit_code if isinstance(error, ConnlabError) else ExitCode.LAB_FAILED
 
 
-def worst(ended: Iterable[ScenarioEnd]) -> ExitCode:
-    """Give the worst of the exit codes."""
+def worst_code(ended: Iterable[ScenarioEnd]) -> ExitCode:
+    """Return the worst of the exit codes."""
     codes = {one.code for one in ended}
     return next((code for code in _WORST if code in codes), ExitCode.REPRODUCED)
 

@@ -26,7 +26,7 @@ from lab.runs.run import run
 from lab.scenarios import places, predictions
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
-from lab.series import arms, command, printing
+from lab.series import arms, executor, printing
 from lab.series.plan import Answers, Plan
 
 Status = Literal["true", "false", "unknown"]
@@ -53,14 +53,14 @@ class Outcome:
 
     @property
     def code(self) -> ExitCode:
-        """The exit code: where runs are missing the lab or the machine failed, whatever the others say."""
+        """Return the exit code: where runs are missing the lab or the machine failed, whatever the others say."""
         if self.series and self.series.status not in ("complete", "stopped"):
             return ExitCode.LAB_FAILED
         return reports.exit_code(self.verdict)
 
     @property
     def runs(self) -> list[Path]:
-        """The folders of the runs that it rests on."""
+        """Return the folders of the runs that it rests on."""
         if self.series is None:
             return [self.folder]
         # A series lies beside its runs, wherever it was copied to.
@@ -68,7 +68,7 @@ class Outcome:
         return [results / str(place.run) for place in self.series.runs if place.status == "complete"]
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as a program reads it."""
+        """Return it as a program reads it."""
         status = {} if self.series is None else {"status": self.series.status}
         return {**self.verdict, **status, "folder": str(self.folder), "exit_code": int(self.code)}
 
@@ -82,7 +82,7 @@ class Outcome:
                 guesses.print_guesses_of_series(console, self.series.runs, self.verdict, self.answers)
 
 
-def of_run(
+def run_once(
     effective: ResolvedScenario,
     arguments: Sequence[str],
     console: Console,
@@ -110,7 +110,7 @@ def of_run(
     return Outcome(folder, reports.analyse_run(folder))
 
 
-def of_plan(
+def run_series(
     plan: Plan,
     arguments: Sequence[str],
     console: Console,
@@ -120,18 +120,18 @@ def of_plan(
     lock: Lock | None = None,
     profile: bool = False,
 ) -> Outcome:
-    """Run a series, or what is left of it, and judge it; the arguments are those of lab.series.command.run_plan.
+    """Run a series, or what is left of it, and judge it; the arguments are those of lab.series.executor.run_plan.
 
     Raises:
-        BadInput, LabError: as lab.series.command.run_plan.
+        BadInput, LabError: as lab.series.executor.run_plan.
     """
-    folder = command.run_plan(
+    folder = executor.run_plan(
         plan, selected_engine(), arguments, console, new=new, answers=answers, lock=lock, profile=profile
     )
     return Outcome(folder, reports.derive_series(folder), series_file.load_series(folder), answers)
 
 
-def of_folder(folder: Path) -> Outcome:
+def judge_folder(folder: Path) -> Outcome:
     """Judge a run, or a series, that has ended.
 
     Raises:
@@ -147,15 +147,15 @@ def _series(folder: Path) -> Series:
     try:
         return series_file.load_series(folder)
     except (OSError, ValueError) as error:
-        raise BadInput(Problem(told(error), paths.shown(folder / series_file.FILE), LIES_WHOLE)) from None
+        raise BadInput(Problem(format_read_error(error), paths.shown(folder / series_file.FILE), LIES_WHOLE)) from None
 
 
-def told(error: OSError | ValueError) -> str:
-    """Say what is wrong with a file that is read through a model: the first thing, with its place."""
+def format_read_error(error: OSError | ValueError) -> str:
+    """Return what is wrong with a file that is read through a model: the first thing, with its place."""
     return sanitize.format_validation_error(error) if isinstance(error, ValidationError) else str(error)
 
 
-def of_scenario(
+def run_scenario(
     effective: ResolvedScenario, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool
 ) -> Outcome:
     """Run a scenario, or the series of its arms, and judge it, all under the lock of one command.
@@ -164,11 +164,11 @@ def of_scenario(
         BadInput, LabError: as the two above.
     """
     if effective.scenario.arms:
-        return of_plan(arms.plan(effective, ()), arguments, console, new=new, lock=lock)
-    return of_run(effective, arguments, console, lock=lock)
+        return run_series(arms.plan_arms(effective, ()), arguments, console, new=new, lock=lock)
+    return run_once(effective, arguments, console, lock=lock)
 
 
-def planned(name: str) -> ResolvedScenario:
+def resolve_checked(name: str) -> ResolvedScenario:
     """Resolve a scenario, its arms with it.
 
     Raises:
@@ -176,12 +176,12 @@ def planned(name: str) -> ResolvedScenario:
     """
     effective = resolve(name)
     if effective.scenario.arms:
-        arms.plan(effective, ())
+        arms.plan_arms(effective, ())
     return effective
 
 
-def all_planned() -> Iterator[ResolvedScenario]:
-    """Give every scenario, with a control that is there; all problems are reported together, after all were read.
+def resolve_all() -> Iterator[ResolvedScenario]:
+    """Yield every scenario, with a control that is there; all problems are reported together, after all were read.
 
     Raises:
         BadInput: something is.
@@ -190,7 +190,7 @@ def all_planned() -> Iterator[ResolvedScenario]:
     catalogue: dict[str, ResolvedScenario] = {}
     for slug in places.slugs(paths.SCENARIOS):
         try:
-            yield catalogue.setdefault(slug, planned(slug))
+            yield catalogue.setdefault(slug, resolve_checked(slug))
         except BadInput as error:
             problems += error.problems
     problems += [] if problems else predictions.missing_controls(catalogue)
@@ -215,7 +215,7 @@ class Brief:
     identities: dict[Status, int]
 
 
-def brief_of(outcome: Outcome, effective: ResolvedScenario) -> Brief:
+def build_brief(outcome: Outcome, effective: ResolvedScenario) -> Brief:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
     # It brings numpy and duckdb; a list of scenarios needs none.
     from analysis.verdicts.verdict_file import FILE, Verdict  # noqa: PLC0415
@@ -239,7 +239,7 @@ def brief_of(outcome: Outcome, effective: ResolvedScenario) -> Brief:
 
 
 def _never_judged(series: Series, effective: ResolvedScenario) -> Iterator[tuple[str, str]]:
-    """Give what is about the runs of arms that have none, such as those of a series that its stop rule ended."""
+    """Yield what is about the runs of arms that have none, such as those of a series that its stop rule ended."""
     ran = {place.cell for place in series.runs if place.status == "complete"}
     for arm in (cell.cell for cell in series.cells if cell.cell not in ran):
         for one in effective.scenario.predictions:

@@ -21,7 +21,15 @@ from lab.scenarios.overrides import parse_settings as read_knobs
 from lab.scenarios.predictions import compared_problems, published_problems
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario, Variant
-from lab.series.plan import Gathered, Plan, Planned, cell_of, refuse_user_settings, same_cells, within_duration
+from lab.series.plan import (
+    Gathered,
+    Plan,
+    PlannedCell,
+    build_cell,
+    find_same_cells,
+    refuse_user_settings,
+    require_duration,
+)
 
 PATH = "path"
 
@@ -36,23 +44,23 @@ class Change:
 
     @property
     def touched(self) -> dict[str, str]:
-        """What it changes, and where that stands."""
+        """Return what it changes, and where that stands."""
         places = {one.knob: one.where for one in self.overrides}
         return places | ({PATH: self.path[1]} if self.path else {})
 
     def under(self, overrides: Iterable[Override]) -> Change:
-        """Give the change with these over it: what both set, they set."""
+        """Return the change with these over it: what both set, they set."""
         over = tuple(overrides)
         knobs = {one.knob for one in over}
         return replace(self, overrides=(*(one for one in self.overrides if one.knob not in knobs), *over))
 
 
-def places(values: Mapping[str, Any], document: Document, location: Location) -> dict[str, str]:
-    """Give the place to cite for each of the settings in the mapping at `location`."""
+def locate_settings(values: Mapping[str, Any], document: Document, location: Location) -> dict[str, str]:
+    """Return the place to cite for each of the settings in the mapping at `location`."""
     return {name: document.where((*location, name)) for name in values}
 
 
-def read(values: Mapping[str, Any], where: Mapping[str, str]) -> Change:
+def read_change(values: Mapping[str, Any], where: Mapping[str, str]) -> Change:
     """Read settings.
 
     Args:
@@ -75,7 +83,7 @@ def read(values: Mapping[str, Any], where: Mapping[str, str]) -> Change:
 AXIS = "arm"
 
 
-def plan(base: ResolvedScenario, overrides: Iterable[str], folder: Path | None = None) -> Plan:
+def plan_arms(base: ResolvedScenario, overrides: Iterable[str], folder: Path | None = None) -> Plan:
     """Plan the series of a scenario that has arms.
 
     Args:
@@ -100,7 +108,7 @@ def plan(base: ResolvedScenario, overrides: Iterable[str], folder: Path | None =
             resolved[name] = resolve(base.place.named, user, folder, variant, base.preset)
     gathered.extend(_names(base, arms))
     gathered.refuse()
-    gathered.extend(same_cells(resolved, lambda name: base.where("arms", "variants", name)))
+    gathered.extend(find_same_cells(resolved, lambda name: base.where("arms", "variants", name)))
     gathered.extend(_comparisons(base, resolved))
     gathered.extend(
         compared_problems(arms.figures, resolved.values(), lambda index: base.where("arms", "figures", index))
@@ -122,7 +130,7 @@ def plan(base: ResolvedScenario, overrides: Iterable[str], folder: Path | None =
         overrides=user,
         rules=arms,
         axes=(Axis(name=AXIS, levels=levels),),
-        cells={name: Planned(cell_of(name, one, {AXIS: name}), one) for name, one in resolved.items()},
+        cells={name: PlannedCell(build_cell(name, one, {AXIS: name}), one) for name, one in resolved.items()},
         baseline=arms.baseline or next(iter(resolved)),
         predictions=tuple(one.claim() for one in base.scenario.predictions if one.compares_arms),
         request={} if base.preset is None else {"preset": base.preset},
@@ -130,25 +138,27 @@ def plan(base: ResolvedScenario, overrides: Iterable[str], folder: Path | None =
         leaves_open=(base.scenario.claim and base.scenario.claim.caveat) or "",
         figures=tuple(arms.figures),
     )
-    within_duration(planned, base.where("arms"))
+    require_duration(planned, base.where("arms"))
     return planned
 
 
-def variants(
+def resolve_variants(
     base: ResolvedScenario, overrides: Iterable[str] = (), folder: Path | None = None
 ) -> list[ResolvedScenario]:
-    """Give a scenario as it is run: each of its arms, which may have a path of its own, or itself where it has none.
+    """Return a scenario as it is run: each of its arms, which may have a path of its own, or itself where it has none.
 
     Raises:
         BadInput: as `plan`.
     """
     if base.scenario.arms is None:
         return [base]
-    return [planned.effective for planned in plan(base, overrides, folder).cells.values()]
+    return [planned.effective for planned in plan_arms(base, overrides, folder).cells.values()]
 
 
-def alone(base: ResolvedScenario, overrides: Iterable[str], name: str, folder: Path | None = None) -> ResolvedScenario:
-    """Give one arm as a scenario of its own; what the user sets goes over what the arm sets.
+def resolve_arm(
+    base: ResolvedScenario, overrides: Iterable[str], name: str, folder: Path | None = None
+) -> ResolvedScenario:
+    """Return one arm as a scenario of its own; what the user sets goes over what the arm sets.
 
     Args:
         base: the scenario with the preset that the user asked for.
@@ -174,7 +184,7 @@ def alone(base: ResolvedScenario, overrides: Iterable[str], name: str, folder: P
 def _change(base: ResolvedScenario, arms: Arms, name: str) -> Change:
     """Read what an arm sets, with what the preset in force makes of it."""
     values = arms.variants[name]
-    change = read(values, places(values, base.document, ("arms", "variants", name)))
+    change = read_change(values, locate_settings(values, base.document, ("arms", "variants", name)))
     if base.preset is None:
         return change
     return change.under(overrides.preset_overrides_of_arm(base.scenario, base.document, base.preset, name))

@@ -50,7 +50,7 @@ class Done:
 
 
 def decide(within: Range, seen: Mapping[int, Sequence[Status]]) -> Next | Done:
-    """Say what to do next.
+    """Return what to do next.
 
     A value fails if it failed in any of its runs, and holds if it held in all that decided. Every value below the
     border must be of one kind and every value above it of the other.
@@ -83,7 +83,7 @@ def decide(within: Range, seen: Mapping[int, Sequence[Status]]) -> Next | Done:
 
 
 def _is_open(value: int, holds: Sequence[int], fails: Sequence[int]) -> bool:
-    """Whether a value's outcome is not yet implied by those of its neighbours."""
+    """Return whether a value's outcome is not yet implied by those of its neighbours."""
     if not (holds and fails):
         return True
     low, high = (max(fails), min(holds)) if max(fails) < min(holds) else (max(holds), min(fails))

@@ -1,32 +1,37 @@
-"""Executes arms, matrices and searches alike: runs place after place, and records each step before and after."""
+"""Runs arms, matrices and searches alike: checks, lock, fingerprint, and place after place with each step recorded."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from rich.console import Console
+from rich.text import Text
 
+from analysis.expressions import ExpressionError
 from analysis.steps import Steps
 from formats import manifest
 from formats.manifest import Guess, utc_now
-from formats.series import PlannedRun, Series, Status, Verdict
+from formats.series import Fingerprint, PlannedRun, Series, Status, Verdict
 from lab import paths
 from lab.engines.protocol import Engine
-from lab.errors import ConnlabError, Interruption, LabError
-from lab.runs import reports
-from lab.runs.lock import Lock
+from lab.errors import ConnlabError, Interruption, LabError, Problem
+from lab.runs import capacity, reports, user_files
+from lab.runs.lock import Lock, machine_lock
 from lab.runs.reports import VERDICT_FILE
-from lab.runs.run import record
+from lab.runs.run import clear_up_after, record
 from lab.runs.session import Occasion, open_session
-from lab.runs.signals import Interrupted
+from lab.runs.signals import Interrupted, interruptible
+from lab.runs.user_files import Configurations
 from lab.scenarios.resolved import ResolvedScenario
+from lab.series import store
+from lab.series.plan import Answers, Gathered, Plan
 from lab.series.printing import Progress
-from lab.series.store import is_own
+from lab.series.store import is_service_image
 
 _LOST = "the lab's process ended without a word (killed, or the machine went down)"
 
@@ -42,7 +47,7 @@ class Runner(Protocol):
         """
 
     def derive(self, folder: Path) -> Verdict | None:
-        """Derive everything from a run and give its verdict; None if nothing was predicted of it alone."""
+        """Derive everything from a run and return its verdict; None if nothing was predicted of it alone."""
 
     def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
         """Judge an expression in a run."""
@@ -222,7 +227,7 @@ class RealRunner:
         self._command = command
         self._console = console
         self._lock = lock
-        self._images = {name: image for name, image in images.items() if not is_own(name)}
+        self._images = {name: image for name, image in images.items() if not is_service_image(name)}
         self._guesses = guesses
         self._profile = profile
 
@@ -242,7 +247,7 @@ class RealRunner:
         record(session, self._console, self._lock, title)
 
     def derive(self, folder: Path) -> Verdict | None:
-        """Derive everything and give the verdict; None if nothing was predicted of this run alone."""
+        """Derive everything and return the verdict; None if nothing was predicted of this run alone."""
         verdict = reports.analyse_run(folder)
         if not verdict["predictions"]:
             return None
@@ -257,3 +262,112 @@ class RealRunner:
         from analysis.verdicts import predictions  # noqa: PLC0415
 
         return predictions.judge(Run(RawRun(folder, manifest.load_manifest(folder))), expression).status
+
+
+def run_plan(
+    plan: Plan,
+    engine: Engine,
+    command: Sequence[str],
+    console: Console,
+    *,
+    new: bool,
+    answers: Answers | None = None,
+    places: Callable[[Executor], Iterable[PlannedRun]] | None = None,
+    lock: Lock | None = None,
+    profile: bool = False,
+) -> Path:
+    """Run a series, or what is left of it, and return its folder.
+
+    Args:
+        plan: what is asked for.
+        engine: what runs it.
+        command: the command line.
+        console: where progress is printed.
+        new: whether to begin a new series although there is one to go on with.
+        answers: what somebody expects of it, kept in its record and in those of its runs.
+        places: what is to be run; by default every place of the plan that has no complete run.
+        lock: the machine's lock, where the command holds it for more than this series.
+        profile: whether each run's manifest is to say how long its steps took.
+
+    Raises:
+        BadInput: this machine cannot do what a cell asks, or an unfinished series must not be mixed with this one.
+        LabError: the lab or the machine failed as a whole, or the user interrupted the series.
+    """
+    found = check_plan(plan, engine)
+    # Arms mostly have the same configuration.
+    for lines in dict.fromkeys(
+        tuple(user_files.describe_configurations(plan.cells[cell].effective, one)) for cell, one in found.items()
+    ):
+        console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    if plan.remark:
+        console.print(Text(plan.remark, "yellow"), soft_wrap=True)
+    with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
+        clear_up_after(held, engine)
+        texts = user_files.configuration_texts(found.values())
+        own = store.add_own_files(plan.digest(), texts, [planned.effective for planned in plan.cells.values()])
+        taken = store.take_fingerprint(own, plan.roles, engine, plan.with_services)
+        series, folder, resumed = store.open_series(plan, taken, command, new=new)
+        answers = answers or Answers()
+        series.guesses = answers.chosen or series.guesses
+        cells: dict[str, ResolvedScenario] = {name: planned.effective for name, planned in plan.cells.items()}
+        executor = Executor(
+            series,
+            folder,
+            cells,
+            RealRunner(
+                engine, command, console, lock=held, images=taken.images, guesses=answers.of_arm, profile=profile
+            ),
+            Progress(series, cells, console),
+        )
+        if resumed:
+            _resume(executor, taken, console)
+        executor.go((places or open_places)(executor))
+        return folder
+
+
+def _resume(executor: Executor, taken: Fingerprint, console: Console) -> None:
+    series = executor.series
+    derive_again = series.fingerprint.analysis != taken.analysis
+    series.fingerprint = taken
+    executor.take_over(derive_again=derive_again)
+    done = sum(place.status == "complete" for place in series.runs)
+    again = "; the analysis changed, so these were derived again" if derive_again and done else ""
+    where = paths.shown(executor.folder)
+    console.print(f"going on with {where}: {done} of {len(series.runs)} runs are complete{again}", soft_wrap=True)
+
+
+def open_places(executor: Executor) -> Iterator[PlannedRun]:
+    """Return every place that has no complete run yet, in the order of the plan."""
+    yield from [place for place in executor.series.runs if place.status != "complete"]
+
+
+def check_plan(plan: Plan, engine: Engine) -> Mapping[str, Configurations]:
+    """Refuse what this machine cannot hold in any of the cells, and a stop rule that cannot be judged.
+
+    Returns:
+        What the configurations of the scenario's own say, by cell; without cells that have none.
+
+    Raises:
+        BadInput: with the numbers, for all cells at once.
+    """
+    gathered = Gathered()
+    found: dict[str, Configurations] = {}
+    for cell, planned in plan.cells.items():
+        with gathered:
+            found[cell] = capacity.check_capacity(planned.effective, engine)
+    gathered.extend(_stop_rule(plan))
+    gathered.refuse()
+    return {cell: one for cell, one in found.items() if one}
+
+
+def _stop_rule(plan: Plan) -> Iterator[Problem]:
+    from analysis.verdicts import predictions  # noqa: PLC0415 # as in prediction_checks
+
+    if plan.rules.stop.when is None:
+        return
+    for planned in plan.cells.values():
+        effective = planned.effective
+        try:
+            predictions.check(plan.rules.stop.when, effective.roles, effective.on_path())
+        except ExpressionError as error:
+            yield Problem(f"stop.when: {error}")

@@ -1,4 +1,4 @@
-"""The plan of a matrix: every combination of its axes' levels is a cell, and every cell is checked."""
+"""A matrix: its file, and its plan, in which every combination of its axes' levels is a cell and is checked."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from formats.predictions import NAME_PATTERN
+from pydantic import ConfigDict, Field, ValidationError, WithJsonSchema
+
+from formats.predictions import NAME_PATTERN, Claim, Text
 from formats.series import Axis, Level
 from lab import paths
 from lab.errors import BadInput, Problem
+from lab.reading import document as documents
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean
-from lab.scenarios import places
+from lab.reading.messages import did_you_mean, list_findings, siblings
+from lab.scenarios import places, resolved
+from lab.scenarios.model import Series as Rules
+from lab.scenarios.model import Settings
 from lab.scenarios.overrides import may_be_knob, nearest_knob
 from lab.scenarios.places import Place
 from lab.scenarios.predictions import compared_problems
@@ -25,19 +30,117 @@ from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario, Stated, Variant
 from lab.series import arms
 from lab.series.arms import Change
-from lab.series.matrix_file import Matrix, name_of, read
 from lab.series.plan import (
     Gathered,
     Plan,
-    Planned,
-    cell_of,
+    PlannedCell,
+    build_cell,
+    find_same_cells,
     refuse_user_settings,
-    same_cells,
+    remark_on_arms,
+    require_duration,
     short_names,
-    slug,
-    within_duration,
-    without_arms,
+    slugify,
 )
+
+_SUFFIX = ".yaml"
+_VALUE = {"type": ["integer", "boolean", "string", "number"]}
+
+
+class Matrix(Rules):
+    """A cross product of knobs over one scenario or several."""
+
+    model_config = ConfigDict(title="connlab matrix", validate_by_name=True)
+
+    format: Annotated[Literal[1], Field(alias="schema", description="The version of this format")]
+    title: Annotated[Text, Field(description="What it shows, in a few words")]
+    experiment: Annotated[Text, Field(description="Which published experiment this reproduces, such as B2")]
+    question: Annotated[Text, Field(description="What the matrix answers")]
+    scenarios: Annotated[
+        list[Text],
+        Field(
+            min_length=1,
+            description="What each cell runs, by name or, with a slash, by its folder from here; several are an axis",
+        ),
+    ]
+    knobs: Annotated[Settings, Field(description="What is the same in all cells, and differs from the scenario")] = (
+        Field(default_factory=dict)
+    )
+    axes: Annotated[
+        dict[str, Any],
+        Field(min_length=1, description="What varies: a knob and its values, or a name and its named variants"),
+        WithJsonSchema(
+            {
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": {
+                    "anyOf": [
+                        {"type": "array", "minItems": 1, "items": _VALUE},
+                        {"type": "object", "minProperties": 1, "additionalProperties": {"type": "object"}},
+                    ]
+                },
+            }
+        ),
+    ]
+    baseline: Annotated[
+        dict[str, bool | int | float | str],
+        Field(description="The level on each axis of the cell that others are compared with; the first of each"),
+    ] = Field(default_factory=dict)
+    figures: Annotated[
+        list[Text], Field(description="What it is about: figures of its cells that a comparison tells first")
+    ] = Field(default_factory=list)
+    predictions: Annotated[
+        Annotated[list[Claim], Field(min_length=1)] | None,
+        Field(description="What is predicted of each run; the scenario's own predictions"),
+    ] = None
+
+
+def matrix_names(folder: Path | None = None) -> list[str]:
+    """Return the names of all matrices."""
+    return sorted(file.stem for file in ((folder or paths.SCENARIOS) / "matrices").glob("*.yaml"))
+
+
+def read_matrix(name: str, folder: Path) -> tuple[Matrix, Document]:
+    """Read a matrix by its name in the folder of scenarios, or by its file, wherever that lies.
+
+    Raises:
+        BadInput: there is none of that name, or its file is wrong.
+    """
+    file = _file(name, folder)
+    document = documents.read(file)
+    if not re.fullmatch(NAME_PATTERN, file.stem):
+        raise BadInput(Problem("a matrix's name holds small letters, digits and hyphens", paths.shown(file)))
+    if not isinstance(document.content, Mapping):
+        raise BadInput(Problem("a matrix is a mapping of keys to values", document.where(())))
+    try:
+        return Matrix.model_validate(document.content), document
+    except ValidationError as error:
+        raise BadInput([_matrix_problem(finding, document) for finding in list_findings(error)]) from None
+
+
+def matrix_name(name: str) -> str:
+    """Return a matrix's name, if it is named by its file."""
+    return Path(name).stem if name.endswith(_SUFFIX) else name
+
+
+def _file(name: str, folder: Path) -> Path:
+    if name.endswith(_SUFFIX):
+        if not Path(name).is_file():
+            raise BadInput(Problem(f"there is no file '{name}'", way_on="'connlab matrix' lists the matrices"))
+        return Path(name).resolve()
+    known = matrix_names(folder)
+    if name not in known:
+        what = f"unknown matrix '{name}'" if name else "no matrix is named"
+        hint = did_you_mean(name, known) or "'connlab matrix' lists them"
+        raise BadInput(Problem(what, way_on=hint))
+    return folder / "matrices" / f"{name}{_SUFFIX}"
+
+
+def _matrix_problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
+    location = tuple(part for part in finding["loc"] if part != "[key]")
+    what, way_on = resolved.knob_sentence(finding, siblings(Matrix, location))
+    return Problem(what, document.where(location), way_on)
+
 
 _SCENARIO = "scenario"
 # An arm and a scenario are axes that the lab itself makes.
@@ -89,14 +192,14 @@ def _knob_side(axis: str, values: list[Any], document: Document) -> AxisChanges:
         where = document.where((*location, index))
         if not isinstance(value, bool | int | float | str):
             raise BadInput(Problem(f"{axis} takes one value in each cell", where))
-        level = spelled(value)
+        level = spell_value(value)
         if level in levels:
             raise BadInput(Problem(f"{axis} has the value {level} twice", where))
-        levels[level] = arms.read({axis: value}, {axis: where})
+        levels[level] = arms.read_change({axis: value}, {axis: where})
     return AxisChanges(axis, levels, is_knob=True)
 
 
-def spelled(value: float | bool | str) -> str:  # noqa: FBT001 # a scalar of YAML's
+def spell_value(value: float | bool | str) -> str:  # noqa: FBT001 # a scalar of YAML's
     """Write a value as the name of a level, as a scenario would write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -117,12 +220,12 @@ def _named_side(axis: str, content: Mapping[str, Any], document: Document) -> Ax
         place = document.where((*location, level))
         if not isinstance(values, Mapping):
             raise BadInput(Problem(f"the variant '{level}' takes knobs and their values", place))
-        levels[level] = arms.read(values, arms.places(values, document, (*location, level)))
+        levels[level] = arms.read_change(values, arms.locate_settings(values, document, (*location, level)))
     return AxisChanges(axis, levels, is_knob=False)
 
 
 def contradictions(sides: Sequence[AxisChanges], fixed: Change) -> Iterator[Problem]:
-    """Give a problem for each setting that two axes move, or that an axis moves and the matrix fixes."""
+    """Yield a problem for each setting that two axes move, or that an axis moves and the matrix fixes."""
     owners: dict[str, str] = {}
     for side in sides:
         touched = {what: where for change in side.levels.values() for what, where in change.touched.items()}
@@ -140,7 +243,7 @@ def contradictions(sides: Sequence[AxisChanges], fixed: Change) -> Iterator[Prob
 _CELL_NAME_MAX = 200
 
 
-def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -> Plan:
+def plan_matrix(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -> Plan:
     """Read a matrix and plan its series.
 
     Args:
@@ -152,13 +255,13 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
         BadInput: anything is wrong with it or with one of its cells; all is listed, with file and line.
     """
     user = tuple(overrides)
-    matrix, document = read(name, folder or paths.SCENARIOS)
-    name = name_of(name)
+    matrix, document = read_matrix(name, folder or paths.SCENARIOS)
+    name = matrix_name(name)
     gathered = Gathered()
     sides = read_sides(matrix, document, gathered)
     fixed = Change()
     with gathered:
-        fixed = arms.read(matrix.knobs, arms.places(matrix.knobs, document, ("knobs",)))
+        fixed = arms.read_change(matrix.knobs, arms.locate_settings(matrix.knobs, document, ("knobs",)))
     gathered.extend(contradictions(sides, fixed))
     for one in (fixed, *(change for side in sides for change in side.levels.values())):
         with gathered:
@@ -176,7 +279,9 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
             resolved[cell] = (resolve(scenario, user, folder, variant), levels)
     gathered.refuse()
     gathered.extend(_same_results(document, {one.place for one, _ in resolved.values()}))
-    gathered.extend(same_cells({cell: one for cell, (one, _) in resolved.items()}, lambda _: document.where(("axes",))))
+    gathered.extend(
+        find_same_cells({cell: one for cell, (one, _) in resolved.items()}, lambda _: document.where(("axes",)))
+    )
     cells = [one for one, _ in resolved.values()]
     gathered.extend(_without_predictions(cells, document))
     gathered.extend(compared_problems(matrix.figures, cells, lambda index: document.where(("figures", index))))
@@ -189,12 +294,12 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
         overrides=user,
         rules=matrix,
         axes=tuple(_axis(side, resolved.values()) for side in sides),
-        cells={cell: Planned(cell_of(cell, one, levels), one) for cell, (one, levels) in resolved.items()},
+        cells={cell: PlannedCell(build_cell(cell, one, levels), one) for cell, (one, levels) in resolved.items()},
         baseline=_baseline(matrix, document, sides),
         figures=tuple(matrix.figures),
-        remark=without_arms(cells),
+        remark=remark_on_arms(cells),
     )
-    within_duration(planned, document.where(("axes",)))
+    require_duration(planned, document.where(("axes",)))
     return planned
 
 
@@ -223,7 +328,7 @@ def _from(document: Document, scenario: str, where: Location, folder: Path) -> s
 
 
 def _same_results(document: Document, found: Collection[Place]) -> Iterator[Problem]:
-    """Give a problem where two folders of one name would share the folder of their results."""
+    """Yield a problem where two folders of one name would share the folder of their results."""
     for name, count in Counter(place.slug for place in found).items():
         if count > 1:
             where = document.where(("scenarios",))
@@ -231,7 +336,7 @@ def _same_results(document: Document, found: Collection[Place]) -> Iterator[Prob
 
 
 def _combinations(document: Document, sides: Sequence[AxisChanges]) -> dict[str, dict[str, str]]:
-    """Name every cell, and give its level on each axis."""
+    """Name every cell, and return its level on each axis."""
     short = short_names([side.name for side in sides])
     cells: dict[str, dict[str, str]] = {}
     for combination in itertools.product(*(side.levels for side in sides)):
@@ -265,14 +370,14 @@ def _stated(matrix: Matrix, document: Document) -> tuple[Stated, ...] | None:
 
 
 def _without_predictions(cells: Iterable[ResolvedScenario], document: Document) -> Iterator[Problem]:
-    """Give a problem for each scenario that predicts something about its arms alone, which no cell has."""
+    """Yield a problem for each scenario that predicts something about its arms alone, which no cell has."""
     for scenario in dict.fromkeys(one.slug for one in cells if not one.predictions):
         what = f"all that {scenario} predicts is about its arms, and a matrix runs it without them"
         yield Problem(what, document.where(("scenarios",)), "write predictions into the matrix")
 
 
 def _part(side: AxisChanges, short: str, level: str) -> str:
-    return f"{short}-{slug(level)}" if side.is_knob else slug(level)
+    return f"{short}-{slugify(level)}" if side.is_knob else slugify(level)
 
 
 def _axis(side: AxisChanges, cells: Iterable[tuple[ResolvedScenario, dict[str, str]]]) -> Axis:
@@ -294,7 +399,7 @@ def _axis(side: AxisChanges, cells: Iterable[tuple[ResolvedScenario, dict[str, s
 
 def _baseline(matrix: Matrix, document: Document, sides: Sequence[AxisChanges]) -> str:
     short = short_names([side.name for side in sides])
-    asked = {axis: spelled(level) for axis, level in matrix.baseline.items()}
+    asked = {axis: spell_value(level) for axis, level in matrix.baseline.items()}
     by_name = {side.name: side for side in sides}
     for axis, level in asked.items():
         where = document.where(("baseline", axis))

@@ -30,7 +30,7 @@ _MODEL_FIGURES = (
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedCell:
     """A cell, and what it makes of its scenario."""
 
     cell: Cell
@@ -63,7 +63,7 @@ class Plan:
     overrides: tuple[str, ...]
     rules: Rules
     axes: tuple[Axis, ...]
-    cells: Mapping[str, Planned]
+    cells: Mapping[str, PlannedCell]
     baseline: str | None
     predictions: tuple[Claim, ...] = ()
     published: Published | None = None
@@ -76,19 +76,19 @@ class Plan:
 
     @property
     def scenarios(self) -> list[str]:
-        """The scenarios, each once."""
+        """Return the scenarios, each once."""
         return list(dict.fromkeys(planned.cell.scenario for planned in self.cells.values()))
 
     @property
     def roles(self) -> set[str]:
-        """The lab's roles that take part in some cell."""
+        """Return the lab's roles that take part in some cell."""
         return {
             role for one in self.cells.values() for role in one.cell.path if role not in one.effective.registry.services
         }
 
     @property
     def with_services(self) -> list[ResolvedScenario]:
-        """A cell of each scenario that brings services."""
+        """Return a cell of each scenario that brings services."""
         return list(
             {
                 one.effective.slug: one.effective for one in self.cells.values() if one.effective.registry.services
@@ -96,8 +96,8 @@ class Plan:
         )
 
     def order(self) -> list[tuple[str, int]]:
-        """Give each cell and repetition in the order in which they are run; a search's is not known beforehand."""
-        return [] if self.kind == "search" else order(self.cells, self.rules.repetitions, self.rules.seed)
+        """Return each cell and repetition in the order in which they are run; a search's is not known beforehand."""
+        return [] if self.kind == "search" else order_runs(self.cells, self.rules.repetitions, self.rules.seed)
 
     def run_s(self, cell: str, besides_s: float = BESIDES_S) -> float:
         """Estimate how long a run of a cell takes, its pause included; seconds."""
@@ -110,7 +110,7 @@ class Plan:
         return sum(self.run_s(cell) for cell, _ in self.order())
 
     def digest(self) -> str:
-        """Give the fingerprint of all that the runs depend on: scenarios, cells and the order's seed.
+        """Return the fingerprint of all that the runs depend on: scenarios, cells and the order's seed.
 
         How often each cell runs is not among it: to add repetitions changes nothing of the runs that there are.
         """
@@ -128,8 +128,8 @@ class Plan:
         return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def without_arms(effectives: Iterable[ResolvedScenario]) -> str | None:
-    """Say of which scenarios a series leaves out the arms: it runs them as they stand, and varies them itself."""
+def remark_on_arms(effectives: Iterable[ResolvedScenario]) -> str | None:
+    """Return a remark on the scenarios of which a series leaves out the arms; None if there is none."""
     slugs = dict.fromkeys(one.slug for one in effectives if one.scenario.arms)
     if not slugs:
         return None
@@ -137,8 +137,8 @@ def without_arms(effectives: Iterable[ResolvedScenario]) -> str | None:
     return f"{' and '.join(slugs)} {has} arms: they are left out here, with what is predicted about them"
 
 
-def repeated(plan: Plan, times: int | None) -> Plan:
-    """Give a plan with as many runs of each cell as the user asked for; as it is where they did not say.
+def set_repetitions(plan: Plan, times: int | None) -> Plan:
+    """Return a plan with as many runs of each cell as the user asked for; as it is where they did not say.
 
     Raises:
         BadInput: it would take longer than its budget.
@@ -146,11 +146,11 @@ def repeated(plan: Plan, times: int | None) -> Plan:
     if times is None:
         return plan
     asked = replace(plan, rules=plan.rules.model_copy(update={"repetitions": times}), asked_repetitions=True)
-    within_duration(asked, f"--repetitions {times}")
+    require_duration(asked, f"--repetitions {times}")
     return asked
 
 
-def within_duration(plan: Plan, where: str) -> None:
+def require_duration(plan: Plan, where: str) -> None:
     """Refuse a plan that is expected to take longer than its budget.
 
     Raises:
@@ -164,7 +164,7 @@ def within_duration(plan: Plan, where: str) -> None:
         raise BadInput(Problem(f"{what} {format_duration(budget_ms)}", where, way_on))
 
 
-def cell_of(name: str, effective: ResolvedScenario, levels: Mapping[str, str]) -> Cell:
+def build_cell(name: str, effective: ResolvedScenario, levels: Mapping[str, str]) -> Cell:
     """Describe a cell as series.json has it."""
     known = preflight.known_before_run(effective, [f"model.{figure}" for figure in _MODEL_FIGURES])
     return Cell(
@@ -178,20 +178,20 @@ def cell_of(name: str, effective: ResolvedScenario, levels: Mapping[str, str]) -
     )
 
 
-def slug(text: str) -> str:
+def slugify(text: str) -> str:
     """Write a level's or an axis's name as part of a cell's: small letters, digits and hyphens."""
     spelled = {'""': "empty", "-1": "unlimited"}.get(text, text)
     return re.sub(r"[^a-z0-9]+", "-", spelled.lower()).strip("-")
 
 
 def short_names(axes: Sequence[str]) -> dict[str, str]:
-    """Give each axis the shortest name that tells it from the others: a knob's last part, or the whole."""
-    last = {axis: slug(axis.rpartition(".")[2]) for axis in axes}
-    return {axis: last[axis] if list(last.values()).count(last[axis]) == 1 else slug(axis) for axis in axes}
+    """Return each axis the shortest name that tells it from the others: a knob's last part, or the whole."""
+    last = {axis: slugify(axis.rpartition(".")[2]) for axis in axes}
+    return {axis: last[axis] if list(last.values()).count(last[axis]) == 1 else slugify(axis) for axis in axes}
 
 
-def order(cells: Iterable[str], repetitions: int, seed: int) -> list[tuple[str, int]]:
-    """Give each cell and repetition (from 1) in the order in which they are run.
+def order_runs(cells: Iterable[str], repetitions: int, seed: int) -> list[tuple[str, int]]:
+    """Return each cell and repetition (from 1) in the order in which they are run.
 
     Each repetition is a block with every cell once, so that a drift of the machine meets all cells alike. Within it
     the cells stand in the order of SHA-256 of `seed:repetition:cell`: the same on every machine, for every version of
@@ -245,8 +245,8 @@ def refuse_user_settings(overrides: Iterable[str], touched: Mapping[str, str], b
         raise BadInput(problems)
 
 
-def same_cells(cells: Mapping[str, ResolvedScenario], where: Callable[[str], str]) -> Iterator[Problem]:
-    """Give a problem for each cell that is the same as an earlier one: both would measure one thing."""
+def find_same_cells(cells: Mapping[str, ResolvedScenario], where: Callable[[str], str]) -> Iterator[Problem]:
+    """Yield a problem for each cell that is the same as an earlier one: both would measure one thing."""
     seen: dict[object, str] = {}
     for name, one in cells.items():
         key = (one.slug, tuple(one.scenario.path), tuple(sorted(one.values.items())))
@@ -269,11 +269,11 @@ class Answers:
 
     @property
     def of_run(self) -> list[Guess]:
-        """The guesses about a run that is made alone."""
+        """Return the guesses about a run that is made alone."""
         return [guess for found in self.of_arm.values() for guess in found]
 
     @property
     def given(self) -> int:
-        """How many questions were answered."""
+        """Return how many questions were answered."""
         values = [*(guess.value for guess in self.of_run), *(one.value for one in self.chosen)]
         return sum(value is not None for value in values)

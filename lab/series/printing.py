@@ -24,7 +24,7 @@ _MINUTE_S = 60
 
 
 def plan_details(plan: Plan) -> dict[str, Any]:
-    """Give a plan as a program reads it: cells, order and expected time."""
+    """Return a plan as a program reads it: cells, order and expected time."""
     return {
         "kind": plan.kind,
         "name": plan.name,
@@ -76,7 +76,7 @@ def span(seconds: float) -> str:
 
 
 def plan_summary(plan: Plan) -> dict[str, Any]:
-    """Give one line about a matrix: what `connlab matrix` lists."""
+    """Return one line about a matrix: what `connlab matrix` lists."""
     return {
         "matrix": plan.name,
         "title": plan.title,
@@ -181,12 +181,12 @@ class Progress:
         self._besides_s: list[float] = []
 
     def title(self, place: PlannedRun) -> str:
-        """Name a place while it runs: its number, the time left, its cell."""
+        """Return the title of a place while it runs: its number, the time left, its cell."""
         number = self._series.runs.index(place) + 1
         return f"[{number}/{len(self._series.runs)}, {self._left()} left] {place.cell} r{place.repetition:02}"
 
     def done(self, place: PlannedRun, seconds: float) -> None:
-        """Say what became of a place."""
+        """Print what became of a place."""
         if place.status == "complete":
             self._besides_s.append(seconds - self._own_s(place))
         done = sum(one.status == "complete" for one in self._series.runs)
@@ -200,7 +200,7 @@ class Progress:
         self._console.print(line, soft_wrap=True)
 
     def _own_s(self, place: PlannedRun) -> float:
-        """How long load and drain of a place are expected to take."""
+        """Return how long load and drain of a place are expected to take."""
         cell = next(one for one in self._series.cells if one.cell == place.cell)
         return cell.load_s + self._cells[place.cell].scenario.drain / 1000
 

@@ -19,7 +19,7 @@ from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series.bisect import Done, Next, Range, Status, decide
 from lab.series.executor import Executor
-from lab.series.plan import Gathered, Plan, Planned, cell_of, short_names, slug, without_arms
+from lab.series.plan import Gathered, Plan, PlannedCell, build_cell, remark_on_arms, short_names, slugify
 
 _STEP_MS = 100
 
@@ -56,7 +56,7 @@ class _Knob:
         self.value = value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def at(self, value: int) -> ResolvedScenario:
-        """Give the scenario with a value of the knob; BadInput if it cannot have it."""
+        """Return the scenario with a value of the knob; BadInput if it cannot have it."""
         return resolve(self._scenario, (*self._user, f"{self.name}={self.text(value)}"), self._folder)
 
     def text(self, value: int) -> str:
@@ -82,7 +82,7 @@ class SearchPlan:
     until: str
 
     def places(self, executor: Executor) -> Iterator[PlannedRun]:
-        """Give what to run next until the search is at its end; what came out is then in series.json."""
+        """Yield what to run next until the search is at its end; what came out is then in series.json."""
         series = executor.series
         for place in [place for place in series.runs if place.status != "complete"]:
             executor.cells[place.cell] = self._at(executor, place)
@@ -122,7 +122,7 @@ class SearchPlan:
         return series.runs[-1]
 
 
-def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None) -> SearchPlan:
+def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None) -> SearchPlan:
     """Plan a search.
 
     Args:
@@ -140,10 +140,10 @@ def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None
     if step < 1 or asked.confirm < 1:
         raise BadInput(Problem("a search needs a step and a number of confirming runs of at least 1"))
     _check_expression(asked.until, knob)
-    preflight = border(asked.until, knob.at, knob.value or 1, step)
+    preflight = find_border(asked.until, knob.at, knob.value or 1, step)
     low, high = _ends(asked, knob, preflight)
     gathered = Gathered()
-    cells: dict[str, Planned] = {}
+    cells: dict[str, PlannedCell] = {}
     for value in (low, high):
         with gathered:
             planned = _planned(knob, value)
@@ -173,7 +173,7 @@ def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None
         baseline=None,
         request=search.model_dump(include={"knob", "until", "low", "high", "step", "confirm"}),
         search=search,
-        remark=without_arms([knob.base]),
+        remark=remark_on_arms([knob.base]),
     )
     return SearchPlan(whole, Range(low, high, step, asked.confirm, hints), knob, asked.until)
 
@@ -224,14 +224,14 @@ def _ends(asked: Asked, knob: _Knob, foreseen: Border | None) -> tuple[int, int]
     return low, high
 
 
-def _planned(knob: _Knob, value: int) -> Planned:
+def _planned(knob: _Knob, value: int) -> PlannedCell:
     effective = knob.at(value)
     shown = format_knob_value(effective.values[knob.name], knob.unit)
-    name = f"{short_names([knob.name])[knob.name]}-{slug(shown)}"
-    return Planned(cell_of(name, effective, {knob.name: shown}), effective)
+    name = f"{short_names([knob.name])[knob.name]}-{slugify(shown)}"
+    return PlannedCell(build_cell(name, effective, {knob.name: shown}), effective)
 
 
-def _level(planned: Planned, knob: _Knob) -> Level:
+def _level(planned: PlannedCell, knob: _Knob) -> Level:
     return Level(name=planned.cell.levels[knob.name], knobs={knob.name: planned.effective.values[knob.name]})
 
 
@@ -260,7 +260,7 @@ class Border:
     next: int
 
 
-def border(until: str, at: Callable[[int], ResolvedScenario], start: int, step: int) -> Border | None:
+def find_border(until: str, at: Callable[[int], ResolvedScenario], start: int, step: int) -> Border | None:
     """Find where, by the model, the expression begins or ceases to hold; None where the model does not say.
 
     Args:
@@ -287,7 +287,7 @@ def border(until: str, at: Callable[[int], ResolvedScenario], start: int, step: 
 
 
 def _further(start: int) -> list[int]:
-    """Values ever further from `start`, upwards and downwards in turn."""
+    """Return values ever further from `start`, upwards and downwards in turn."""
     up, down, further = start, start, []
     while up < _VALUE_MAX or down > 1:
         up, down = up * 2, down // 2

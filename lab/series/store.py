@@ -27,7 +27,9 @@ _FLOWS = paths.ROOT / ".cache" / "bin" / "flows"
 _SHOWN = 12
 
 
-def now(plan: str, roles: Iterable[str], engine: Engine, own: Iterable[ResolvedScenario] = ()) -> Fingerprint:
+def take_fingerprint(
+    plan: str, roles: Iterable[str], engine: Engine, own: Iterable[ResolvedScenario] = ()
+) -> Fingerprint:
     """Take the fingerprint of this moment; images that are missing are built first.
 
     Args:
@@ -53,8 +55,8 @@ def now(plan: str, roles: Iterable[str], engine: Engine, own: Iterable[ResolvedS
     )
 
 
-def with_own(plan: str, configurations: Iterable[str], effectives: Iterable[ResolvedScenario]) -> str:
-    """Give the digest of a plan with what the user's own files say, where there are any.
+def add_own_files(plan: str, configurations: Iterable[str], effectives: Iterable[ResolvedScenario]) -> str:
+    """Return the digest of a plan with what the user's own files say, where there are any.
 
     Args:
         plan: the digest of what is to be run.
@@ -67,7 +69,7 @@ def with_own(plan: str, configurations: Iterable[str], effectives: Iterable[Reso
 
 
 def _read_by(scripts: Iterable[OwnScript]) -> dict[Path, list[Path]]:
-    """Give what scripts may read of each folder; its pages for people are not among it."""
+    """Return what scripts may read of each folder; its pages for people are not among it."""
     folders = dict.fromkeys(script.folder for script in scripts)
     return {
         folder: sorted(file for file in folder.rglob("*") if file.is_file() and file.suffix != ".md")
@@ -75,13 +77,13 @@ def _read_by(scripts: Iterable[OwnScript]) -> dict[Path, list[Path]]:
     }
 
 
-def is_own(image: str) -> bool:
-    """Tell the image of a scenario's own service, which stands under <scenario>/<service>, from the lab's."""
+def is_service_image(image: str) -> bool:
+    """Return whether an image is that of a scenario's own service, which stands under <scenario>/<service>."""
     return "/" in image
 
 
 def _machine(engine: Engine) -> dict[str, Any]:
-    """Give what each run's manifest will say of machine and lab, as far as a comparison wants it alike in all."""
+    """Return what each run's manifest will say of machine and lab, as far as a comparison wants it alike in all."""
     # Only a series that is run needs it, and its verdict will load the rest.
     from analysis.compare.replicates import must_agree  # noqa: PLC0415
 
@@ -103,8 +105,8 @@ def _digest(files: Iterable[Path], folder: Path = paths.ROOT) -> str:
     return digest.hexdigest()
 
 
-def differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
-    """Say in words what changed between two fingerprints, so that their runs must not stand side by side."""
+def list_differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
+    """Yield in words what changed between two fingerprints, so that their runs must not stand side by side."""
     if before.plan != after.plan:
         yield "the scenario, its own files, or the cells and their order"
     if before.code != after.code:
@@ -112,7 +114,7 @@ def differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
     for name in sorted(before.images.keys() | after.images.keys()):
         if before.images.get(name) != after.images.get(name):
             was, is_now = (_short(images.get(name)) for images in (before.images, after.images))
-            yield f"the image {'of ' if is_own(name) else 'connlab/'}{name} ({was}, now {is_now})"
+            yield f"the image {'of ' if is_service_image(name) else 'connlab/'}{name} ({was}, now {is_now})"
     if before.kernel != after.kernel:
         yield f"the kernel ({before.kernel}, now {after.kernel})"
     # A series of an earlier version does not say this.
@@ -149,7 +151,7 @@ def open_series(plan: Plan, taken: Fingerprint, command: Sequence[str], *, new: 
         what = f"the series {series.series} is not through, and was begun with {series.repetitions} repetitions of each"
         way_on = f"ask for as many or for more (--repetitions {series.repetitions}); or NEW=1 (--new) starts another"
         raise BadInput(Problem(f"{what}, not with {plan.rules.repetitions}", way_on=way_on))
-    changed = list(differences(series.fingerprint, taken))
+    changed = list(list_differences(series.fingerprint, taken))
     if changed:
         done = sum(one.status == "complete" for one in series.runs)
         what = f"the series {series.series} has {done} of {len(series.runs)} runs, and cannot go on"
@@ -164,7 +166,7 @@ def open_series(plan: Plan, taken: Fingerprint, command: Sequence[str], *, new: 
 
 
 def _to_go_on_with(plan: Plan) -> tuple[Series, Path] | None:
-    """Give the newest series of the same request, if it is not through, or has fewer repetitions than asked for."""
+    """Return the newest series of the same request, if it is not through, or has fewer repetitions than asked for."""
     for folder in sorted((paths.RESULTS / "series").glob(f"*Z-{plan.kind}-{plan.name}"), reverse=True):
         try:
             series = series_file.load_series(folder)
@@ -182,7 +184,7 @@ def _goes_on(series: Series, plan: Plan) -> bool:
 
 
 def _extend(series: Series, plan: Plan) -> None:
-    """Give a series the places that it lacks of what the user asks for, after those that it has."""
+    """Add the places that a series lacks of what the user asks for, after those that it has."""
     has = {(place.cell, place.repetition) for place in series.runs}
     series.runs += [
         PlannedRun(cell=cell, repetition=number) for cell, number in plan.order() if (cell, number) not in has

@@ -19,8 +19,7 @@ from lab.runs.session import Occasion, make_folder
 from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices, store
-from lab.series.command import open_places
-from lab.series.executor import Executor
+from lab.series.executor import Executor, open_places
 from lab.series.plan import Plan
 from lab.series.printing import Progress
 from tests.lab.support import MINIMAL, manifest_of
@@ -136,5 +135,5 @@ def run_until(folder: Path, moment: str) -> None:
             time.sleep(600)
 
     runner = FakeRunner(at=at)
-    made = executor(matrices.plan("grid", folder=folder / "scenarios"), runner)
+    made = executor(matrices.plan_matrix("grid", folder=folder / "scenarios"), runner)
     made.go(open_places(made))

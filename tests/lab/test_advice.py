@@ -131,7 +131,7 @@ arms:
 
 def of_arm(folder: Path, arm: str, *overrides: str) -> tuple[Path, ResolvedScenario]:
     scenarios = write(folder, scenario=ARMS)
-    return scenarios, arms.alone(resolve("one", overrides, scenarios), overrides, arm, scenarios)
+    return scenarios, arms.resolve_arm(resolve("one", overrides, scenarios), overrides, arm, scenarios)
 
 
 @pytest.mark.parametrize("series", [None, "20261121T080000Z-arms-one"])
@@ -150,7 +150,7 @@ def test_what_is_advised_goes_over_what_the_arm_sets(tmp_path: Path) -> None:
     assert effective.values["load.users"] == 9
     assert [one.prediction.id for one in effective.predictions] == ["served"]
     with pytest.raises(BadInput, match="--arm fwe: there is no arm 'fwe'; did you mean 'few'"):
-        arms.alone(resolve("one", (), scenarios), (), "fwe", scenarios)
+        arms.resolve_arm(resolve("one", (), scenarios), (), "fwe", scenarios)
 
 
 def test_a_value_with_a_space_names_the_arm_as_well(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lab.cli import main
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.outcomes import catalogue_run
 from lab.outcomes.catalogue_run import ScenarioEnd
-from lab.outcomes.outcome import Outcome, brief_of
+from lab.outcomes.outcome import Outcome, build_brief
 from lab.runs.lock import machine_lock
 from lab.runs.signals import Interrupted
 from lab.scenarios.resolve import resolve
@@ -49,7 +49,7 @@ def run_all(
             raise ending
         return ending
 
-    monkeypatch.setattr(catalogue_run, "of_scenario", of_scenario)
+    monkeypatch.setattr(catalogue_run, "run_scenario", of_scenario)
     quiet = Console(quiet=True)
     return catalogue_run.run_all(catalogue, ["connlab"], quiet, quiet, new=False)
 
@@ -73,7 +73,7 @@ def test_one_that_fails_does_not_stop_the_rest(
         ("refused", "scenario.yaml:3: this kernel has no such sysctl"),
         ("reproduced", None),
     ]
-    assert catalogue_run.worst(ended) is ExitCode.LAB_FAILED
+    assert catalogue_run.worst_code(ended) is ExitCode.LAB_FAILED
 
 
 def test_failures_in_a_row_end_it_and_refusals_do_not(
@@ -107,7 +107,7 @@ def test_no_other_run_comes_between_two_scenarios(
     derived: list[str] = []
     monkeypatch.setattr("lab.runs.reports.analyse_run", derive)
     monkeypatch.setattr("lab.runs.reports.derive_series", derive)
-    monkeypatch.setattr(catalogue_run, "brief_of", lambda *_: None)
+    monkeypatch.setattr(catalogue_run, "build_brief", lambda *_: None)
     monkeypatch.setattr(Outcome, "print", lambda *_: None)
     quiet = Console(quiet=True)
     ended = catalogue_run.run_all([resolve("arms"), resolve("one")], ["connlab"], quiet, quiet, new=False)
@@ -135,7 +135,7 @@ def test_an_interruption_ends_it_and_what_was_run_is_reported(
 ) -> None:
     ended = run_all(catalogue, monkeypatch, {"one": held, "two": lambda _: interruption})
     assert [one.state for one in ended] == ["reproduced", "failed"]
-    assert catalogue_run.worst(ended) is ExitCode.LAB_FAILED
+    assert catalogue_run.worst_code(ended) is ExitCode.LAB_FAILED
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_an_interruption_ends_it_and_what_was_run_is_reported(
     ],
 )
 def test_the_exit_code_is_the_worst(codes: list[int], worst: int) -> None:
-    assert catalogue_run.worst(ScenarioEnd("one", ExitCode(code), 1.0) for code in codes) == worst
+    assert catalogue_run.worst_code(ScenarioEnd("one", ExitCode(code), 1.0) for code in codes) == worst
 
 
 def test_the_table_says_what_was_not_true(
@@ -177,7 +177,7 @@ def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
         "proxied": verdict_of({"served": "false"}),
     }
     one = resolve("one", (), scenarios)
-    found = brief_of(series_outcome(one, scenarios, verdict_of({"faster": "unknown"}), of_runs), one)
+    found = build_brief(series_outcome(one, scenarios, verdict_of({"faster": "unknown"}), of_runs), one)
     assert found.false == ["proxied/served"]
     assert found.unknown == ["faster", "no-keep-alive/closed"]
     assert found.unexplained == 6
@@ -187,7 +187,7 @@ def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
 def test_what_the_ledger_does_not_know_is_not_zero(effective: Make, elsewhere: Path) -> None:
     assert elsewhere.is_dir()
     outcome = run_outcome(effective(), verdict_of({"served": "true"}, unexplained=None))
-    assert brief_of(outcome, effective()).unexplained is None
+    assert build_brief(outcome, effective()).unexplained is None
 
 
 def connlab(*arguments: str) -> int:

@@ -36,11 +36,11 @@ def cell(effective: ResolvedScenario, *recorded: tuple[list[str], list[str]]) ->
 
 
 def test_every_scenario_of_the_lab_names_its_control() -> None:
-    assert [one.slug for one in outcome.all_planned() if one.scenario.control is None] == []
+    assert [one.slug for one in outcome.resolve_all() if one.scenario.control is None] == []
 
 
 def test_every_control_is_in_a_scenario_that_says_what_is_clean() -> None:
-    catalogue = {one.slug: one for one in outcome.all_planned()}
+    catalogue = {one.slug: one for one in outcome.resolve_all()}
     for effective in catalogue.values():
         found = predictions.resolve_control(effective, catalogue)
         assert found is not None

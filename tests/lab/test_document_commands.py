@@ -26,7 +26,7 @@ from lab.scenarios import places
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolve import resolve
 from lab.series import matrices, searches
-from lab.series.matrix_file import names as matrix_names
+from lab.series.matrices import matrix_names
 from tests.lab.test_documents import DOCUMENTS, name
 
 COMMAND = re.compile(r"(?m)^ *\$ ((?:make|(?:\.venv/bin/)?connlab) .*)$|`((?:make|connlab) [^`\n]+)`")
@@ -129,12 +129,12 @@ def of_values(target: str, values: dict[str, str]) -> str | None:
         if values["MATRIX"] not in [*matrix_names(), *places.slugs()]:
             return f"there is no matrix {values['MATRIX']}"
         if target == "matrix" and sets:
-            matrices.plan(values["MATRIX"], sets)
+            matrices.plan_matrix(values["MATRIX"], sets)
     elif target == "search" and scenario and {"KNOB", "CONDITION"} <= set(values):
         asked = searches.Asked(
             scenario, values["KNOB"], values["CONDITION"], values.get("FROM"), values.get("TO"), values.get("STEP"), 2
         )
-        searches.plan(asked, sets)
+        searches.plan_search(asked, sets)
     elif scenario and target in ("run", "lesson", "show", "plan", "record") and scenario != ALL:
         if places.is_path(scenario) and not (paths.ROOT / scenario).exists():
             return None if scenario.startswith(("path/", "/tmp")) else f"there is no {scenario}"  # noqa: S108 # a reader's

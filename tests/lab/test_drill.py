@@ -252,7 +252,7 @@ def test_a_drill_from_its_beginning_to_its_score(
         drills.ledger(folder, 20 if len(ran) == 1 else 0, 0)
         return outcome.Outcome(folder, {})
 
-    monkeypatch.setattr(outcome, "of_run", of_run)
+    monkeypatch.setattr(outcome, "run_once", of_run)
     main_ends(["drill", "--seed", "5"])
     assert "queue of a socket overflowed" in capsys.readouterr().out
     main_ends(["drill", *_ANSWER, "--set", "backend.max_connections=100"])

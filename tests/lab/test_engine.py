@@ -15,7 +15,7 @@ from lab.doctor import examine
 from lab.engines.protocol import Engine
 from lab.errors import LabError
 from lab.runs.run import run
-from lab.series import arms, command
+from lab.series import arms, executor
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED
@@ -111,7 +111,7 @@ def test_a_series_runs_each_of_its_places(
     text = MINIMAL + COMPARED + of_arms + "drain: 0s\n"
     base = effective(text=text)
     engine = InMemoryEngine()
-    folder = command.run_plan(arms.plan(base, (), write_scenario(text)), engine, ["connlab"], QUIET, new=False)
+    folder = executor.run_plan(arms.plan_arms(base, (), write_scenario(text)), engine, ["connlab"], QUIET, new=False)
     series = series_file.load_series(folder)
     assert folder.is_relative_to(elsewhere)
     assert series.status == "complete"

@@ -141,7 +141,7 @@ def test_the_command_judges_what_it_ran(
     shutil.copytree(EXAMPLE, folder)
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(capacity, "check_capacity", lambda *_: None)
-    monkeypatch.setattr(outcome, "of_run", lambda *_, tries_out: outcome.Outcome(folder, {"tries_out": tries_out}))
+    monkeypatch.setattr(outcome, "run_once", lambda *_, tries_out: outcome.Outcome(folder, {"tries_out": tries_out}))
     with pytest.raises(SystemExit) as end:
         main(["exercise", "--set", "backend.max_connections=50", "accept-queue-overflow/7"])
     assert end.value.code == ExitCode.NOT_REPRODUCED

@@ -171,7 +171,7 @@ def test_any_matrix_is_read_or_refused_with_its_place(content: bytes) -> None:
         one.parent.mkdir()
         one.write_text(MINIMAL)
         try:
-            matrices.plan("two", (), Path(name))
+            matrices.plan_matrix("two", (), Path(name))
         except BadInput as refused:
             _refused_with_its_place(refused, file)
 
@@ -187,7 +187,7 @@ def test_a_scenario_of_a_name_that_no_system_takes_is_unknown(tmp_path: Path) ->
     file.parent.mkdir()
     file.write_bytes(_MATRIX.replace(b"[one]", b"[" + b"x" * 300 + b"]"))
     with pytest.raises(BadInput, match=r"two\.yaml:5: unknown scenario 'xxx"):
-        matrices.plan("two", (), tmp_path)
+        matrices.plan_matrix("two", (), tmp_path)
 
 
 @given(files(_contents(_ROLES), _ROLES))

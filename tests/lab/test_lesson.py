@@ -70,7 +70,7 @@ def said(console: Console) -> str:
 def test_every_scenario_has_numbers_to_ask_for(slug: str) -> None:
     resolved = resolve(slug)
     if resolved.scenario.arms:
-        numbers, choices = questions.questions_for_series(arms.plan(resolved, []))
+        numbers, choices = questions.questions_for_series(arms.plan_arms(resolved, []))
         assert 1 <= len(numbers) + len(choices) <= max(6, len(resolved.scenario.arms.variants) + len(choices))
     else:
         numbers = questions.questions_for_run(resolved)
@@ -138,7 +138,7 @@ def test_of_arms_each_is_asked_about_and_which_has_less(
 ) -> None:
     text = MINIMAL.partition("predictions:")[0] + ARMS
     resolved = effective(text=text)
-    plan = arms.plan(resolved, [], write_scenario(text))
+    plan = arms.plan_arms(resolved, [], write_scenario(text))
     console = typed("5", "2")
     answers = guesses.ask_before_run(console, resolved, plan)
 

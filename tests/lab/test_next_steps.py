@@ -99,7 +99,7 @@ def test_only_the_scenario_itself_and_its_arms_move_latest(series: str | None, t
 def test_a_search_says_who_waits_at_the_value_that_it_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     asked = searches.Asked("accept-queue-overflow", "backend.max_connections", "client.requests.failed == 0")
-    planned = searches.plan(asked)
+    planned = searches.plan_search(asked)
     assert planned.plan.search is not None
     search = planned.plan.search.model_copy(update={"outcome": "found", "found": 202})
     cell = next(one.cell for one in planned.plan.cells.values() if one.cell.knobs["backend.max_connections"] == 202)

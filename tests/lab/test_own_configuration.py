@@ -269,7 +269,7 @@ def test_connections_that_a_process_may_not_open_are_refused_by_the_value_found(
 def test_a_series_knows_a_configuration_by_its_text(make: Make) -> None:
     effective = make()
     one, other = (
-        store.with_own(
+        store.add_own_files(
             "plan",
             user_files.configuration_texts([capacity.check_capacity(effective, InMemoryEngine(configuration=text))]),
             [],
@@ -277,7 +277,7 @@ def test_a_series_knows_a_configuration_by_its_text(make: Make) -> None:
         for text in (dump(), dump(app=APP.replace("1500ms", "1501ms")))
     )
     assert len({"plan", one, other}) == 3
-    assert store.with_own("plan", [], [effective]) == "plan"
+    assert store.add_own_files("plan", [], [effective]) == "plan"
 
 
 def test_the_manifest_has_what_was_found_in_place_of_knobs(make: Make, elsewhere: Path) -> None:

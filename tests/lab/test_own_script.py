@@ -229,8 +229,8 @@ def test_a_scenario_is_shown_with_its_script_in_place_of_a_time(make: Make) -> N
 
 @pytest.mark.parametrize(("file", "counts"), [("checkout.js", True), ("lib/pages.js", True), ("README.md", False)])
 def test_a_series_knows_a_script_by_all_that_it_may_read(make: Make, home: Path, file: str, *, counts: bool) -> None:
-    before = store.with_own("plan", [], [make()])
+    before = store.add_own_files("plan", [], [make()])
     (home / file).write_text("// changed\n")
-    after = store.with_own("plan", [], [make()])
+    after = store.add_own_files("plan", [], [make()])
     assert before != "plan"
     assert (after != before) == counts

@@ -107,9 +107,9 @@ def test_a_folder_that_is_named_like_a_scenario_is_answered_with_the_slash(
 def test_arms_matrices_and_records_take_or_refuse_a_folder(folder: WriteFolder) -> None:
     home = folder(text=MINIMAL + ARMS)
     resolved = resolve(str(home))
-    assert [one.effective.place for one in arms.plan(resolved, []).cells.values()] == [resolved.place] * 2
+    assert [one.effective.place for one in arms.plan_arms(resolved, []).cells.values()] == [resolved.place] * 2
     (home.parent / "grid.yaml").write_text(GRID)
-    planned = matrices.plan(str(home.parent / "grid.yaml"))
+    planned = matrices.plan_matrix(str(home.parent / "grid.yaml"))
     assert {one.effective.place.home for one in planned.cells.values()} == {home}
     with pytest.raises(BadInput, match="records the lab's own scenarios alone"):
         recorder.refuse_folders([resolved])
@@ -122,7 +122,7 @@ def test_a_matrix_takes_no_two_folders_of_one_name(folder: WriteFolder) -> None:
     grid = home.parent / "grid.yaml"
     grid.write_text(GRID.replace("[./shop]", "[./shop, ./other/shop]"))
     with pytest.raises(BadInput, match=r"grid\.yaml:5: 2 of the scenarios' folders are named shop"):
-        matrices.plan(str(grid))
+        matrices.plan_matrix(str(grid))
 
 
 @pytest.mark.usefixtures("fake_docker")

@@ -17,7 +17,7 @@ from lab.cli import main
 from lab.errors import LabError
 from lab.runs import phases, reports
 from lab.runs.run import run
-from lab.series import arms, command
+from lab.series import arms, executor
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make, Write, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED
@@ -111,8 +111,8 @@ def test_each_run_of_a_series_has_steps_of_its_own(
         ARMS, {"[k6, nginx, backend]": "[k6, gateway, backend]", "      nginx.keepalive_timeout: 5s\n": ""}
     )
     text = MINIMAL + COMPARED + of_arms + "drain: 0s\n"
-    plan = arms.plan(effective(text=text), (), write_scenario(text))
-    command.run_plan(plan, InMemoryEngine(), ["connlab"], QUIET, new=False, profile=profile)
+    plan = arms.plan_arms(effective(text=text), (), write_scenario(text))
+    executor.run_plan(plan, InMemoryEngine(), ["connlab"], QUIET, new=False, profile=profile)
 
     told = [manifest.load_manifest(file.parent) for file in elsewhere.glob("results/one/2*/manifest.json")]
     assert len(told) > 1

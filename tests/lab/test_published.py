@@ -58,7 +58,7 @@ def test_an_empty_one_is_refused(effective: Make) -> None:
 
 def test_of_arms_the_series_takes_it_and_no_run(elsewhere: Path) -> None:
     scenarios = write(elsewhere, scenario=MINIMAL + ARMS + OF_ARMS)
-    plan = arms.plan(resolve("one", (), scenarios), (), scenarios)
+    plan = arms.plan_arms(resolve("one", (), scenarios), (), scenarios)
     made = executor(plan, FakeRunner())
     assert made.series.published is not None
     assert [one.published for one in made.cells.values()] == [None, None, None]
@@ -78,7 +78,7 @@ def test_a_wrong_figure_of_arms_is_refused_with_its_line(tmp_path: Path, here: s
     scenarios = write(tmp_path, scenario=text)
     line = text.splitlines().index(f"    served: {here}") + 1
     with pytest.raises(BadInput) as error:
-        arms.plan(resolve("one", (), scenarios), (), scenarios)
+        arms.plan_arms(resolve("one", (), scenarios), (), scenarios)
     assert f"scenario.yaml:{line}: published.here 'served'" in str(error.value)
     assert message in str(error.value)
 

@@ -10,7 +10,7 @@ from lab import paths
 from lab.errors import BadInput
 from lab.roles.declared_roles import load_role
 from lab.scenarios.resolve import resolve
-from lab.series import matrix_file
+from lab.series import matrices
 from tests.lab.support import MINIMAL
 
 SCENARIO = f"""{MINIMAL}\
@@ -95,7 +95,7 @@ def read_role(folder: Path, text: str) -> None:
 
 def read_matrix(folder: Path, text: str) -> None:
     (folder / "grid.yaml").write_text(text)
-    matrix_file.read(str(folder / "grid.yaml"), paths.SCENARIOS)
+    matrices.read_matrix(str(folder / "grid.yaml"), paths.SCENARIOS)
 
 
 Read = Callable[[Path, str], None]

@@ -16,7 +16,7 @@ from lab.errors import BadInput, Interruption, LabError
 from lab.runs.lock import machine_lock
 from lab.runs.run import run
 from lab.series import matrices
-from lab.series.command import run_plan
+from lab.series.executor import run_plan
 from tests.lab import series_support
 from tests.lab.container_states import state
 from tests.lab.engine import InMemoryDocker
@@ -293,8 +293,8 @@ def test_an_interruption_before_the_first_place_of_a_series_needs_no_traceback(
     elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fake_docker.calls == []
-    plan = matrices.plan("grid", folder=series_support.write(elsewhere))
-    monkeypatch.setattr("lab.series.store.now", interrupt)
+    plan = matrices.plan_matrix("grid", folder=series_support.write(elsewhere))
+    monkeypatch.setattr("lab.series.store.take_fingerprint", interrupt)
     with pytest.raises(Interruption, match=r"^interrupted \(Ctrl-C\)$"):
         run_plan(plan, Compose(), ["connlab"], Console(stderr=True), new=False)
 

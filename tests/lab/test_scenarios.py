@@ -15,20 +15,20 @@ from lab.series import arms, matrices
 
 @pytest.mark.parametrize("slug", slugs())
 def test_a_scenario_resolves_with_its_arms_and_names_figures_that_they_have(slug: str) -> None:
-    assert outcome.planned(slug).scenario.predictions
+    assert outcome.resolve_checked(slug).scenario.predictions
 
 
 @pytest.mark.parametrize("slug", slugs())
 def test_each_of_its_presets_resolves(slug: str) -> None:
     for preset in resolve(slug).scenario.presets:
         resolved = resolve(slug, preset=preset)
-        assert not resolved.scenario.arms or arms.plan(resolved, []).cells
+        assert not resolved.scenario.arms or arms.plan_arms(resolved, []).cells
 
 
 @pytest.mark.parametrize("slug", slugs())
 def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> None:
     applies: dict[str, bool] = {}
-    for cell in arms.variants(resolve(slug)):
+    for cell in arms.resolve_variants(resolve(slug)):
         for prediction in (stated.prediction for stated in cell.predictions):
             held = preflight.applies(prediction, cell) is True
             applies[prediction.id] = held or applies.get(prediction.id, False)
@@ -222,7 +222,7 @@ def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> No
 def test_what_an_advice_or_an_exercise_takes_the_ground_from_is_not_applicable(
     slug: str, arm: str | None, overrides: list[str], kept_out: set[str]
 ) -> None:
-    cell = resolve(slug, overrides) if arm is None else arms.alone(resolve(slug), overrides, arm)
+    cell = resolve(slug, overrides) if arm is None else arms.resolve_arm(resolve(slug), overrides, arm)
     stated = [one.prediction for one in cell.predictions]
     assert {one.id for one in stated if preflight.applies(one, cell) is False} == kept_out
     assert all(preflight.applies(one, cell) is not None for one in stated)
@@ -233,7 +233,7 @@ def test_a_matrix_s_exercise_takes_the_ground_from_its_predictions(tmp_path: Pat
     text = (paths.SCENARIOS / "matrices" / "burst-places.yaml").read_text()
     file = tmp_path / "burst-300ms.yaml"
     file.write_text(text.replace("handler_delay: 1s", "handler_delay: 300ms"))
-    for name, planned in matrices.plan(str(file)).cells.items():
+    for name, planned in matrices.plan_matrix(str(file)).cells.items():
         stated = {one.prediction.id: one.prediction for one in planned.effective.predictions}
         applies = not name.endswith("users-40") or name.startswith("accept-count-20-max-connections-20-")
         assert preflight.applies(stated["failed"], planned.effective) is applies, name

@@ -102,7 +102,7 @@ def test_a_search_that_the_lab_could_not_run_says_so(
         made.go(places(made))
         return made.folder
 
-    monkeypatch.setattr("lab.series.command.run_plan", run_plan)
+    monkeypatch.setattr("lab.series.executor.run_plan", run_plan)
     code, out, _ = connlab(capsys, *SEARCH)
     assert code == expected
     assert all(line in out for line in told)

@@ -19,21 +19,20 @@ from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, Interruption
 from lab.schema import schemas
 from lab.series import matrices, store
-from lab.series.command import open_places
-from lab.series.executor import Executor
-from lab.series.plan import Plan, order, repeated
+from lab.series.executor import Executor, open_places
+from lab.series.plan import Plan, order_runs, set_repetitions
 from tests.lab import series_support
 from tests.lab.engine import InMemoryDocker
 from tests.lab.series_support import MACHINE, MATRIX, MOMENTS, FakeRunner, executor
 from tests.lab.support import IMAGES
 
 CELLS = [f"accept-count-{count}-users-{users}" for count in (1, 2) for users in (3, 4)]
-FIRST = order(CELLS, 2, 1)[0][0]
+FIRST = order_runs(CELLS, 2, 1)[0][0]
 
 
 @pytest.fixture
 def plan(elsewhere: Path) -> Plan:
-    return matrices.plan("grid", folder=series_support.write(elsewhere))
+    return matrices.plan_matrix("grid", folder=series_support.write(elsewhere))
 
 
 def run(made: Executor) -> Series:
@@ -44,7 +43,7 @@ def run(made: Executor) -> Series:
 def test_a_series_runs_every_place_in_the_seed_s_order(plan: Plan) -> None:
     runner = FakeRunner()
     series = run(executor(plan, runner))
-    assert runner.ran == order(CELLS, 2, 1) == [(place.cell, place.repetition) for place in series.runs]
+    assert runner.ran == order_runs(CELLS, 2, 1) == [(place.cell, place.repetition) for place in series.runs]
     assert (series.status, series.ended is not None) == ("complete", True)
     assert {place.verdict for place in series.runs} == {"reproduced"}
     assert all((paths.RESULTS / str(place.run)).is_dir() for place in series.runs)
@@ -74,9 +73,9 @@ def test_one_failing_cell_does_not_stop_the_rest_and_the_same_command_tries_it_a
 def test_repetitions_are_added_to_a_series_that_is_through(plan: Plan) -> None:
     first = run(executor(plan, FakeRunner()))
     again = FakeRunner()
-    more = run(executor(repeated(plan, 3), again))
+    more = run(executor(set_repetitions(plan, 3), again))
     assert more.series == first.series
-    assert again.ran == order(CELLS, 3, 1)[len(CELLS) * 2 :]
+    assert again.ran == order_runs(CELLS, 3, 1)[len(CELLS) * 2 :]
     assert (more.repetitions, more.status, len(more.runs)) == (3, "complete", len(CELLS) * 3)
     assert [place.run for place in more.runs[: len(first.runs)]] == [place.run for place in first.runs]
 
@@ -84,13 +83,13 @@ def test_repetitions_are_added_to_a_series_that_is_through(plan: Plan) -> None:
 @pytest.mark.parametrize("times", [None, 1, 2])
 def test_a_series_that_is_through_and_lacks_none_begins_anew(plan: Plan, times: int | None) -> None:
     first = run(executor(plan, FakeRunner()))
-    another = run(executor(repeated(plan, times), FakeRunner()))
+    another = run(executor(set_repetitions(plan, times), FakeRunner()))
     assert another.series != first.series
     assert len(another.runs) == len(CELLS) * (times or 2)
 
 
 def test_repetitions_are_added_to_an_unfinished_series_and_kept_by_the_plain_command(plan: Plan) -> None:
-    first = run(executor(repeated(plan, 3), FakeRunner(fails=(FIRST,))))
+    first = run(executor(set_repetitions(plan, 3), FakeRunner(fails=(FIRST,))))
     assert (first.status, first.repetitions) == ("partial", 3)
     again = FakeRunner()
     whole = run(executor(plan, again))
@@ -101,13 +100,13 @@ def test_repetitions_are_added_to_an_unfinished_series_and_kept_by_the_plain_com
 def test_an_unfinished_series_is_not_made_smaller(plan: Plan) -> None:
     run(executor(plan, FakeRunner(fails=(FIRST,))))
     with pytest.raises(BadInput, match="was begun with 2 repetitions of each, not with 1"):
-        executor(repeated(plan, 1), FakeRunner())
+        executor(set_repetitions(plan, 1), FakeRunner())
 
 
 def test_no_repetitions_are_added_where_the_kernel_changed(plan: Plan) -> None:
     run(executor(plan, FakeRunner()))
     with pytest.raises(BadInput, match="8 of 8 runs, and cannot go on: since it began, the kernel"):
-        executor(repeated(plan, 3), FakeRunner(), kernel="6.19")
+        executor(set_repetitions(plan, 3), FakeRunner(), kernel="6.19")
 
 
 def test_failures_in_succession_end_the_series(plan: Plan) -> None:
@@ -120,8 +119,8 @@ def test_failures_in_succession_end_the_series(plan: Plan) -> None:
 
 def test_a_stop_rule_ends_the_series_for_good(elsewhere: Path) -> None:
     folder = series_support.write(elsewhere, MATRIX + 'stop: {when: "client.requests.failed > 0"}\n')
-    plan = matrices.plan("grid", folder=folder)
-    second = order(CELLS, 2, 1)[1][0]
+    plan = matrices.plan_matrix("grid", folder=folder)
+    second = order_runs(CELLS, 2, 1)[1][0]
     stopped = run(executor(plan, FakeRunner(holds={second: True})))
     assert (stopped.status, [place.status for place in stopped.runs].count("complete")) == ("stopped", 2)
     assert executor(plan, FakeRunner()).series.series != stopped.series
@@ -139,7 +138,7 @@ def test_ctrl_c_keeps_what_is_complete_and_the_same_command_goes_on(plan: Plan) 
     assert series_file.load_series(made.folder).status == "interrupted"
     after = FakeRunner()
     assert run(executor(plan, after)).status == "complete"
-    assert after.ran == order(CELLS, 2, 1)[2:]
+    assert after.ran == order_runs(CELLS, 2, 1)[2:]
 
 
 def wait_for(file: Path, process: multiprocessing.process.BaseProcess) -> None:
@@ -168,7 +167,7 @@ def test_a_killed_process_loses_at_most_the_run_at_work(plan: Plan, elsewhere: P
     survived = [place.status for place in made.series.runs].count("complete")
     assert survived == (3 if moment in ("ended", "deriving") else 2)
     series = run(made)
-    assert runner.ran == order(CELLS, 2, 1)[survived:]
+    assert runner.ran == order_runs(CELLS, 2, 1)[survived:]
     assert (series.status, {place.verdict for place in series.runs}) == ("complete", {"reproduced"})
     assert len({place.run for place in series.runs}) == 8
     # Killed before the folder was made there is nothing to lose; afterwards it is named.
@@ -205,21 +204,21 @@ def test_a_series_is_not_mixed_with_what_changed_since(plan: Plan, changed: dict
 
 def test_an_edited_matrix_is_not_mixed_with_its_earlier_self(plan: Plan, elsewhere: Path) -> None:
     interrupted(plan)
-    edited = matrices.plan("grid", folder=series_support.write(elsewhere, MATRIX.replace("seed: 1", "seed: 2")))
+    edited = matrices.plan_matrix("grid", folder=series_support.write(elsewhere, MATRIX.replace("seed: 1", "seed: 2")))
     with pytest.raises(BadInput, match="the scenario, its own files, or the cells and their order"):
         executor(edited, FakeRunner())
 
 
 def test_other_overrides_are_another_series(plan: Plan, elsewhere: Path) -> None:
     first = interrupted(plan)
-    other = matrices.plan("grid", ["backend.max_connections=7"], folder=elsewhere / "scenarios")
+    other = matrices.plan_matrix("grid", ["backend.max_connections=7"], folder=elsewhere / "scenarios")
     assert executor(other, FakeRunner()).series.series != first.series
 
 
 def test_an_image_that_changed_is_named(plan: Plan) -> None:
     before = series_support.fingerprint(plan)
     after = before.model_copy(update={"images": {"backend": "sha256:2", "k6": "sha256:3"}})
-    assert list(store.differences(before, after)) == [
+    assert list(store.list_differences(before, after)) == [
         "the image connlab/backend (1, now 2)",
         "the image connlab/k6 (none, now 3)",
     ]
@@ -229,7 +228,7 @@ def test_of_the_machine_the_fingerprint_has_what_a_comparison_wants_alike(fake_d
     fake_docker.says("version *", "26.1.5")
     fake_docker.says("compose version *", "2.26.1")
     fake_docker.says("image ls *", IMAGES)
-    taken = store.now("p", ["k6"], Compose())
+    taken = store.take_fingerprint("p", ["k6"], Compose())
     assert taken.kernel == platform.release()
     assert set(taken.machine) == {"host.distribution", "host.cpus", "host.docker", "host.compose", "lab.version"}
     assert taken.machine["host.docker"] == "26.1.5"
@@ -237,7 +236,7 @@ def test_of_the_machine_the_fingerprint_has_what_a_comparison_wants_alike(fake_d
 
 def test_a_series_that_does_not_say_on_which_machine_it_began_goes_on(plan: Plan) -> None:
     before, after = (series_support.fingerprint(plan, machine=machine) for machine in ({}, MACHINE))
-    assert list(store.differences(before, after)) == []
+    assert list(store.list_differences(before, after)) == []
 
 
 def test_a_new_analysis_derives_the_recorded_runs_again(plan: Plan) -> None:
@@ -270,13 +269,13 @@ def test_an_analysis_that_fails_spoils_one_run_alone(plan: Plan) -> None:
 
 def test_a_stop_rule_is_not_asked_of_a_run_whose_analysis_failed(elsewhere: Path) -> None:
     folder = series_support.write(elsewhere, MATRIX + 'stop: {when: "client.requests.failed > 0"}\n')
-    plan = matrices.plan("grid", folder=folder)
+    plan = matrices.plan_matrix("grid", folder=folder)
 
     def at(moment: str) -> None:
         if moment == "deriving" and len(runner.ran) == 1:
             raise KeyError("x")
 
-    runner = FakeRunner(holds={order(CELLS, 2, 1)[0][0]: True}, at=at)
+    runner = FakeRunner(holds={order_runs(CELLS, 2, 1)[0][0]: True}, at=at)
     series = run(executor(plan, runner))
     assert [place.status for place in series.runs].count("complete") > 1
 

@@ -10,7 +10,7 @@ from lab import paths
 from lab.errors import BadInput
 from lab.schema import schemas
 from lab.series import matrices
-from lab.series.matrix_file import names
+from lab.series.matrices import matrix_names
 from lab.series.plan import Plan
 from tests.lab import series_support
 from tests.lab.series_support import MATRIX
@@ -26,7 +26,7 @@ def plan_of(folder: Path, *overrides: str, axes: str = AXES, more: str = "") -> 
     scenarios = series_support.write(folder, yaml_with(MATRIX, {AXES: axes}) + more)
     (scenarios / "two").mkdir(exist_ok=True)
     (scenarios / "two" / "scenario.yaml").write_text(MINIMAL)
-    return matrices.plan("grid", overrides, scenarios)
+    return matrices.plan_matrix("grid", overrides, scenarios)
 
 
 def refusals(folder: Path, *overrides: str, axes: str = AXES, more: str = "") -> list[str]:
@@ -40,10 +40,10 @@ def test_a_matrix_may_be_named_by_its_file_wherever_that_lies(tmp_path: Path) ->
     planned = plan_of(tmp_path)
     scenarios = tmp_path / "scenarios"
     file = (scenarios / "matrices" / "grid.yaml").rename(tmp_path / "grid.yaml")
-    moved = matrices.plan(str(file), (), scenarios)
+    moved = matrices.plan_matrix(str(file), (), scenarios)
     assert (moved.name, moved.digest()) == ("grid", planned.digest())
     with pytest.raises(BadInput, match="a matrix's name holds small letters"):
-        matrices.plan(str(file.rename(tmp_path / "The Grid.yaml")), (), scenarios)
+        matrices.plan_matrix(str(file.rename(tmp_path / "The Grid.yaml")), (), scenarios)
 
 
 def test_the_cells_are_the_cross_product(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_several_scenarios_are_an_axis(tmp_path: Path) -> None:
     scenarios = series_support.write(tmp_path, MATRIX.replace("[one]", "[one, two]"))
     (scenarios / "two").mkdir()
     (scenarios / "two" / "scenario.yaml").write_text(MINIMAL)
-    plan = matrices.plan("grid", folder=scenarios)
+    plan = matrices.plan_matrix("grid", folder=scenarios)
     assert len(plan.cells) == 8
     assert plan.axes[0].name == "scenario"
     assert plan.cells["two-accept-count-1-users-4"].effective.slug == "two"
@@ -224,21 +224,21 @@ def test_a_knob_that_the_user_sets_must_be_no_axis(tmp_path: Path) -> None:
 )
 def test_an_unknown_matrix_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(BadInput, match=message.replace("?", r"\?")):
-        matrices.plan(name, folder=series_support.write(tmp_path))
+        matrices.plan_matrix(name, folder=series_support.write(tmp_path))
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", matrix_names())
 def test_the_lab_s_own_matrices_plan_and_keep_to_their_schema(name: str) -> None:
-    plan = matrices.plan(name)
+    plan = matrices.plan_matrix(name)
     assert plan.expected_s() < 3600
     file = paths.SCENARIOS / "matrices" / f"{name}.yaml"
     jsonschema.validate(YAML(typ="safe", pure=True).load(file), schemas()["matrix.schema.json"])
     assert file.with_suffix(".md").is_file(), "each matrix has a lesson that reads its result"
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", matrix_names())
 def test_no_cell_s_load_is_long(name: str) -> None:
-    longest = {cell: one.cell.load_s for cell, one in matrices.plan(name).cells.items() if one.cell.load_s > 40}
+    longest = {cell: one.cell.load_s for cell, one in matrices.plan_matrix(name).cells.items() if one.cell.load_s > 40}
     assert longest == {}
 
 
@@ -262,7 +262,7 @@ predictions:
 
 def plan_over_arms(folder: Path, more: str) -> Plan:
     scenarios = series_support.write(folder, MATRIX + more, scenario=OF_ARMS)
-    return matrices.plan("grid", (), scenarios)
+    return matrices.plan_matrix("grid", (), scenarios)
 
 
 def test_of_a_scenario_with_arms_a_matrix_says_that_it_leaves_them_out(tmp_path: Path) -> None:

@@ -45,14 +45,14 @@ def go(search: SearchPlan, runner: FakeRunner, analysis: str = "a") -> series_fi
 
 
 def test_the_model_says_where_to_look() -> None:
-    found = searches.plan(asked()).plan.search
+    found = searches.plan_search(asked()).plan.search
     assert found is not None
     assert (found.predicted, found.low, found.high) == (160, 80, 320)
 
 
 @pytest.mark.usefixtures("elsewhere")
 def test_a_right_model_needs_two_values_each_confirmed() -> None:
-    series = go(searches.plan(asked()), Server())
+    series = go(searches.plan_search(asked()), Server())
     assert series.search is not None
     assert (series.search.outcome, series.search.goal, series.search.found) == ("found", "smallest", 160)
     assert [place.cell for place in series.runs] == ["max-connections-160", "max-connections-159"] * 2
@@ -65,7 +65,7 @@ def test_a_scenario_may_be_named_by_the_path_of_its_folder(
 ) -> None:
     shutil.copytree(paths.SCENARIOS / "long-polling-direct", elsewhere / "mine")
     monkeypatch.chdir(elsewhere / "mine" if named == "." else elsewhere)
-    search = searches.plan(asked(scenario=named.format(elsewhere)))
+    search = searches.plan_search(asked(scenario=named.format(elsewhere)))
     series = go(search, Server())
     assert series.search is not None
     assert (series.name, series.search.found) == ("mine", 160)
@@ -82,9 +82,9 @@ def test_a_search_goes_on_where_it_was_interrupted() -> None:
 
     first = Server(at=at)
     with pytest.raises(Interruption):
-        go(searches.plan(asked()), first)
+        go(searches.plan_search(asked()), first)
     second = Server()
-    series = go(searches.plan(asked()), second)
+    series = go(searches.plan_search(asked()), second)
     assert len(second.ran) == 2
     assert series.search is not None
     assert series.search.found == 160
@@ -98,8 +98,8 @@ def test_a_search_that_goes_on_under_another_analysis_judges_its_runs_again() ->
 
     first = Server(at=lambda _: series_support.interrupt() if len(first.ran) == 3 else None)
     with pytest.raises(Interruption):
-        go(searches.plan(asked()), first)
-    series = go(searches.plan(asked()), Stricter(), analysis="newer")
+        go(searches.plan_search(asked()), first)
+    series = go(searches.plan_search(asked()), Stricter(), analysis="newer")
     assert [(place.cell, place.holds) for place in series.runs[:2]] == [
         ("max-connections-160", "false"),
         ("max-connections-159", "false"),
@@ -110,7 +110,7 @@ def test_a_search_that_goes_on_under_another_analysis_judges_its_runs_again() ->
 
 @pytest.mark.usefixtures("elsewhere")
 def test_a_range_of_the_user_s_own_is_searched_even_where_the_model_is_wrong() -> None:
-    series = go(searches.plan(asked(low="1", high="155")), Server())
+    series = go(searches.plan_search(asked(low="1", high="155")), Server())
     assert series.search is not None
     assert (series.search.outcome, series.search.why) == ("holds-nowhere", "it fails from 1 to 155")
     assert series.status == "complete"
@@ -123,7 +123,7 @@ def test_a_value_that_the_lab_cannot_run_ends_the_search() -> None:
             self._fails = (occasion.cell,)
             super().run(effective, occasion, title, opened)  # type: ignore[arg-type] # as the engine gives it
 
-    series = go(searches.plan(asked()), Broken())
+    series = go(searches.plan_search(asked()), Broken())
     assert series.status == "partial"
     assert series.search is not None
     assert series.search.found is None
@@ -147,23 +147,23 @@ def test_a_value_that_the_lab_cannot_run_ends_the_search() -> None:
 )
 def test_what_cannot_be_searched_is_refused(changed: dict[str, str], message: str) -> None:
     with pytest.raises(BadInput) as refused:
-        searches.plan(asked(**changed))
+        searches.plan_search(asked(**changed))
     assert message in str(refused.value)
 
 
 def test_a_knob_that_the_user_sets_cannot_be_searched() -> None:
     with pytest.raises(BadInput, match="is what the search moves"):
-        searches.plan(asked(), [f"{CONNECTIONS}=3"])
+        searches.plan_search(asked(), [f"{CONNECTIONS}=3"])
 
 
 def test_durations_are_searched_in_milliseconds() -> None:
-    plan = searches.plan(asked(knob="load.connect_timeout", low="1s", high="3s"))
+    plan = searches.plan_search(asked(knob="load.connect_timeout", low="1s", high="3s"))
     assert (plan.within.low, plan.within.high, plan.within.step) == (1000, 3000, 100)
 
 
 def test_a_scenario_with_arms_is_searched_without_them_and_that_is_said() -> None:
     of_arms = Asked("keep-alive-paths", "load.requests", "client.requests.failed == 0", low="10", high="20")
-    assert searches.plan(of_arms).plan.remark == (
+    assert searches.plan_search(of_arms).plan.remark == (
         "keep-alive-paths has arms: they are left out here, with what is predicted about them"
     )
-    assert searches.plan(asked()).plan.remark is None
+    assert searches.plan_search(asked()).plan.remark is None

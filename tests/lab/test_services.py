@@ -414,14 +414,14 @@ def test_what_cannot_work_is_refused(shop: Shop, overrides: list[str], replaced:
 def test_its_knobs_are_searched_and_are_axes(shop: Shop, tmp_path: Path) -> None:
     home = str(shop().place.home)
     asked = searches.Asked(home, "shop.places", "client.requests.failed == 0", "1", "9", None)
-    assert searches.plan(asked, []).plan.cells
+    assert searches.plan_search(asked, []).plan.cells
     with pytest.raises(BadInput, match=r"unknown knob 'shop\.plases'; did you mean 'shop\.places'"):
-        searches.plan(searches.Asked(home, "shop.plases", "client.requests.failed == 0", "1", "9", None), [])
+        searches.plan_search(searches.Asked(home, "shop.plases", "client.requests.failed == 0", "1", "9", None), [])
     grid = tmp_path / "grid.yaml"
     grid.write_text(
         "schema: 1\ntitle: t\nexperiment: workshop\nquestion: q?\nscenarios: [./corner]\naxes: {shop.places: [1, 2]}\n"
     )
-    planned = matrices.plan(str(grid))
+    planned = matrices.plan_matrix(str(grid))
     assert [one.effective.values["shop.places"] for one in planned.cells.values()] == [1, 2]
     assert (planned.roles, [one.slug for one in planned.with_services]) == ({"k6"}, ["corner"])
 

@@ -41,7 +41,7 @@ def kept(effective: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ma
 
 
 def test_no_prediction_of_the_lab_s_own_notices_nothing() -> None:
-    found = list(mutation.mutate(outcome.all_planned()))
+    found = list(mutation.mutate(outcome.resolve_all()))
     assert [str(one) for each in found for one in each.idle] == []
     # One whose predictions are others than those that were recorded is not tried: record it again.
     assert [f"{each.slug}: {each.why}" for each in found if each.why] == []
@@ -112,4 +112,4 @@ def test_a_series_whose_file_is_damaged_is_named(tmp_path: Path, key: str, value
     content = json.loads((folder / "series.json").read_bytes())
     (folder / "series.json").write_text(json.dumps(content | {key: value}))
     with pytest.raises(BadInput, match=rf"series\.json: {key}: Input should be .*lies whole"):
-        outcome.of_folder(folder)
+        outcome.judge_folder(folder)

@@ -37,7 +37,7 @@ PUBLISHED = "published:\n  description: 3 | succeed\n  here: {served: client.req
 
 
 def test_the_documents_are_as_made_from_the_record() -> None:
-    scenarios, recorded = list(outcome.all_planned()), recorded_runs.read()
+    scenarios, recorded = list(outcome.resolve_all()), recorded_runs.read()
     current = documents.README.read_text()
     assert documents.DOCUMENT.read_text() == documents.document(scenarios, recorded), "run: make experiments"
     assert current == documents.readme(current, scenarios, recorded), "run: make experiments"
@@ -47,7 +47,7 @@ def test_the_documents_are_as_made_from_the_record() -> None:
 
 
 def test_every_published_experiment_has_a_source_that_its_lesson_and_the_documents_cite() -> None:
-    published = [one for one in outcome.all_planned() if one.scenario.experiment != "workshop"]
+    published = [one for one in outcome.resolve_all() if one.scenario.experiment != "workshop"]
     assert {one.scenario.experiment[0] for one in published} == set(sources.load_sources())
     for one in published:
         source = sources.source_of(one)
@@ -97,7 +97,7 @@ def test_no_run_is_recorded_twice() -> None:
 
 def test_the_guide_says_of_each_run_that_counts_which_prediction_was_false_and_why() -> None:
     recorded = recorded_runs.read()
-    counted = [line for one in outcome.all_planned() for line in recorded_runs.counting(one, recorded) if line.false]
+    counted = [line for one in outcome.resolve_all() for line in recorded_runs.counting(one, recorded) if line.false]
     table = (paths.ROOT / "docs" / "series.md").read_text().partition("| run | false prediction |")[2]
     told = re.findall(r"(?m)^\| `(\w+Z-[\w-]+)`[^|]*\| `([\w/-]+)`", table)
     assert {(line.run.rpartition("/")[2], line.false[0]) for line in counted} == set(told)
@@ -199,7 +199,7 @@ class Runs:
         self.ran: list[str] = []
         self._endings = list(endings)
         monkeypatch.setattr(paths, "SCENARIOS", scenarios)
-        monkeypatch.setattr(recorder, "of_scenario", self.of_scenario)
+        monkeypatch.setattr(recorder, "run_scenario", self.of_scenario)
 
     def of_scenario(self, effective: ResolvedScenario, *_: object, **__: object) -> Outcome:
         self.ran.append(effective.slug)
@@ -271,7 +271,7 @@ def test_no_other_run_comes_between_two_recorded_ones(record: Path, monkeypatch:
             pass
         return runs.of_scenario(*given, **more)
 
-    monkeypatch.setattr(recorder, "of_scenario", of_scenario)
+    monkeypatch.setattr(recorder, "run_scenario", of_scenario)
     assert recorded(scenarios, 1, "one", "two").counts == {"one": 1, "two": 1}
 
 
@@ -389,10 +389,10 @@ def test_what_is_run_is_the_scenario_in_hand_whatever_becomes_of_its_file(
         ran.append(resolved)
         return run_outcome(resolved, verdict_of({}))
 
-    monkeypatch.setattr(outcome, "of_run", of_run)
+    monkeypatch.setattr(outcome, "run_once", of_run)
     monkeypatch.setattr(paths, "SCENARIOS", write(elsewhere, scenario=MINIMAL.replace("users: 3", "users: 4")))
     with machine_lock("the recording of runs") as lock:
-        outcome.of_scenario(one, ["connlab"], Console(quiet=True), lock, new=True)
+        outcome.run_scenario(one, ["connlab"], Console(quiet=True), lock, new=True)
     assert ran == [one]
 
 

@@ -26,7 +26,7 @@ app = typer.Typer(
 
 
 def _planned(scenario: str) -> list[ResolvedScenario]:
-    return list(outcome.all_planned()) if scenario == ALL else [outcome.planned(scenario)]
+    return list(outcome.resolve_all()) if scenario == ALL else [outcome.resolve_checked(scenario)]
 
 
 @app.command()
@@ -76,7 +76,7 @@ def mutate(
     scenarios = _planned(scenario)
     if take:
         for effective in scenarios:
-            recorded_figures.write(effective, outcome.of_folder(Path(take)))
+            recorded_figures.write(effective, outcome.judge_folder(Path(take)))
     found = list(mutation.mutate(scenarios))
     if as_json:
         terminal.result_json([asdict(one) for one in found])

@@ -63,7 +63,7 @@ def write() -> list[Path]:
     Raises:
         BadInput: a scenario or a recorded line is wrong, or the README has no place for the table.
     """
-    scenarios, recorded = list(outcome.all_planned()), recorded_runs.read()
+    scenarios, recorded = list(outcome.resolve_all()), recorded_runs.read()
     DOCUMENT.write_text(document(scenarios, recorded))
     README.write_text(readme(README.read_text(), scenarios, recorded))
     for one in (one for one in scenarios if one.place.lesson.is_file()):
@@ -75,7 +75,7 @@ def write() -> list[Path]:
 
 
 def document(scenarios: Sequence[ResolvedScenario], recorded: Sequence[RecordedRun]) -> str:
-    """Give the content of docs/experiments.md."""
+    """Return the content of docs/experiments.md."""
     catalogue = {one.slug: one for one in scenarios}
     rows = []
     used: list[RecordedRun] = []
@@ -101,7 +101,7 @@ def document(scenarios: Sequence[ResolvedScenario], recorded: Sequence[RecordedR
 
 
 def readme(text: str, scenarios: Iterable[ResolvedScenario], recorded: Sequence[RecordedRun]) -> str:
-    """Give the README with its table of scenarios as it must be.
+    """Return the README with its table of scenarios as it must be.
 
     Raises:
         BadInput: the marks between which the table stands are not there.
@@ -114,7 +114,7 @@ def readme(text: str, scenarios: Iterable[ResolvedScenario], recorded: Sequence[
         (
             f"[{one.slug}](scenarios/{one.slug}/README.md)",
             one.scenario.experiment,
-            "; ".join(listing.describe_paths(arms.variants(one))),
+            "; ".join(listing.describe_paths(arms.resolve_variants(one))),
             _cell(one.scenario.title),
             claim(one, counting),
             count(counting),
@@ -129,7 +129,7 @@ def readme(text: str, scenarios: Iterable[ResolvedScenario], recorded: Sequence[
 
 
 def lesson(text: str, effective: ResolvedScenario) -> str:
-    """Give a lesson with the line that cites its source, below what it takes; without one if it has no source."""
+    """Return a lesson with the line that cites its source, below what it takes; without one if it has no source."""
     source = sources.source_of(effective)
     paragraphs = [one for one in text.split("\n\n") if not one.startswith(_SOURCE)]
     if source:
@@ -167,7 +167,7 @@ def _cell(text: str) -> str:
 
 
 def _conditions(used: Sequence[RecordedRun]) -> Iterator[str]:
-    """Say on what and when the recorded runs were made."""
+    """Return on what and when the recorded runs were made."""
     if not used:
         return
     machines = Counter((line.kernel, line.cpus) for line in used)

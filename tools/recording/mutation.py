@@ -55,7 +55,7 @@ def mutate(scenarios: Iterable[ResolvedScenario]) -> Iterator[Mutated]:
             yield Mutated(effective.slug, 0, [], "it has changed since its run was recorded")
         else:
             tried, idle = 0, []
-            settings = {one.variant.arm or WHOLE: one for one in arms.variants(effective)}
+            settings = {one.variant.arm or WHOLE: one for one in arms.resolve_variants(effective)}
             for index, prediction in enumerate(effective.scenario.predictions):
                 where = effective.where("predictions", index, "expression")
                 for arm, values in _about(prediction, specimen, settings):
@@ -68,7 +68,7 @@ def mutate(scenarios: Iterable[ResolvedScenario]) -> Iterator[Mutated]:
 def _about(
     prediction: Prediction, specimen: Specimen, settings: Mapping[str, ResolvedScenario]
 ) -> Iterator[tuple[str, Mapping[str, Recorded]]]:
-    """Give the arms that a prediction is about, if it applies to their settings, with what was measured there."""
+    """Return the arms that a prediction is about, if it applies to their settings, with what was measured there."""
     if prediction.compares_arms:
         yield "", specimen.between
         return
@@ -102,13 +102,13 @@ def _try(
 
 
 def _is_settled(name: str, knobs: Mapping[str, object]) -> bool:
-    """Whether a name stands for what is known before a run, of an arm too."""
+    """Return whether a name stands for what is known before a run, of an arm too."""
     figure = name.split(".", 2)[2] if name.startswith("arms.") else name
     return figure in knobs or figure.startswith("model.")
 
 
 def summary(found: Iterable[Mutated]) -> Iterator[str]:
-    """Say what became of all, as lines for a reader."""
+    """Return what became of all, as lines for a reader."""
     tried = 0
     for one in found:
         tried += one.tried
@@ -119,7 +119,7 @@ def summary(found: Iterable[Mutated]) -> Iterator[str]:
 
 
 def unmoved(expression: Expression, values: Mapping[str, Value], measured: Collection[str]) -> Iterator[Node]:
-    """Give the parts of a prediction that stay true, whichever measured figure of theirs is changed.
+    """Return the parts of a prediction that stay true, whichever measured figure of theirs is changed.
 
     A part that says only that there was any, beside other parts, is left out.
 
@@ -138,7 +138,7 @@ def unmoved(expression: Expression, values: Mapping[str, Value], measured: Colle
 
 
 def _says_some(part: Node) -> bool:
-    """Whether a part says only that there was any, as `client.dials.failed > 0`; the parts beside it say more."""
+    """Return whether a part says only that there was any: `client.dials.failed > 0`; those beside it say more."""
     if not isinstance(part, Chain) or part.signs != (">",):
         return False
     return isinstance(part.operands[0], Name) and part.operands[1].value(_no_name) == 0
@@ -149,7 +149,7 @@ def _no_name(name: str) -> Value:
 
 
 def changes(values: Mapping[str, Value]) -> Iterator[dict[str, Value]]:
-    """Give what could have been measured in place of these values; each change has the values that differ."""
+    """Return what could have been measured in place of these values; each change has the values that differ."""
     for name, value in values.items():
         yield from ({name: other} for other in _others(value))
         if is_number(value) and "_ms." in name:

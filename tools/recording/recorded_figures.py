@@ -17,7 +17,7 @@ from formats import manifest
 from formats.predictions import Claim
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.outcomes.outcome import LIES_WHOLE, Outcome, told
+from lab.outcomes.outcome import LIES_WHOLE, Outcome, format_read_error
 from lab.scenarios import preflight
 from lab.scenarios.resolved import ResolvedScenario
 from tools.recording import recorded_runs
@@ -53,7 +53,7 @@ FOLDER = paths.ROOT / "docs" / "recorded"
 
 
 def file_of(slug: str) -> Path:
-    """Give the file that has a scenario's recorded figures."""
+    """Return the file that has a scenario's recorded figures."""
     return FOLDER / f"{slug}.json"
 
 
@@ -70,7 +70,7 @@ def read(slug: str) -> Specimen | None:
         return None
     except ValidationError as error:
         way_on = f"record it again: make record SCENARIO={slug}"
-        raise BadInput(Problem(told(error), paths.shown(file), way_on)) from None
+        raise BadInput(Problem(format_read_error(error), paths.shown(file), way_on)) from None
 
 
 def write(effective: ResolvedScenario, outcome: Outcome) -> None:

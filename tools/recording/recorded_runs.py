@@ -100,6 +100,6 @@ def append(line: RecordedRun, file: Path | None = None) -> None:
 
 
 def counting(effective: ResolvedScenario, lines: Iterable[RecordedRun]) -> list[RecordedRun]:
-    """Give the lines of a scenario as it now stands: those of another content measured something else."""
+    """Return the lines of a scenario as it now stands: those of another content measured something else."""
     now = content(effective)
     return [line for line in lines if (line.scenario, line.content) == (effective.slug, now)]

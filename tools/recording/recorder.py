@@ -14,7 +14,7 @@ from formats import manifest
 from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.outcomes import catalogue_run
-from lab.outcomes.outcome import Outcome, brief_of, of_scenario
+from lab.outcomes.outcome import Outcome, build_brief, run_scenario
 from lab.runs.lock import Lock, machine_lock
 from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
@@ -143,18 +143,18 @@ def _record(
             kept = f"{_added(found)}; the same command goes on with the others"
             raise Interruption(f"the recording was interrupted: {kept}") from error
         except Exception as error:  # noqa: BLE001 # whatever became of one, the others go on
-            found.failed[effective.slug] = catalogue_run.reason(error)
-            console.print(Text(f"not recorded: {catalogue_run.reason(error)}", "red"), soft_wrap=True)
-            failed_in_a_row = failed_in_a_row + 1 if catalogue_run.code(error) is ExitCode.LAB_FAILED else 0
+            found.failed[effective.slug] = catalogue_run.failure_reason(error)
+            console.print(Text(f"not recorded: {catalogue_run.failure_reason(error)}", "red"), soft_wrap=True)
+            failed_in_a_row = failed_in_a_row + 1 if catalogue_run.failure_code(error) is ExitCode.LAB_FAILED else 0
         else:
             failed_in_a_row = 0
         if failed_in_a_row == catalogue_run.FAILED_IN_A_ROW:
-            console.print(Text(catalogue_run.stopped(), "red"), soft_wrap=True)
+            console.print(Text(catalogue_run.explain_stop(), "red"), soft_wrap=True)
             return
 
 
 def _open(scenarios: Sequence[ResolvedScenario], runs: int) -> Iterator[tuple[ResolvedScenario, str]]:
-    """Give each scenario as often as lines are missing, in turns: an interruption then leaves all at like numbers."""
+    """Return each scenario as often as lines are missing, in turns: an interruption then leaves all at like numbers."""
     recorded = recorded_runs.read()
     missing = {effective.slug: runs - len(recorded_runs.counting(effective, recorded)) for effective in scenarios}
     for left in range(max(missing.values(), default=0), 0, -1):
@@ -168,7 +168,7 @@ def _once(
 ) -> RecordedRun:
     began = time.monotonic()
     # A line is of one run from its beginning to its end, so a series is always a new one.
-    outcome = of_scenario(effective, arguments, console, lock, new=True)
+    outcome = run_scenario(effective, arguments, console, lock, new=True)
     if outcome.series and outcome.series.status not in ("complete", "stopped"):
         raise LabError(f"the series is {outcome.series.status}: {outcome.series.reason}")
     line = line_of(effective, outcome, commit, took_s=round(time.monotonic() - began))
@@ -188,7 +188,7 @@ def line_of(effective: ResolvedScenario, outcome: Outcome, commit: str, took_s: 
         took_s: how long that took; seconds.
     """
     first = manifest.load_manifest(outcome.runs[0])
-    short = brief_of(outcome, effective)
+    short = build_brief(outcome, effective)
     beside = outcome.verdict["published"]
     return RecordedRun(
         scenario=effective.slug,
@@ -210,7 +210,7 @@ def line_of(effective: ResolvedScenario, outcome: Outcome, commit: str, took_s: 
 
 
 def summary(recorded: RecordedRuns) -> list[str]:
-    """Say what a command recorded, as lines for a reader."""
+    """Return what a command recorded, as lines for a reader."""
     said = [f"{_added(recorded)} to {paths.shown(recorded_runs.FILE)}"]
     said += [f"  {slug}: {count} in all" for slug, count in recorded.counts.items()]
     said += [f"  {slug}: a run was not recorded: {why}" for slug, why in recorded.failed.items()]
