@@ -1,25 +1,19 @@
 """The README's commands on bare machines, with a `docker` that only pretends: what a machine gets, and what is left."""
 
-import os
 import platform
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from lab import paths
 from tests.lab.support import FakeDocker
-from tests.lab.waiting import HANG_S, wait_until
+from tests.lab.waiting import APT_GET, end_by, run_program, write_program
 
 pytestmark = pytest.mark.skipif(
     platform.freedesktop_os_release()["ID"] != "debian", reason="debootstrap makes bare machines on Debian only"
 )
-APT_GET = """#!/bin/sh
-. /etc/os-release
-[ "$1" != indextargets ] || echo "Packages main Debian $VERSION_CODENAME|http://archive/"
-"""
 PROGRAMS = {
     "debootstrap": '#!/usr/bin/env bash\nmkdir -p "${@: -2:1}"\n',
     "apt-get": APT_GET,
@@ -36,10 +30,9 @@ def tree(tmp_path: Path, docker_program: FakeDocker, monkeypatch: pytest.MonkeyP
     (folder / "setup" / "engine.sh").write_text("#!/bin/sh\n")
     git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b")
     for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
-        subprocess.run([*git, *command], check=True, timeout=HANG_S)
+        run_program(*git, *command, check=True)
     for name, text in PROGRAMS.items():
-        (tmp_path / "bin" / name).write_text(text)
-        (tmp_path / "bin" / name).chmod(0o755)
+        write_program(tmp_path / "bin" / name, text)
     docker_program.rules.append(f'"exec "*"/etc/apt/apt.conf.d/"*) cat >{tmp_path}/apt.conf; exit ;;')
     docker_program.rules.append('"exec --interactive "* | "import "*) cat >/dev/null; exit ;;')
     docker_program.says('"logs "*', "ready\n")
@@ -64,7 +57,7 @@ def test_both_commands_run_on_each_release_and_both_must_pass(
 ) -> None:
     docker_program.says('"exec "*"make run "*', "connlab set-up: building k6: done in 9 s\n", exit_code=run)
     docker_program.says('"exec "*" make test"', "=== k6: passed after 12.5 s\n", exit_code=test)
-    ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
+    ended = run_program(tree / "setup" / "bare.sh")
     assert ended.returncode == code, ended.stderr
     said = [line.split() for line in ended.stdout.splitlines()]
     for release in ("bookworm", "trixie"):
@@ -81,16 +74,10 @@ def test_both_commands_run_on_each_release_and_both_must_pass(
 def test_a_machine_has_an_engine_s_volume_a_label_and_the_user_s_settings(
     tree: Path, tmp_path: Path, docker_program: FakeDocker
 ) -> None:
-    subprocess.run([tree / "setup" / "bare.sh", "trixie"], check=True, capture_output=True, timeout=HANG_S)
+    run_program(tree / "setup" / "bare.sh", "trixie", check=True)
     started = next(call for call in docker_program.calls if call.startswith("run "))
-    for part in (
-        "--privileged",
-        "--cgroupns private",
-        "--label connlab.check=bare",
-        ":/var/lib/docker ",
-        "--env GOPROXY ",
-    ):
-        assert part in started
+    of_engine = ("--privileged", "--cgroupns private", ":/var/lib/docker ")
+    assert all(part in started for part in (*of_engine, "--label connlab.check=bare", "--env GOPROXY "))
     assert any(call.startswith("volume create --label connlab.check=bare ") for call in docker_program.calls)
     assert (tmp_path / "apt.conf").read_text() == 'Acquire::http::Proxy "http://proxy";\n'
     assert not any(word in " ".join(docker_program.calls) for word in ("docker.sock", str(tree), "bookworm "))
@@ -98,7 +85,7 @@ def test_a_machine_has_an_engine_s_volume_a_label_and_the_user_s_settings(
 
 def test_a_machine_that_does_not_start_ends_its_release_alone(tree: Path, docker_program: FakeDocker) -> None:
     docker_program.says('"run "*"bare-bookworm"*', exit_code=125)
-    ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
+    ended = run_program(tree / "setup" / "bare.sh")
     assert ended.returncode == 1
     assert "failed (125) machine" in ended.stdout.replace("  ", " ")
     made = [call for call in docker_program.calls if " make " in call and call.startswith("exec ")]
@@ -109,20 +96,15 @@ def test_a_machine_that_does_not_start_ends_its_release_alone(tree: Path, docker
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_machine(tree: Path, docker_program: FakeDocker, number: signal.Signals) -> None:
     docker_program.stays('"exec "*"make run "*')
-    command = ["env", "--default-signal=INT,TERM,HUP", str(tree / "setup" / "bare.sh"), "bookworm"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        wait_until(lambda: any("make run" in call for call in docker_program.calls))
-        os.killpg(process.pid, number)
-        process.communicate(timeout=HANG_S)
-    assert process.returncode == 4
+    script = tree / "setup" / "bare.sh"
+    code, _ = end_by(number, lambda: any("make run" in call for call in docker_program.calls), script, "bookworm")
+    assert code == 4
     assert "connlab-bare-bookworm" in removals(docker_program)
     assert not any("make test" in call for call in docker_program.calls)
 
 
 def test_a_release_that_nobody_knows_is_refused(tree: Path, docker_program: FakeDocker) -> None:
-    ended = subprocess.run(
-        [tree / "setup" / "bare.sh", "buster"], capture_output=True, text=True, check=False, timeout=HANG_S
-    )
+    ended = run_program(tree / "setup" / "bare.sh", "buster")
     assert ended.returncode == 4
     assert "there is no release 'buster'" in ended.stderr
     assert "way on: RELEASE=bookworm" in ended.stderr

@@ -1,16 +1,14 @@
 """The set-up of the images, in a copy and with a `docker` that only pretends: what is built beside what; its end."""
 
-import os
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from lab import paths
 from tests.lab.support import FakeDocker
-from tests.lab.waiting import HANG_S, is_at_work, wait_until
+from tests.lab.waiting import end_by, is_at_work, run_program, wait_until
 
 ROOMS = ("collector", "backend", "nginx", "haproxy", "gateway", "k6")
 
@@ -53,7 +51,7 @@ def test_what_go_compiles_and_the_others_are_built_beside_each_other(
         wait = awaited.format(f"{begun}.{other}")
         docker_program.rules.append(f"{builds(one)}) touch {begun}.{one}; {wait} ;;")
     docker_program.otherwise()
-    subprocess.run([tree / "setup" / "images.sh"], check=True, capture_output=True, timeout=HANG_S)
+    run_program(tree / "setup" / "images.sh", check=True)
     built = [call.split("--tag ")[1].split()[0] for call in docker_program.calls if "--tag" in call]
     assert sorted(built) == sorted(f"connlab/{image}" for image in (*ROOMS, "go", "java"))
     assert (tree / ".cache" / "bin" / "flows.source").exists()
@@ -61,11 +59,8 @@ def test_what_go_compiles_and_the_others_are_built_beside_each_other(
 
 def test_the_fingerprints_are_those_that_the_images_bear(tree: Path, docker_program: FakeDocker) -> None:
     docker_program.says('"image inspect"*connlab/base', "[sha256:1] of a base")
-    command = [tree / "setup" / "images.sh"]
-    subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
-    said = subprocess.run(
-        [*command, "fingerprints", "[sha256:1] of a base"], check=True, capture_output=True, text=True
-    )
+    run_program(tree / "setup" / "images.sh", check=True)
+    said = run_program(tree / "setup" / "images.sh", "fingerprints", "[sha256:1] of a base", check=True)
     known = dict(line.split() for line in said.stdout.splitlines())
     assert set(known) == {"base", "flows", *ROOMS}
     built = [call for call in docker_program.calls if "--tag" in call]
@@ -85,9 +80,7 @@ def test_a_build_that_fails_fails_the_set_up_and_leaves_nothing_at_work(
         mark.touch()
     docker_program.rules.append(f"{builds(failing)}) until [ -e {mark} ]; do sleep 0.05; done; exit 1 ;;")
     docker_program.otherwise()
-    ended = subprocess.run(
-        [tree / "setup" / "images.sh", failing, other], capture_output=True, text=True, check=False, timeout=HANG_S
-    )
+    ended = run_program(tree / "setup" / "images.sh", failing, other)
     assert ended.returncode == 4
     assert f"building connlab/{failing} failed" in ended.stderr
     if failing == "k6":
@@ -101,10 +94,6 @@ def test_a_signal_ends_all_builds(
     one, two = tmp_path / "one", tmp_path / "two"
     stays(docker_program, "go", one)
     stays(docker_program, "java", two)
-    command = ["env", "--default-signal=INT,TERM,HUP", str(tree / "setup" / "ready.sh"), "test"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        wait_until(lambda: one.exists() and two.exists())
-        os.killpg(process.pid, number)
-        process.communicate(timeout=HANG_S)
-    assert process.returncode != 0
+    code, _ = end_by(number, lambda: one.exists() and two.exists(), tree / "setup" / "ready.sh", "test")
+    assert code != 0
     wait_until(lambda: is_gone(one) and is_gone(two))

@@ -15,29 +15,21 @@ from lab import paths
 from lab.engines.compose import images
 from lab.runs.signals import Interrupted
 from tests.lab.support import FakeDocker
-from tests.lab.waiting import HANG_S, is_at_work, wait_until
+from tests.lab.waiting import APT_GET, HANG_S, end_by, is_at_work, run_program, wait_until, write_program
 
 
 def script(folder: Path, *lines: str) -> Path:
     """A script as those of the set-up are, whose long command is `work`: it says who it is and would work for long."""
-    file = folder / "script.sh"
     head = ("#!/usr/bin/env bash", "set -euo pipefail", f"source {paths.SETUP}/lib.sh")
     work = f"work() {{ sleep 600 & echo $! >{folder}/pid.part; mv {folder}/pid.part {folder}/pid; wait; }}"
-    file.write_text("\n".join([*head, work, *lines, ""]))
-    file.chmod(0o755)
-    return file
+    return write_program(folder / "script.sh", "\n".join([*head, work, *lines, ""]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_set_up_with_all_that_it_has_started(tmp_path: Path, number: signal.Signals) -> None:
     file = script(tmp_path, f"trap 'touch {tmp_path}/cleared' EXIT", "quietly 'long work' work", "say 'after it'")
-    # Whatever those do who started the tests, a terminal's set-up ignores no signal.
-    command = ["env", "--default-signal=INT,TERM,HUP", str(file)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        wait_until((tmp_path / "pid").exists)
-        os.killpg(process.pid, number)
-        _, said = process.communicate(timeout=HANG_S)
-    assert process.returncode == 4
+    code, said = end_by(number, (tmp_path / "pid").exists, file)
+    assert code == 4
     assert "connlab set-up: long work: interrupted; the log is in /" in said
     assert "after it" not in said
     assert (tmp_path / "cleared").exists()
@@ -45,8 +37,7 @@ def test_a_signal_ends_the_set_up_with_all_that_it_has_started(tmp_path: Path, n
 
 
 def test_a_signal_after_the_long_work_is_nobody_s_to_answer(tmp_path: Path) -> None:
-    file = script(tmp_path, "quietly 'short work' true", "kill -TERM $$")
-    ended = subprocess.run([str(file)], capture_output=True, text=True, check=False, timeout=HANG_S)
+    ended = run_program(script(tmp_path, "quietly 'short work' true", "kill -TERM $$"))
     assert ended.returncode == -signal.SIGTERM
     assert "short work: done" in ended.stderr
 
@@ -97,22 +88,14 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copy(paths.SETUP / name, folder / "setup")
     for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml"):
         (folder / name).write_text(name)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python3").write_text(PYTHON)
+    write_program(tmp_path / "bin" / "python3", PYTHON)
     (tmp_path / "bin" / "version").write_text("(3, 11)")
-    (tmp_path / "bin" / "python3").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     return folder
 
 
-def begin(tree: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([tree / "setup" / "python.sh", *arguments], stderr=subprocess.PIPE, text=True)
-
-
 def set_up(tree: Path, *arguments: str) -> int:
-    with begin(tree, *arguments) as process:
-        process.communicate(timeout=HANG_S)
-    return process.returncode
+    return run_program(tree / "setup" / "python.sh", *arguments).returncode
 
 
 def installed(tree: Path) -> list[str]:
@@ -139,7 +122,11 @@ def test_a_copy_of_the_tree_and_another_python_have_an_environment_of_their_own(
 
 def test_two_set_ups_at_once_make_one_environment(tree: Path) -> None:
     (tree / "slow").touch()
-    with begin(tree) as one, begin(tree) as two:
+    command = [tree / "setup" / "python.sh"]
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as one,
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as two,
+    ):
         said = one.communicate(timeout=HANG_S)[1] + two.communicate(timeout=HANG_S)[1]
     assert (one.returncode, two.returncode, installed(tree)) == (0, 0, ["requirements.lock"])
     assert "waiting for another set-up" in said
@@ -214,8 +201,8 @@ def test_what_a_kit_does_not_have_comes_from_the_network(
 
 @pytest.mark.parametrize(("number", "newer"), [("11", 1), ("12", 1), ("13", 0), ("13.1", 0), ("14", 0), ("", 0)])
 def test_a_debian_of_trixie_or_newer_is_recognised_by_its_number(number: str, newer: int) -> None:
-    command = ["bash", "-c", f"source {paths.SETUP}/lib.sh; is_trixie_or_newer '{number}'"]
-    assert subprocess.run(command, check=False).returncode == newer
+    script = f"source {paths.SETUP}/lib.sh; is_trixie_or_newer '{number}'"
+    assert run_program("bash", "-c", script).returncode == newer
 
 
 @pytest.mark.parametrize(
@@ -228,7 +215,7 @@ def test_an_engine_that_is_too_old_is_refused(
     docker_program.says('"compose version "*', "2.26.1")
     docker_program.says('"version "*', version)
     docker_program.says('"context show"', "default")
-    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
+    ended = run_program(paths.SETUP / "engine.sh")
     assert ended.returncode == code
     if code:
         assert f"this is missing: version 25 or newer (this is {version})" in ended.stderr
@@ -244,14 +231,13 @@ def test_an_engine_at_rest_is_started_and_nothing_is_installed_beside_it(
     started, installed = tmp_path / "started", tmp_path / "installed"
     programs = {"dockerd": f"touch {started}", "systemctl": f"touch {started}", "apt-get": f"touch {installed}"}
     for name, does in {**programs, "id": "echo 0"}.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{does}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
+        write_program(tmp_path / "bin" / name, f"#!/bin/sh\n{does}\n")
     docker_program.says('"compose version "*', "2.26.1")
     docker_program.says('"context show"', "default")
     docker_program.says('"buildx version"', exit_code=buildx)
     docker_program.rules.append(f'"version "*) [ -e {started} ] && printf 26.1.5; exit ;;')
     docker_program.otherwise()
-    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
+    ended = run_program(paths.SETUP / "engine.sh")
     assert ended.returncode == code
     assert started.exists()
     assert not installed.exists()
@@ -259,16 +245,12 @@ def test_an_engine_at_rest_is_started_and_nothing_is_installed_beside_it(
 
 
 def test_what_the_set_up_installs_removes_nothing_and_waits_for_others(tmp_path: Path) -> None:
-    (tmp_path / "apt-get").write_text('#!/bin/sh\necho "$*" >>"$0.log"\n')
-    (tmp_path / "apt-get").chmod(0o755)
+    write_program(tmp_path / "apt-get", '#!/bin/sh\necho "$*" >>"$0.log"\n')
     file = script(tmp_path, f"PATH={tmp_path}:$PATH", "apt_install one two/trixie", "apt_install three")
-    subprocess.run([str(file)], check=True, capture_output=True, timeout=HANG_S)
+    run_program(file, check=True)
     waits, install = "-o DPkg::Lock::Timeout=300", "install -y --no-remove --no-install-recommends"
-    assert (tmp_path / "apt-get.log").read_text().splitlines() == [
-        f"{waits} update",
-        f"{waits} {install} one two/trixie",
-        f"{waits} {install} three",
-    ]
+    asked = ("update", f"{install} one two/trixie", f"{install} three")
+    assert (tmp_path / "apt-get.log").read_text().splitlines() == [f"{waits} {each}" for each in asked]
 
 
 @pytest.fixture
@@ -282,8 +264,7 @@ def without_engine(docker_program: FakeDocker, tmp_path: Path, monkeypatch: pyte
     engine = f"""printf '#!/bin/sh\\n' >{folder}/dockerd; chmod +x {folder}/dockerd"""
     apt = f"""cat "$APT_CONFIG" >>{tmp_path}/apt.log; case "$*" in *install*) {engine} ;; esac"""
     for name, does in {"apt-get": apt, "id": "echo 0", "systemctl": "true"}.items():
-        (folder / name).write_text(f"#!/bin/sh\n{does}\n")
-        (folder / name).chmod(0o755)
+        write_program(folder / name, f"#!/bin/sh\n{does}\n")
     used = ("bash", "env", "sed", "cat", "mkdir", "chmod", "dirname", "mktemp", "tail", "sleep", "rm", "seq", "dpkg")
     for program in (*used, "setsid"):
         if found := shutil.which(program, path="/usr/bin:/bin"):
@@ -303,7 +284,7 @@ on_debian = pytest.mark.skipif(
 @on_debian
 def test_an_engine_out_of_a_kit_comes_from_its_archive_alone(without_engine: Path, tmp_path: Path) -> None:
     (without_engine / "debian").mkdir(parents=True)
-    subprocess.run([paths.SETUP / "engine.sh"], check=True, capture_output=True, timeout=HANG_S)
+    run_program(paths.SETUP / "engine.sh", check=True)
     assert f'Dir::Etc::sourcelist "{without_engine}/apt/sources.list";' in (tmp_path / "apt.log").read_text()
     sources = (without_engine / "apt" / "sources.list").read_text().splitlines()
     assert {line.partition("] ")[2].split()[0] for line in sources} == {f"file:{tmp_path}/a%20kit/debian"}
@@ -312,7 +293,7 @@ def test_an_engine_out_of_a_kit_comes_from_its_archive_alone(without_engine: Pat
 @on_debian
 def test_a_kit_without_an_engine_for_this_release_says_so(without_engine: Path, tmp_path: Path) -> None:
     without_engine.mkdir()
-    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
+    ended = run_program(paths.SETUP / "engine.sh")
     assert ended.returncode == 4
     assert "no Docker Engine answers, and this kit has no packages for Debian" in ended.stderr
     assert not (tmp_path / "apt.log").exists()
@@ -327,28 +308,19 @@ touch "$root"/usr/share/{doc/bash/{copyright,README},locale/de/words} "$root/var
 ln -s bash "$root/usr/share/doc/libbash"
 """
 
-APT_GET = """#!/bin/sh
-. /etc/os-release
-[ "$1" != indextargets ] || echo "Packages main Debian $VERSION_CODENAME|http://archive/"
-"""
 
-
-@pytest.mark.skipif(
-    platform.freedesktop_os_release()["ID"] != "debian", reason="debootstrap makes the base on Debian only"
-)
+@on_debian
 def test_a_base_image_made_from_the_archive_keeps_the_packages_licences(
     docker_program: FakeDocker, tmp_path: Path
 ) -> None:
-    programs = {"debootstrap": DEBOOTSTRAP, "apt-get": APT_GET, "id": "#!/bin/sh\necho 0\n"}
-    for name, text in programs.items():
-        (tmp_path / "bin" / name).write_text(text)
-        (tmp_path / "bin" / name).chmod(0o755)
+    for name, text in {"debootstrap": DEBOOTSTRAP, "apt-get": APT_GET, "id": "#!/bin/sh\necho 0\n"}.items():
+        write_program(tmp_path / "bin" / name, text)
     docker_program.says('"image inspect"*', exit_code=1)
     docker_program.says('"pull "*', exit_code=1)
     docker_program.says('"context show"', "default")
     docker_program.rules.append(f'"import "*) tar -t >{tmp_path}/root; exit ;;')
     docker_program.otherwise()
-    ended = subprocess.run([paths.SETUP / "base-image.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
+    ended = run_program(paths.SETUP / "base-image.sh")
     assert ended.returncode == 0, ended.stderr
     files = {line for line in (tmp_path / "root").read_text().splitlines() if not line.endswith("/")}
     assert files == {"./usr/share/doc/bash/copyright", "./usr/share/doc/libbash"}
@@ -381,5 +353,5 @@ def test_the_base_of_a_kit_serves_with_the_certificates_of_elsewhere(
     (tmp_path / "base").write_text(kits.format(**known))
     docker_program.says('"image inspect "*connlab/base', label.format(**known))
     docker_program.says('"context show"', "default")
-    subprocess.run([paths.SETUP / "base-image.sh"], check=True, capture_output=True, timeout=HANG_S)
+    run_program(paths.SETUP / "base-image.sh", check=True)
     assert any(call.startswith("buildx build ") for call in docker_program.calls) != is_fresh
