@@ -1,21 +1,34 @@
-"""A run's folder from somebody hostile: no command hangs, fills the memory, or ends by a fault of the lab."""
+"""A run's folder from somebody hostile: no command hangs, fills the memory, steers the terminal, or ends by a fault."""
 
 import itertools
 import json
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from analysis.compare import CompareError, compare_series
+from analysis.derivation import analyse
+from analysis.reports import comparison_page, index, run_report
+from analysis.reports.run_record import ReportError
 from formats import manifest
 from lab import paths
 from lab.cli import main
+from lab.serve import app
+from lab.serve.commands import Started
+from tests.analysis.results import Results
+from tests.analysis.whole import make_run, observed
 
 EXAMPLE = paths.ROOT / "docs" / "example"
-GOOD = "20261121T151444Z-default-r01"
+BAD, GOOD = "20261121T141444Z-default-r01", "20261121T151444Z-default-r01"
+
+Place = tuple[str | int, ...]
 COMMANDS = [
     ["advise", "{run}"],
     ["estimate", "--run={run}"],
@@ -31,13 +44,22 @@ EACH_COMMAND = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: 
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run, with a good one of the same scenario beside it."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    folder = tmp_path / "results" / "accept-queue-overflow" / "20261121T141444Z-default-r01"
-    shutil.copytree(EXAMPLE, folder)
-    good = folder.with_name(GOOD)
-    shutil.copytree(EXAMPLE, good)
-    content = json.loads((good / "manifest.json").read_bytes()) | {"run": good.name}
-    (good / "manifest.json").write_text(json.dumps(content))
+    return two_runs(tmp_path / "results")
+
+
+def two_runs(results: Path) -> Path:
+    """Write a run and a good one beside it."""
+    folder = results / "accept-queue-overflow" / BAD
+    for each in (folder, folder.with_name(GOOD)):
+        shutil.copytree(EXAMPLE, each)
+        changes(each, run=each.name)
     return folder
+
+
+def changes(run: Path, /, **fields: object) -> None:
+    """Change a manifest."""
+    content = json.loads((run / "manifest.json").read_bytes())
+    (run / "manifest.json").write_text(json.dumps(content | fields))
 
 
 def ends(capsys: pytest.CaptureFixture[str], command: list[str], run: Path) -> tuple[int, str]:
@@ -51,29 +73,20 @@ def ends(capsys: pytest.CaptureFixture[str], command: list[str], run: Path) -> t
     return int(end.value.code or 0), said
 
 
-def a_pipe(file: Path) -> None:
-    os.mkfifo(file)
-
-
-def an_endless_link(file: Path) -> None:
-    file.symlink_to("/dev/zero")
-
-
-def a_folder(file: Path) -> None:
-    file.mkdir()
-
-
-def a_link_to_itself(file: Path) -> None:
-    file.symlink_to(file.name)
-
-
-TRAPS = pytest.mark.parametrize("trap", [a_pipe, an_endless_link, a_folder, a_link_to_itself])
+Trap = Callable[[Path], None]
+TRAP: dict[str, Trap] = {
+    "pipe": os.mkfifo,
+    "endless link": lambda file: file.symlink_to("/dev/zero"),
+    "link to itself": lambda file: file.symlink_to(file.name),
+    "folder": Path.mkdir,
+}
+TRAPS = pytest.mark.parametrize("trap", TRAP.values(), ids=TRAP)
 
 
 @TRAPS
 @EACH_COMMAND
 def test_a_trap_for_a_manifest_is_refused(
-    run: Path, capsys: pytest.CaptureFixture[str], command: list[str], trap: Callable[[Path], None]
+    run: Path, capsys: pytest.CaptureFixture[str], command: list[str], trap: Trap
 ) -> None:
     (run / "manifest.json").unlink()
     trap(run / "manifest.json")
@@ -84,7 +97,7 @@ def test_a_trap_for_a_manifest_is_refused(
 
 @TRAPS
 def test_traps_among_the_derived_files_are_named_or_replaced(
-    run: Path, capsys: pytest.CaptureFixture[str], trap: Callable[[Path], None]
+    run: Path, capsys: pytest.CaptureFixture[str], trap: Trap
 ) -> None:
     files = [run / "derived" / f"{name}.json" for name in ("verdict", "ledger", "figures", "ladders")]
     # A trap that one command has replaced is set again for the next one.
@@ -94,11 +107,11 @@ def test_traps_among_the_derived_files_are_named_or_replaced(
     for file in files:
         set_trap(file, trap)
     ends(capsys, ["analyse", "{run}"], run)
-    if trap is not a_folder:
+    if trap is not Path.mkdir:
         assert all(stat.S_ISREG(file.lstat().st_mode) for file in files), "all were derived again"
 
 
-def set_trap(file: Path, trap: Callable[[Path], None]) -> None:
+def set_trap(file: Path, trap: Trap) -> None:
     if file.is_dir():
         file.rmdir()
     else:
@@ -108,7 +121,7 @@ def set_trap(file: Path, trap: Callable[[Path], None]) -> None:
 
 @TRAPS
 def test_traps_among_the_raw_files_are_missing_evidence(
-    run: Path, capsys: pytest.CaptureFixture[str], trap: Callable[[Path], None]
+    run: Path, capsys: pytest.CaptureFixture[str], trap: Trap
 ) -> None:
     for file in [file for file in (run / "raw").rglob("*") if file.is_file()]:
         file.unlink()
@@ -130,15 +143,20 @@ def test_raw_files_elsewhere_are_not_read(
     assert f"{place} is a link" in said
 
 
-def numbers(value: object, place: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+def scalars(value: object, place: Place = (), *kinds: type) -> list[Place]:
+    """The places of a document in which no other place is; of a list's entries, those of the first."""
     if isinstance(value, dict):
-        return [one for key, inner in value.items() for one in numbers(inner, (*place, key))]
+        return [one for key, inner in value.items() for one in scalars(inner, (*place, key), *kinds)]
     if isinstance(value, list):
-        return [one for index, inner in enumerate(value[:1]) for one in numbers(inner, (*place, index))]
-    return [place] if isinstance(value, int | float) and not isinstance(value, bool) else []
+        return [one for index, inner in enumerate(value[:1]) for one in scalars(inner, (*place, index), *kinds)]
+    return [place] if not kinds or type(value) in kinds else []
 
 
-def changed(content: object, place: tuple[str | int, ...], value: object) -> object:
+def numbers(value: object) -> list[Place]:
+    return scalars(value, (), int, float)
+
+
+def changed(content: object, place: Place, value: object) -> object:
     copy = json.loads(json.dumps(content))
     inner = copy
     for step in place[:-1]:
@@ -193,7 +211,7 @@ def test_no_number_in_a_manifest_is_too_large(run: Path, capsys: pytest.CaptureF
     ids=str,
 )
 def test_what_a_report_shows_of_a_manifest_is_checked(
-    run: Path, capsys: pytest.CaptureFixture[str], place: tuple[str | int, ...], value: object
+    run: Path, capsys: pytest.CaptureFixture[str], place: Place, value: object
 ) -> None:
     content = json.loads((run / "manifest.json").read_bytes())
     (run / "manifest.json").write_text(json.dumps(changed(content, place, value)))
@@ -217,8 +235,7 @@ def test_a_manifest_may_lack_what_only_a_report_shows(run: Path, capsys: pytest.
 def test_a_manifest_that_lost_its_phases_after_the_analysis_is_derived_again(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = json.loads((run / "manifest.json").read_bytes())
-    (run / "manifest.json").write_text(json.dumps(content | {"phases": []}))
+    changes(run, phases=[])
     code, said = ends(capsys, ["report", "{run}"], run)
     assert code == 0, said
     assert "no phase 'measure', whose requests were derived; it is derived again" in said
@@ -286,10 +303,10 @@ def test_the_name_of_a_folder_has_no_say(
     assert pages[0] == pages[1]
 
 
-@pytest.mark.parametrize("trap", [a_pipe, an_endless_link], ids=["pipe", "link"])
+@pytest.mark.parametrize("trap", [TRAP["pipe"], TRAP["endless link"]], ids=["pipe", "link"])
 @pytest.mark.parametrize("command", [["explain", "--top=2", "{run}"], ["report", "{run}"]], ids=["explain", "report"])
 def test_a_table_that_is_no_file_is_missing(
-    capsys: pytest.CaptureFixture[str], run: Path, trap: Callable[[Path], None], command: list[str]
+    capsys: pytest.CaptureFixture[str], run: Path, trap: Trap, command: list[str]
 ) -> None:
     table = run / "derived" / "requests.parquet"
     table.unlink()
@@ -332,3 +349,81 @@ def test_a_gate_waits_for_no_reader(capsys: pytest.CaptureFixture[str], run: Pat
 def test_a_log_without_an_end_is_unknown(capsys: pytest.CaptureFixture[str], run: Path) -> None:
     os.truncate(run / "raw" / "k6-1" / "role" / "k6.log", 1 << 40)
     assert ends(capsys, ["analyse", "{run}"], run)[0] in (0, 3)
+
+
+# --- derived files ---------------------------------------------------------------------------------------------
+
+# As JSON's text: what a double does not hold, what Python does not convert, what no number is.
+VALUES = [
+    "9" * 400, "9" * 5000, f"-{'9' * 400}", "1e400", "-1e400", "NaN", "-Infinity", str(10**18), str(-(10**18)),
+    str(2**53), "1e300", "1e-320", "-0.0", "-1", "0", "0.5", "true", "null", '"x"', "[]", "{}",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of a scenario, one that was watched, and a series."""
+    root = tmp_path_factory.mktemp("hostile") / "results"
+    two_runs(root)
+    seen = root / "observed-shop" / "20261121T161444Z-default-r01"
+    seen.mkdir(parents=True)
+    watched = observed(make_run(seen))
+    watched.manifest |= {"run": seen.name}
+    watched.write()
+    analyse(seen)
+    figures = [{"figures": {"client.requests.failed": count}} for count in (3, 4)]
+    folder = Results(root).series({"kept": figures, "closed": figures}, figures=["client.requests.failed"])
+    (folder / "derived").mkdir()
+    found, verdict = compare_series(folder)
+    comparison_page.write(found, folder / "derived", root, verdict)
+    return root
+
+
+@contextmanager
+def holding(file: Path, text: str) -> Iterator[None]:
+    before = file.read_bytes()
+    file.write_text(text)
+    try:
+        yield
+    finally:
+        file.write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 400, "9" * 5000, "1e400", "-1e400", "NaN", str(10**20)], ids=lambda text: text[:9]
+)
+@pytest.mark.parametrize(("file", "place"), [("ledger", ("requests", "total")), ("verdict", ("ledger", "unexplained"))])
+def test_one_bad_run_is_one_bad_row(
+    results: Path, monkeypatch: pytest.MonkeyPatch, file: str, place: Place, text: str
+) -> None:
+    monkeypatch.setattr(paths, "RESULTS", results)
+    run = results / "accept-queue-overflow" / BAD
+    bad = run / "derived" / f"{file}.json"
+    with holding(bad, with_number(changed(json.loads(bad.read_bytes()), place, "@"), text)):
+        states = {entry.run: entry.state for entry in index.runs_of_scenario(results, "accept-queue-overflow")}
+        assert states == {BAD: "analyse again", GOOD: "reproduced"}
+        keys = app.Keys("entry", "form", "frame")
+        client = app.make_app(keys, Started()).test_client()
+        client.get("/?key=entry")
+        assert client.get("/").status_code == 200
+        for each in (run, run.with_name(GOOD)):
+            with pytest.raises(SystemExit) as end:
+                main(["report", str(each)])
+            assert end.value.code == 0
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=st.data())
+def test_whatever_a_derived_file_holds_every_page_is_made(results: Path, drawn: st.DataObject) -> None:
+    files = [*results.glob("*/*/derived/*.json"), *results.glob("series/*/series.json")]
+    file = drawn.draw(st.sampled_from(sorted(files)), "file")
+    content = json.loads(file.read_bytes())
+    place = drawn.draw(st.sampled_from(scalars(content)), "place")
+    with holding(file, with_number(changed(content, place, "@"), drawn.draw(st.sampled_from(VALUES), "value"))):
+        index.write(results)
+        if file.name != "series.json" and "series" not in file.parts:
+            with suppress(ReportError):
+                run_report.write(file.parent.parent)
+        else:
+            with suppress(CompareError):
+                compare_series(next(results.glob("series/*")))

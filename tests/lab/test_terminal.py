@@ -4,7 +4,6 @@ import ast
 import json
 import re
 import shlex
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,13 +15,12 @@ from lab import paths, terminal
 from lab.cli import main
 from tests.analysis.support import role
 from tests.lab.support import MINIMAL
+from tests.lab.test_hostile_runs import COMMANDS, GOOD, changes, two_runs
 
 # The window's title, a colour by a C1 control, a direction, and a command for who copies a line.
 STEERING = "\x1b]0;owned\x07\u009b31m\u202eevil\x7f"
 SHELL = "x; touch /tmp/owned; $(touch owned) `touch owned`"
 HOSTILE = f"{STEERING} {SHELL}"
-EXAMPLE = paths.ROOT / "docs" / "example"
-GOOD = "20261121T151444Z-default-r01"
 
 
 def steers(text: str) -> list[str]:
@@ -43,12 +41,9 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run all of whose free texts are hostile, and whose derived files are as they came; a good one beside it."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    folder = tmp_path / "results" / "accept-queue-overflow" / "20261121T141444Z-default-r01"
-    shutil.copytree(EXAMPLE, folder)
+    folder = two_runs(tmp_path / "results")
     file = folder / "manifest.json"
     content = json.loads(file.read_bytes())
-    shutil.copytree(EXAMPLE, folder.with_name(GOOD))
-    (folder.with_name(GOOD) / "manifest.json").write_text(json.dumps(content | {"run": GOOD}))
     for name in ("title", "question", "reason", "started", "ended", "folder"):
         content[name] = HOSTILE
     content["command"] = [HOSTILE]
@@ -72,28 +67,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-COMMANDS = [
-    ["advise", "--", "{run}"],
-    ["estimate", "--run={run}"],
-    ["explain", "--top=2", "--", "{run}"],
-    ["report", "--", "{run}"],
-    ["open", "--", "{run}"],
-    ["analyse", "--", "{run}"],
-    ["compare", "--a={run}", "--b={good}"],
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", [*COMMANDS, ["open", "{run}"]], ids=lambda command: command[0])
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["people", "programs"])
 def test_no_word_of_a_hostile_run_steers_the_terminal(
     run: Path, capsys: pytest.CaptureFixture[str], command: list[str], more: tuple[str, ...]
 ) -> None:
-    text = (
-        said(capsys, *more, *(each.format(run=run, good=run.with_name(GOOD)) for each in command))
-        if not more
-        else said(capsys, command[0], *more, *(each.format(run=run, good=run.with_name(GOOD)) for each in command[1:]))
-    )
-    assert text
+    name, *rest = (each.format(run=run, good=run.with_name(GOOD)) for each in command)
+    assert said(capsys, name, *more, *rest)
 
 
 def test_a_suggested_command_keeps_a_hostile_name_one_word(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,44 +87,39 @@ def test_a_suggested_command_keeps_a_hostile_name_one_word(run: Path, capsys: py
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("scenario",), "../../etc"),
-        (("scenario",), SHELL),
-        (("run",), f"r{STEERING}"),
-        (("run",), "-rf"),
-        (("series",), "20261121T141444Z-arms-../../x"),
-        (("cell",), SHELL),
-        (("preset",), SHELL),
-        (("path",), ["k6", "../backend"]),
-        (("instances",), {"backend": ["../../../etc"]}),
-        (("addresses",), {"../x": []}),
-        (("roles",), {"backend": role("server", "backend", logs={"../../../etc/passwd": "dials"})}),
-        (("roles",), {"backend": role("server", "backend", scrape={"../x": {"url": "http://x", "format": "json"}})}),
-        (("roles",), {"backend": role("server", SHELL)}),
-        (("knobs",), {SHELL: {"value": 1}}),
+        ("scenario", "../../etc"),
+        ("scenario", SHELL),
+        ("run", f"r{STEERING}"),
+        ("run", "-rf"),
+        ("series", "20261121T141444Z-arms-../../x"),
+        ("cell", SHELL),
+        ("preset", SHELL),
+        ("path", ["k6", "../backend"]),
+        ("instances", {"backend": ["../../../etc"]}),
+        ("addresses", {"../x": []}),
+        ("roles", {"backend": role("server", "backend", logs={"../../../etc/passwd": "dials"})}),
+        ("roles", {"backend": role("server", "backend", scrape={"../x": {"url": "http://x", "format": "json"}})}),
+        ("roles", {"backend": role("server", SHELL)}),
+        ("knobs", {SHELL: {"value": 1}}),
     ],
 )
 def test_a_name_that_leads_elsewhere_is_refused(
-    run: Path, capsys: pytest.CaptureFixture[str], place: tuple[str], value: object
+    run: Path, capsys: pytest.CaptureFixture[str], place: str, value: object
 ) -> None:
-    file = run / "manifest.json"
-    file.write_text(json.dumps(json.loads(file.read_bytes()) | {place[0]: value}))
-    for command in COMMANDS:
+    changes(run, **{place: value})
+    for command in [*COMMANDS, ["open", "{run}"]]:
         with pytest.raises(SystemExit) as end:
             main([each.format(run=run, good=run.with_name(GOOD)) for each in command])
         captured = capsys.readouterr()
         assert end.value.code == 2, captured
-        assert f"manifest.json: {place[0]}" in captured.err
+        assert f"manifest.json: {place}" in captured.err
         assert not steers(captured.out + captured.err)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["show"],
-        ["run", "--dry-run"],
-        ["search", "--dry-run", "--knob=load.users", "--condition=client.users.failed == 0"],
-    ],
-)
+SEARCH = ["search", "--dry-run", "--knob=load.users", "--condition=client.users.failed == 0"]
+
+
+@pytest.mark.parametrize("command", [["show"], ["run", "--dry-run"], SEARCH])
 def test_no_word_of_a_hostile_scenario_steers_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:

@@ -12,14 +12,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from analysis.derivation import analyse
 from analysis.reports import run_report
 from lab import paths
 from lab.cli import notebook
 from lab.errors import LabError
 from tests.analysis.support import RunFolder
 from tests.analysis.whole import make_run
-from tests.pages.make import aborted, failing, hostile, without_captures
+from tests.pages.make import aborted, failing, hostile, put, without_captures
 
 PROGRAMS = paths.ROOT / ".venv-notebook" / "bin"
 
@@ -31,10 +30,7 @@ def _copies_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def over(folder: Path, change: Callable[[RunFolder], None]) -> Path:
     """A run with its derived files, and a notebook for it."""
-    run = make_run(folder)
-    change(run)
-    run.write()
-    analyse(folder)
+    put(folder, change)
     run_report.write(folder)
     return notebook.copy_for(folder)
 

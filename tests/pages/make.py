@@ -126,13 +126,7 @@ def hostile(run: RunFolder) -> None:
                 group["state"] = HOSTILE
 
 
-RUNS: dict[str, Callable[[RunFolder], None]] = {
-    "failing": failing,
-    "healthy": healthy,
-    "aborted": aborted,
-    "without-captures": without_captures,
-    "hostile": hostile,
-}
+RUNS = {each.__name__.replace("_", "-"): each for each in (failing, healthy, aborted, without_captures, hostile)}
 
 
 def observed_hostile(run: RunFolder) -> None:
@@ -154,36 +148,41 @@ def observed_blind(run: RunFolder) -> None:
     run.lines.clear()
 
 
-OBSERVED: dict[str, Callable[[RunFolder], object]] = {
-    "overflow": observed,
-    "blind": observed_blind,
-    "hostile": observed_hostile,
-}
+OBSERVED = {"overflow": observed, "blind": observed_blind, "hostile": observed_hostile}
 
 
-def matrix(results: Results) -> Path:
-    """Three axes; of the last two cells one is inconclusive, and one was never run."""
-    axes = {
-        "load.users": ["20", "40"],
-        "backend.max_connections": ["2", "20", "200"],
-        "load.keep_alive": ["true", "false"],
-    }
-    runs: dict[str, list[Record]] = {}
-    for users, places, kept in product(*axes.values()):
-        failed = max(int(users) - int(places), 0)
-        counts = {f"client.{who}.failed": failed for who in ("requests", "users")} | {"model.users_failed": failed}
-        latencies = ({"client.latency_ms.mean": 1000.0 + int(users) * number} for number in (1, 2))
-        runs[f"{users}-{places}-{kept}"] = [{"figures": counts | latency} for latency in latencies]
-    *_, inconclusive, missing = runs
-    runs[inconclusive] = [{"predictions": {"p": "unknown"}}]
-    runs[missing] = []
-    levels = {cell: dict(zip(axes, cell.split("-"), strict=True)) for cell in runs}
+def grid(results: Results, axes: dict[str, list[str]], runs: dict[str, list[Record]], **more: object) -> Path:
+    """A matrix of users by places by whatever else, whose cells' names are their levels."""
     return results.series(
         runs,
         kind="matrix",
         axes=[{"name": name, "levels": [{"name": level} for level in each]} for name, each in axes.items()],
-        cells=[{"cell": cell, "scenario": "queue", "levels": each} for cell, each in levels.items()],
+        cells=[
+            {"cell": cell, "scenario": "queue", "levels": dict(zip(axes, cell.split("-"), strict=True))}
+            for cell in runs
+        ],
+        **more,
     )
+
+
+def counts(users: str, places: str) -> dict[str, int]:
+    """What fails where there are so many places."""
+    names = ("client.requests.failed", "client.users.failed", "model.users_failed")
+    return dict.fromkeys(names, max(int(users) - int(places), 0))
+
+
+def matrix(results: Results) -> Path:
+    """Three axes; of the last two cells one is inconclusive, and one was never run."""
+    axes = {"load.users": ["20", "40"], "backend.max_connections": ["2", "20", "200"]}
+    axes["load.keep_alive"] = ["true", "false"]
+    runs: dict[str, list[Record]] = {}
+    for users, places, kept in product(*axes.values()):
+        latencies = ({"client.latency_ms.mean": 1000.0 + int(users) * number} for number in (1, 2))
+        runs[f"{users}-{places}-{kept}"] = [{"figures": counts(users, places) | latency} for latency in latencies]
+    *_, inconclusive, missing = runs
+    runs[inconclusive] = [{"predictions": {"p": "unknown"}}]
+    runs[missing] = []
+    return grid(results, axes, runs)
 
 
 def hostile_arms(results: Results) -> Path:
@@ -259,8 +258,8 @@ def five(results: Results) -> Path:
     One run is inconclusive for want of a capture, one failed, and one was never begun.
     """
     made: dict[str, Callable[[RunFolder], None]] = {"full": failing, "room": healthy, "uncaptured": without_captures}
-    counts: Record = {"figures": {"client.latency_ms.mean": 3.0}}
-    runs: dict[str, list[Record]] = {cell: [counts, counts] for cell in (*made, "underived")}
+    counted: Record = {"figures": {"client.latency_ms.mean": 3.0}}
+    runs: dict[str, list[Record]] = {cell: [counted, counted] for cell in (*made, "underived")}
     folder = results.series(
         runs | {"broken": [{"status": "failed", "reason": "the backend ended"}], "missing": []},
         title="Five ways to meet a queue",
@@ -270,42 +269,22 @@ def five(results: Results) -> Path:
         for place in sorted((results.root / "queue").glob(f"*-{cell}-r01")):
             was = json.loads((place / "manifest.json").read_text())
             shutil.rmtree(place)
-            place.mkdir()
-            run = make_run(place)
-            run.manifest |= {name: was[name] for name in ("scenario", "run", "series", "cell", "repetition")}
-            change(run)
-            run.write()
-            analyse(place)
+            put(place, change, **{name: was[name] for name in ("scenario", "run", "series", "cell", "repetition")})
     return folder
 
 
 def plain(results: Results) -> Path:
     """Three levels by three, all run."""
     axes = {"load.users": ["10", "20", "40"], "backend.max_connections": ["2", "20", "200"]}
-    runs: dict[str, list[Record]] = {}
-    for users, places in product(*axes.values()):
-        failed = max(int(users) - int(places), 0)
-        counts = {f"client.{who}.failed": failed for who in ("requests", "users")} | {"model.users_failed": failed}
-        runs[f"{users}-{places}"] = [{"figures": counts}, {"figures": counts}]
-    return results.series(
-        runs,
-        kind="matrix",
-        figures=["client.users.failed"],
-        axes=[{"name": name, "levels": [{"name": level} for level in each]} for name, each in axes.items()],
-        cells=[
-            {"cell": cell, "scenario": "queue", "levels": dict(zip(axes, cell.split("-"), strict=True))}
-            for cell in runs
-        ],
-    )
+    runs: dict[str, list[Record]] = {
+        f"{users}-{places}": [{"figures": counts(users, places)}] * 2 for users, places in product(*axes.values())
+    }
+    return grid(results, axes, runs, figures=["client.users.failed"])
 
 
 COMPARISONS: dict[str, Callable[[Results], Path]] = {
-    "matrix": matrix,
+    **{each.__name__: each for each in (matrix, arms, search, five, plain)},
     "hostile": hostile_arms,
-    "arms": arms,
-    "search": search,
-    "five": five,
-    "plain": plain,
 }
 
 
@@ -334,28 +313,27 @@ def many(results: Path) -> None:
     index.write(results)
 
 
+def put(folder: Path, change: Callable[[RunFolder], object], **manifest: object) -> None:
+    """Write a run that is changed so, with all that is derived from it."""
+    folder.mkdir(parents=True)
+    run = make_run(folder)
+    run.manifest |= manifest
+    change(run)
+    run.write()
+    analyse(folder)
+
+
 def make(results: Path) -> None:
     """Make all pages below a folder that is made anew."""
     shutil.rmtree(results, ignore_errors=True)
     for number, (name, change) in enumerate(RUNS.items()):
-        folder = results / SCENARIO / name
-        folder.mkdir(parents=True)
-        run = make_run(folder)
-        run.manifest |= {"run": name, "started": f"2025-11-21T07:2{number}:00Z"}
-        change(run)
-        run.write()
-        analyse(folder)
-        run_report.write(folder)
+        put(results / SCENARIO / name, change, run=name, started=f"2025-11-21T07:2{number}:00Z")
+        run_report.write(results / SCENARIO / name)
     index.write(results)
     at_work(results)
     for name, watched in OBSERVED.items():
         folder = results / "observed" / "observed-shop" / name
-        folder.mkdir(parents=True)
-        run = make_run(folder)
-        run.manifest |= {"run": name}
-        watched(run)
-        run.write()
-        analyse(folder)
+        put(folder, watched, run=name)
         run_report.write(folder)
     many(results / "many")
     for name, series in COMPARISONS.items():
