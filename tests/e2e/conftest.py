@@ -23,6 +23,15 @@ HANG_S = 1800
 WAIT_S = 900
 # Ten times what a start takes on a quiet machine. The lab itself gives half an hour more than a run may take.
 DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "60"))
+SHORTENED = f"""
+from lab.cli import main
+from lab.engines import container_settings
+from lab.engines.compose import run_file
+from lab.engines.kubernetes import startup
+for module in (container_settings, run_file, startup):
+    assert module.compute_deadline_s
+    module.compute_deadline_s = lambda effective: {DEADLINE_S}
+"""
 # A run that a busy machine spoiled is made again, this often in all.
 RUNS_MAX = 3
 # The instruments that a busy machine spoils: processors that k6 waits for, users who come late and then together,
@@ -114,8 +123,7 @@ def interrupt(process: subprocess.Popen[str]) -> str:
 
 def killed_at(condition: Callable[[], bool], *arguments: str) -> None:
     """A lab that is killed once a condition holds; what it started may live for DEADLINE_S."""
-    shortened = f"from lab.engines import bounds\nbounds.deadline_s = lambda effective: {DEADLINE_S}\n"
-    program = f"from lab.cli import main\n{shortened}main({list(arguments)!r})"
+    program = SHORTENED + f"main({list(arguments)!r})"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, start_new_session=True)
     try:
         wait_until(lambda: process.poll() is not None or condition(), "the start")
