@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from analysis.compare import compare_series, judge_series
 from analysis.derivation import analyse
@@ -151,7 +152,7 @@ def observed_blind(run: RunFolder) -> None:
 OBSERVED = {"overflow": observed, "blind": observed_blind, "hostile": observed_hostile}
 
 
-def grid(results: Results, axes: dict[str, list[str]], runs: dict[str, list[Record]], **more: object) -> Path:
+def grid(results: Results, axes: dict[str, list[str]], runs: dict[str, list[Record]], **more: Any) -> Path:  # noqa: ANN401  whatever a series has
     """A matrix of users by places by whatever else, whose cells' names are their levels."""
     return results.series(
         runs,
