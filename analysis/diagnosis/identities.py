@@ -97,11 +97,11 @@ def balance(hops: Sequence[Hop], manifest: Manifest, value: Callable[[str], Valu
         value: gives the value of an observed figure by its name; evidence in `SET_ASIDE` is not asked for.
     """
     return tuple(
-        HopAccount(hop, tuple(_balance(value, identity) for identity in of_hop(manifest, hop))) for hop in hops
+        HopAccount(hop, tuple(_balance(value, identity) for identity in list_identities(manifest, hop))) for hop in hops
     )
 
 
-def of_hop(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
+def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
     """Yield the identities of one hop."""
     if hop.client == "k6":
         yield from _of_users(hop.server)

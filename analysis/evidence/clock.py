@@ -183,7 +183,7 @@ class Clock:
 NEVER_SET = Clock()
 
 
-def of_run(sampled: Mapping[str, Samples], phases: Iterable[Phase]) -> Clock:
+def find_clock(sampled: Mapping[str, Samples], phases: Iterable[Phase]) -> Clock:
     """Find out how the wall clock of a run's machine was set; all samplers of it read the same two clocks."""
     ticks = sorted((tick for samples in sampled.values() for tick in samples.ticks), key=lambda each: each.mono_us)
     steps = [

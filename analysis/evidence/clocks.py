@@ -144,7 +144,7 @@ class Clocks:
         return sum(of.residual_us for each in legs[0] ^ legs[1] if (of := self.machines[each].fit))
 
 
-def of_run(
+def find_clocks(
     manifest: Manifest,
     places: Places,
     sampled: Mapping[str, Samples],
@@ -160,9 +160,9 @@ def of_run(
     """
     nodes = {instance: manifest.nodes[instance] for instance in sampled if instance in manifest.nodes}
     if not nodes:
-        return Clocks(one=clock.of_run(sampled, manifest.phases))
+        return Clocks(one=clock.find_clock(sampled, manifest.phases))
     alone = {
-        name: clock.of_run({each: sampled[each] for each in nodes if nodes[each] == name}, manifest.phases)
+        name: clock.find_clock({each: sampled[each] for each in nodes if nodes[each] == name}, manifest.phases)
         for name in dict.fromkeys(nodes.values())
     }
     alone.setdefault(LAB, clock.NEVER_SET)

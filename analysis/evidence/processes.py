@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 INSTRUMENTS = frozenset({"collector", "tcpdump", "docker-init", "tini"})
 
 
-def of_role(series: Iterable[Record], names: Collection[str]) -> list[Record]:
+def select_role(series: Iterable[Record], names: Collection[str]) -> list[Record]:
     """Return the readings with the processes alone that belong to the role.
 
     Args:
@@ -48,7 +48,7 @@ def in_window(series: Sequence[Record], window: Window) -> list[Record]:
     return [series[index] for index in timeline.within(times_us, window.start_us, window.end_us)]
 
 
-def of_machine_ms(reading: Record) -> tuple[int, int] | None:
+def read_machine_ms(reading: Record) -> tuple[int, int] | None:
     """Return the time that all processors had so far, and their idle time; None where a reading lacks one."""
     host = reading.get("host")
     if not isinstance(host, dict):

@@ -68,12 +68,12 @@ class RawRun:
     @cached_property
     def clocks(self) -> Clocks:
         """The wall clocks of its machines; whatever is read is put on the steady one."""
-        return clocks.of_run(self.written, self.places, self._sampled, lambda: self._reduced)
+        return clocks.find_clocks(self.written, self.places, self._sampled, lambda: self._reduced)
 
     @cached_property
     def window(self) -> Window | Unknown:
         """The time the run is about."""
-        return window.of_run(self.manifest, self.clocks.lab_apart_us or 0)
+        return window.find_window(self.manifest, self.clocks.lab_apart_us or 0)
 
     @cached_property
     def samples(self) -> dict[str, Samples]:
@@ -92,7 +92,7 @@ class RawRun:
         """What the processes of each instance's role used, in readings once a second."""
         declared = self.manifest.roles
         return {
-            instance: processes.of_role(
+            instance: processes.select_role(
                 self.samples[instance].processes, declared[role].processes if role in declared else ()
             )
             for role, instances in self.manifest.instances.items()

@@ -29,7 +29,7 @@ class Window:
     end_us: int
 
 
-def of_run(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
+def find_window(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
     """Return the window of a run; unknown if the run did not complete or its phases are missing.
 
     Args:
@@ -39,11 +39,11 @@ def of_run(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
     if manifest.status != "complete":
         reason = f": {manifest.reason}" if manifest.reason else ""
         return unknown(f"the run is {manifest.status}, not complete{reason}")
-    found = of_phases(manifest)
+    found = find_window_of_phases(manifest)
     return found if isinstance(found, Unknown) else replace(found, start_us=found.start_us - apart_us)
 
 
-def of_phases(manifest: Manifest) -> Window | Unknown:
+def find_window_of_phases(manifest: Manifest) -> Window | Unknown:
     """Return the same, of whatever run: an account of one that broke off is still worth having."""
     measure = _phase(manifest, "measure")
     if measure is None or measure.end_us is None:

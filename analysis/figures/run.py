@@ -61,7 +61,7 @@ class Run:
     @property
     def joined_window(self) -> Window | Unknown:
         """The window of what is joined: unlike that of the figures, also of a run that broke off."""
-        return window.of_phases(self.raw.manifest)
+        return window.find_window_of_phases(self.raw.manifest)
 
     @cached_property
     def joined(self) -> Joined | Unknown:

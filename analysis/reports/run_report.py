@@ -73,7 +73,9 @@ def render_run(record: Record) -> str:
         {
             "run": record,
             "summary": summary.summarize(record),
-            "guesses": guesses.of_run(record.manifest, record.verdict, {"figures": record.figures, "why": record.why}),
+            "guesses": guesses.score_guesses(
+                record.manifest, record.verdict, {"figures": record.figures, "why": record.why}
+            ),
             "health": summary.instrument_rows(record),
             "charts": charts,
             "path": drawings.draw_path(record),

@@ -44,7 +44,9 @@ class GuessOutcome:
     says: str
 
 
-def of_run(manifest: Mapping[str, Any], verdict: Mapping[str, Any], figures: Mapping[str, Any]) -> list[GuessOutcome]:
+def score_guesses(
+    manifest: Mapping[str, Any], verdict: Mapping[str, Any], figures: Mapping[str, Any]
+) -> list[GuessOutcome]:
     """Set each guess of a run beside the figure that it is about.
 
     Returns:

@@ -198,7 +198,7 @@ def _processor(before: Record, after: Record) -> Iterator[tuple[str, float]]:
             of_program[program] += max(cpu_ms - (used_ms.get(process.get("pid")) or 0), 0)
     for program, cpu_ms in of_program.items():
         yield f"cpu_percent.{program}", round(100_000 * cpu_ms / lasted_us, 2)
-    first, last = processes.of_machine_ms(before), processes.of_machine_ms(after)
+    first, last = processes.read_machine_ms(before), processes.read_machine_ms(after)
     if first and last and last[0] > first[0]:
         yield "host.cpu_percent", round(100 * (1 - (last[1] - first[1]) / (last[0] - first[0])), 2)
 

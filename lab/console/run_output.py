@@ -182,7 +182,7 @@ def print_guesses(console: Console, folder: Path, verdict: Mapping[str, Any]) ->
         return
     figures = reports.read_derived(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)
     console.print(Text("your predictions", "bold"))
-    for outcome in guesses.of_run(manifest, verdict, figures):
+    for outcome in guesses.score_guesses(manifest, verdict, figures):
         print_guess(console, outcome)
 
 

@@ -169,7 +169,7 @@ def of_ticks(shown: Clock) -> clock.Clock:
         for name, late_s in (("k6-1", 0.0), ("backend-1", 0.037))
     }
     phase = Phase.model_validate(shown.phase("measure", MEASURE_S, LOAD_END_S, with_mono=True))
-    return clock.of_run(sampled, [phase])
+    return clock.find_clock(sampled, [phase])
 
 
 @given(steps_s=STEPS, moments_s=st.lists(SECONDS, min_size=1, max_size=20))

@@ -110,7 +110,7 @@ def test_the_limit_of_a_hole_follows_the_rate() -> None:
 
 
 def of_manifest(**changed: Any) -> Window | Unknown:  # noqa: ANN401  any field of the manifest
-    return window.of_run(manifest.Manifest.model_validate(make_manifest() | changed))
+    return window.find_window(manifest.Manifest.model_validate(make_manifest() | changed))
 
 
 def test_the_window_is_from_the_measurement_to_the_end_of_the_drain() -> None:

@@ -117,7 +117,7 @@ def _idle_percent_of(series: list[Record], window: Window) -> float | None:
     readings = processes.under_load(series, window)
     if silence_ms > limits.SECONDLY_GAP_MS or not readings:
         return None
-    before, after = processes.of_machine_ms(readings[0]), processes.of_machine_ms(readings[-1])
+    before, after = processes.read_machine_ms(readings[0]), processes.read_machine_ms(readings[-1])
     if before is None or after is None or after[0] <= before[0]:
         return None
     return round(100 * (after[1] - before[1]) / (after[0] - before[0]), 2)

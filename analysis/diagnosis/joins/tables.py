@@ -173,7 +173,7 @@ def _ticks(samples: Samples) -> Iterable[Integers]:
 
 
 def _processors(samples: Samples) -> list[tuple[int, int, int]]:
-    readings = ((record["time_us"], processes.of_machine_ms(record)) for record in samples.processes)
+    readings = ((record["time_us"], processes.read_machine_ms(record)) for record in samples.processes)
     return [(time_us, *of_machine_ms) for time_us, of_machine_ms in readings if of_machine_ms is not None]
 
 

@@ -84,7 +84,7 @@ def _load_addresses(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 def observed_window(raw: RawRun) -> Window | None:
     """Return the window as the manifest has it, or as long as samples go: what ended early leaves what it recorded."""
-    planned = window.of_phases(raw.manifest)
+    planned = window.find_window_of_phases(raw.manifest)
     times_us = [tick.time_us for samples in raw.samples.values() for tick in samples.ticks]
     if not times_us:
         return None if isinstance(planned, Unknown) else planned
