@@ -1,7 +1,5 @@
 """Wall clocks that are set while a test's run lasts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tests.analysis.support import DRAIN_END_S, LOAD_END_S, MEASURE_S, MONO_US, RunFolder, at_us

@@ -1,7 +1,5 @@
 """A whole run to change and write, direct or through nginx."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path

@@ -4,8 +4,6 @@ The fates of users take turns over all generators: some are served, the others f
 meets a full accept queue at each of five SYNs. One server counts and captures all of it.
 """
 
-from __future__ import annotations
-
 import random
 from bisect import bisect_right
 from functools import cache

@@ -1,15 +1,11 @@
 """What the joins make of a run's requests, by the columns of requests.parquet and without writing it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from analysis.derivation import judge
 from analysis.diagnosis.joins import Joined
 from analysis.verdicts.tables import REQUESTS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def one_request(folder: Path, *columns: str) -> tuple[Any, ...]:

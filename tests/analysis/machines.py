@@ -1,7 +1,5 @@
 """A recorded run as it would be had one of its instances been on another machine, with a clock of its own."""
 
-from __future__ import annotations
-
 import json
 import re
 import struct

@@ -1,7 +1,5 @@
 """Results as comparisons read them: manifests and derived files of runs, and series of them, without any raw file."""
 
-from __future__ import annotations
-
 import json
 from copy import deepcopy
 from dataclasses import dataclass, field

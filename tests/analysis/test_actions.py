@@ -1,7 +1,5 @@
 """What the lab does to a server within a run: evidence that ends with it is unknown, and causes name it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

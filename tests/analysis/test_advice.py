@@ -1,7 +1,5 @@
 """Advice is given where it can help: a knob of a role on the path, and a value that it does not have."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.reports import advice

@@ -1,10 +1,7 @@
 """Each cause is whole: every field of its record says something, and its SQL fits the tables that it is put to."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +10,7 @@ from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause, cause_named
 from analysis.diagnosis.causes.__main__ import markdown
 from analysis.diagnosis.joins import Joined
 from analysis.verdicts.tables import REQUESTS
-
-if TYPE_CHECKING:
-    from tests.analysis.support import RunFolder
+from tests.analysis.support import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 # What a cause may do without.

@@ -1,7 +1,5 @@
 """Each cause of the ledger's list: proven by its evidence, and not without it."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

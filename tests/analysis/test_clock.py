@@ -1,7 +1,5 @@
 """Whole runs on a machine whose wall clock is set: they say what they would have said, or what they lost."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import combinations
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs whose instances are on machines with clocks of their own: they say what they would have said by one clock."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from functools import cache

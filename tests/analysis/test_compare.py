@@ -1,23 +1,17 @@
-from __future__ import annotations
-
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from analysis.compare import CompareError, Comparison, compare_runs, compare_series
+from analysis.compare.comparison_file import Effect
 from lab.schema import schemas
 from tests.analysis.results import Results
-from tests.analysis.support import make_manifest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from analysis.compare.comparison_file import Effect
-    from tests.analysis.support import Record
+from tests.analysis.support import Record, make_manifest
 
 MEAN = "client.latency_ms.mean"
 OVERFLOWS = "kernel.backend.TcpExt.ListenOverflows"

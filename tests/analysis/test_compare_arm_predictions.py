@@ -1,24 +1,16 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis.compare import CompareError, arm_predictions, compare_series, judge_series
+from analysis.compare import CompareError, SeriesVerdict, arm_predictions, compare_series, judge_series
+from analysis.compare.arm_predictions import ArmPrediction
 from analysis.expressions import ExpressionError
 from analysis.figures import Scope
 from lab.schema import schemas
 from tests.analysis.results import Results, fingerprint
-from tests.analysis.support import KNOBS, declared
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from analysis.compare import SeriesVerdict
-    from analysis.compare.arm_predictions import ArmPrediction
-    from tests.analysis.support import Record
+from tests.analysis.support import KNOBS, Record, declared
 
 SLOW = (10.0, 12.0, 11.0, 13.0)
 FAST = (1.0, 3.0, 2.0, 4.0)

@@ -1,21 +1,16 @@
 """What speaks for a series, and what against it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from analysis.compare import compare_series, data_quality
+from analysis.compare.comparison_file import TrustEntry
 from tests.analysis.results import Results
 from tests.analysis.support import make_manifest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from analysis.compare.comparison_file import TrustEntry
 
 MEAN = "client.latency_ms.mean"
 CLAIM = {"kept": f"arms.kept.{MEAN} <= arms.closed.{MEAN}"}

@@ -1,24 +1,17 @@
 """Whether a figure became worse: what a gate says, and how often it is wrong."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from analysis.compare import CompareError, gate
-from analysis.compare.gate import FEWEST, GateOutcome, Limit
+from analysis.compare.gate import FEWEST, Gate, GateOutcome, Limit
+from analysis.compare.intervals import Floats
 from analysis.compare.replicates import load_group
 from tests.analysis.results import Results
 from tests.analysis.support import make_manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from analysis.compare.gate import Gate
-    from analysis.compare.intervals import Floats
 
 MEAN = "client.latency_ms.mean"
 STEADY = (10.0, 10.2, 10.1, 9.9, 10.0, 10.1, 9.8)

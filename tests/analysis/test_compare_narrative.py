@@ -1,9 +1,6 @@
 """The answer of a comparison, and what moved: sentences, with names, intervals and what they are worth."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,10 +9,8 @@ from analysis.compare.comparison import stage_of
 from analysis.compare.comparison_file import Counts, Effect, PairEntry, Sample, Stage
 from analysis.compare.narrative import label_for
 from analysis.figures.catalogue import find
-
-if TYPE_CHECKING:
-    from tests.analysis.results import Results
-    from tests.analysis.support import Record
+from tests.analysis.results import Results
+from tests.analysis.support import Record
 
 LESS = "arms.on.client.latency_ms.mean < arms.off.client.latency_ms.mean"
 

@@ -1,7 +1,5 @@
 """The statistics, against scipy on known samples and by simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

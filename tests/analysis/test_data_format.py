@@ -1,22 +1,16 @@
 """docs/data-format.md has every field of the schemas, and the tests' own run folders follow these."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from analysis.derivation import analyse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.analysis.support import RunFolder
-
+from tests.analysis.support import RunFolder
 
 # The schemas of files that the document describes; docs/flows.md and docs/compare.md describe others.
 DESCRIBED = (

@@ -1,9 +1,7 @@
 """The databases of one process: one engine, and nothing that one user leaves to the next."""
 
-from __future__ import annotations
-
 import gc
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -16,12 +14,7 @@ from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.connections import OF_LOST_SYNS, SHORTAGES
 from analysis.diagnosis.joins.requests import AT_THE_PROXY, PROXIED
 from tests.analysis.packets import Connection
-from tests.analysis.support import MEASURE_S, USERS, at_us
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.analysis.support import RunFolder
+from tests.analysis.support import MEASURE_S, USERS, RunFolder, at_us
 
 
 def databases() -> set[str]:

@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from hypothesis import assume, given
@@ -14,9 +12,6 @@ from analysis.figures.estimate import CheckedEstimate, Estimate, SynTimers, plau
 from analysis.figures.queue_simulation import Capacity, Load, simulate
 from formats import manifest
 from tests.analysis.support import OTHERS, USERS, RunFolder, backend_tick, make_dial, make_samples, quiet_tick
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SYSCTLS = st.fixed_dictionaries(
     {},

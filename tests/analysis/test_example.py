@@ -3,8 +3,6 @@
 It needs the program flows, which `make setup` builds.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

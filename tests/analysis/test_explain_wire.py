@@ -1,7 +1,5 @@
 """Packets read from captures, and how they are shown."""
 
-from __future__ import annotations
-
 import struct
 import unicodedata
 from pathlib import Path

@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,9 +8,6 @@ from hypothesis import strategies as st
 
 from analysis.expressions import ExpressionError, parse
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 VALUES: Mapping[str, Value] = {
     "a": 6,

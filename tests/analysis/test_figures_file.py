@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -12,13 +11,8 @@ from analysis.figures.catalogue import FIGURES
 from analysis.verdicts import figures_file
 from formats import manifest
 from lab.schema import schemas
-from tests.analysis.support import OTHERS, make_access, make_samples, quiet_tick
+from tests.analysis.support import OTHERS, RunFolder, make_access, make_samples, quiet_tick
 from tests.analysis.whole import make_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.analysis.support import RunFolder
 
 
 def written(folder: Path) -> dict[str, Any]:

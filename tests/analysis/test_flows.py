@@ -1,18 +1,13 @@
 """What the program `flows` could not follow is said, and it cannot hold up an analysis."""
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from analysis.evidence import flows
 from tests.analysis.packets import ACK, Capture
 from tests.analysis.support import MEASURE_S, at_us
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _ip(protocol: int, payload: bytes, *, claimed: int = 0) -> bytes:

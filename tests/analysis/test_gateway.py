@@ -1,7 +1,5 @@
 """A run through the gateway: its own record of connections, joined with the capture and with its access log."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any

@@ -1,7 +1,5 @@
 """A guess beside what was measured: how near it came, and how both are written."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.verdicts import guesses

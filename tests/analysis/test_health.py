@@ -1,20 +1,13 @@
-from __future__ import annotations
-
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from analysis.derivation import judge
+from analysis.derivation import JudgedRun, judge
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.support import EPOCH_US, Record, RunFolder, make_access, make_capture, make_request, raw_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from analysis.derivation import JudgedRun
 
 # One prediction for each kind of evidence; all hold in the healthy run.
 WATCHED = {

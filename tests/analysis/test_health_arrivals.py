@@ -1,13 +1,11 @@
 """Whether users came one after another where it counts, and whether k6 kept their connections: by the packets."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from analysis.diagnosis.health import arrivals
-from analysis.diagnosis.health.problems import Evidence
+from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.figures import Run
@@ -15,11 +13,6 @@ from analysis.verdicts.predictions import judge
 from formats import manifest
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder, at_us
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from analysis.diagnosis.health.problems import Report
 
 CLIENT, SERVER = "172.18.0.3", "172.18.0.2:8080"
 

@@ -3,12 +3,10 @@
 Whatever stands in its files, the analysis reads it, or says what is wrong. What is derived is written there alone.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +16,7 @@ from pydantic import ValidationError
 from analysis.derivation import analyse
 from analysis.evidence import client_files, logs, scrapes
 from analysis.evidence.jsonl import Damage
+from analysis.evidence.logs import Format
 from analysis.evidence.records import Log, Records
 from analysis.reports import run_report
 from formats import manifest
@@ -26,10 +25,6 @@ from formats.role import Page
 from tests.analysis.support import MEASURE_S, at_us, make_access, stub_status
 from tests.analysis.whole import make_run
 from tests.mutations import as_json, changed, files, spoiled
-
-if TYPE_CHECKING:
-    from analysis.evidence.logs import Format
-
 
 _EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 _MANIFESTS = [(_EXAMPLE / "manifest.json").read_bytes()]

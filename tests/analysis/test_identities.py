@@ -1,7 +1,5 @@
 """What the observers counted against each other: each identity holds in a whole run, and is seen to fail."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 

@@ -1,9 +1,8 @@
 """The ladders: which connections are chosen, and what is shown of them."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -13,16 +12,12 @@ from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.reports.stories import ladders
 from analysis.reports.stories.packets import split_segments
+from analysis.reports.stories.timeline import Ladder, Ladders
 from formats import manifest
 from lab.schema import schemas
 from tests.analysis.packets import Capture, make_packets
+from tests.analysis.support import RunFolder
 from tests.analysis.whole import make_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from analysis.reports.stories.timeline import Ladder, Ladders
-    from tests.analysis.support import RunFolder
 
 
 @pytest.fixture(scope="module")

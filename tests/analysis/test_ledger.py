@@ -1,11 +1,9 @@
 """The account of whole runs: who counted what, what every failure is put down to, and what is missing for it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pytest
@@ -15,6 +13,7 @@ from analysis.derivation import analyse, judge
 from analysis.diagnosis import health, joins
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
+from analysis.verdicts.ledger_file import Ledger
 from formats import manifest
 from lab.schema import schemas
 from tests.analysis.clocks import Clock, set_clock
@@ -31,9 +30,6 @@ from tests.analysis.support import (
     make_samples,
     role,
 )
-
-if TYPE_CHECKING:
-    from analysis.verdicts.ledger_file import Ledger
 
 Record = dict[str, Any]
 BACKEND = "172.18.0.2:8080"

@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from analysis.__main__ import main
+from tests.analysis.support import RunFolder
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.analysis.support import RunFolder
-
-    Analysis = Callable[..., "Done"]
+Analysis = Callable[..., "Done"]
 
 
 class Done(NamedTuple):

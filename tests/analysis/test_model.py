@@ -1,16 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from analysis.diagnosis.syn_ladder import before, is_certain, syn_ladder, timer_lateness_ms
+from analysis.diagnosis.syn_ladder import Syn, before, is_certain, syn_ladder, timer_lateness_ms
 from analysis.figures.queue_simulation import ACCEPT_LATE_MS, Capacity, Load, UsersOutcome, simulate
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.syn_ladder import Syn
 
 EXPONENTIAL = syn_ladder(6, 0)
 LINEAR_FIRST = syn_ladder(6, 4)

@@ -1,7 +1,5 @@
 """Numbers and durations as a reader gets them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

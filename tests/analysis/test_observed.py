@@ -1,7 +1,5 @@
 """A system that the lab only watched: the ledger of its connections, by packets, queue and counters."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

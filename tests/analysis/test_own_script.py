@@ -1,7 +1,5 @@
 """Checks and thresholds of a user's own script, as figures."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,21 +1,16 @@
 """Figures beside a published experiment: of a run in its verdict, of arms in that of the series."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from analysis.compare import judge_series
 from analysis.derivation import analyse
+from analysis.verdicts.verdict_file import Here
 from lab.schema import schemas
 from tests.analysis.results import Results
-
-if TYPE_CHECKING:
-    from analysis.verdicts.verdict_file import Here
-    from tests.analysis.support import RunFolder
+from tests.analysis.support import RunFolder
 
 
 def beside(run: RunFolder, here: dict[str, str], says: str | None = "3 are served") -> list[Here]:

@@ -1,18 +1,16 @@
 """Raw files that are not files: a role may leave anything under the name of one."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.derivation import analyse
+from analysis.derivation import Verdict, analyse
 from analysis.evidence import flows
 from analysis.evidence.rawfiles import Places
 from analysis.evidence.rawrun import RawRun
@@ -20,14 +18,8 @@ from analysis.figures import Run
 from analysis.verdicts import predictions
 from formats import manifest
 from formats.safe_open import open_regular
-from tests.analysis.support import raw_file
+from tests.analysis.support import RunFolder, raw_file
 from tests.analysis.test_example import EXAMPLE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from analysis.derivation import Verdict
-    from tests.analysis.support import RunFolder
 
 # What opens a pipe to read waits for one that writes, for ever; this is long enough for any machine.
 _HANGS_S = 300

@@ -1,8 +1,6 @@
 """What was read once a second, as derived/readings.parquet."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import duckdb
 
@@ -10,12 +8,7 @@ from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.verdicts import tables
 from formats import manifest
-from tests.analysis.support import DRAIN_END_S, MEASURE_S, at_us
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.analysis.support import RunFolder
+from tests.analysis.support import DRAIN_END_S, MEASURE_S, RunFolder, at_us
 
 
 def derive(folder: Path) -> None:

@@ -1,13 +1,11 @@
 """The report of a run, and the index of all."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
+from collections.abc import Callable
 from html import escape, unescape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
@@ -18,20 +16,24 @@ from analysis.derivation import analyse
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.reports import conditions, drawings, index, run_record, run_report, summary, time_series, timelines
+from analysis.reports.time_series import Chart
 from analysis.verdicts import tables
 from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.results import Results
-from tests.analysis.support import at_us, damage_pages, knob, make_manifest, make_samples, quiet_tick
+from tests.analysis.support import (
+    RunFolder,
+    Samples,
+    at_us,
+    damage_pages,
+    knob,
+    make_manifest,
+    make_samples,
+    quiet_tick,
+)
 from tests.analysis.whole import make_run
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from analysis.reports.time_series import Chart
-    from tests.analysis.support import RunFolder, Samples
-
-    Tick = Callable[[float], tuple[dict[str, int], int]]
+Tick = Callable[[float], tuple[dict[str, int], int]]
 
 OTHER = "other: the kernel, the engine, the lab itself, services beside the path, other programs"
 

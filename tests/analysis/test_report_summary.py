@@ -1,24 +1,18 @@
 """The first section's sentences, and the main cause that the report, the index and the advice share."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from analysis.derivation import analyse
 from analysis.reports import advice, index, run_record, summary
-from tests.analysis.support import knob, make_manifest
+from tests.analysis.support import Record, RunFolder, knob, make_manifest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.analysis.support import Record, RunFolder
-
-    Tell = Callable[..., summary.Summary]
+Tell = Callable[..., summary.Summary]
 
 DROP, WAITED = "accept-queue-drop", "waited-in-accept-queue"
 STATUS, RESET = "error-status", "reset-by-peer"

@@ -1,19 +1,14 @@
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.evidence import samples
+from analysis.evidence.samples import Samples as Read
 from tests.analysis.support import MONO_US, Record, RunFolder, Samples, at_us, jsonl
-
-if TYPE_CHECKING:
-    from analysis.evidence.samples import Samples as Read
 
 names = st.sampled_from(["TcpExt.ListenDrops", "Tcp.ActiveOpens", "sockstat.TCP.tw", "IcmpMsg.InType3"])
 readings = st.lists(st.dictionaries(names, st.integers(0, 5)), min_size=1, max_size=30)

@@ -1,10 +1,9 @@
 """What the analysis of a run needs: said, and refused, before it begins."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,15 +12,10 @@ from analysis.derivation import TooLargeError, judge
 from analysis.evidence import size
 from analysis.evidence.rawrun import RawRun
 from formats import manifest
+from tests.analysis.support import RunFolder
 from tests.bench import synthetic
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.analysis.support import RunFolder
-
-    Machine = Callable[[int, int], Path]
+Machine = Callable[[int, int], Path]
 
 GB = 1_000_000_000
 

@@ -1,19 +1,14 @@
 """The files of SQL: each makes the table that it is named after, or is one query. sqlfluff sees to their layout."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
 
 from analysis.derivation import judge
 from analysis.diagnosis.joins import Joined
-
-if TYPE_CHECKING:
-    from tests.analysis.support import RunFolder
+from tests.analysis.support import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "analysis").rglob("*.sql"))

@@ -1,21 +1,17 @@
 """What each file of SQL makes of a few rows, where its tables are not those of a run's account."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from analysis.database import create, in_memory
 from analysis.diagnosis.joins.tables import FLOWS
 from tests.analysis.test_sql import APART, table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Row = dict[str, Any]
 

@@ -1,16 +1,10 @@
 """How long each step took, by a clock that the tests set."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from analysis.derivation import analyse
 from analysis.steps import Steps
-
-if TYPE_CHECKING:
-    from tests.analysis.support import RunFolder
+from tests.analysis.support import RunFolder
 
 
 class Clock:

@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +13,6 @@ from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown
 from formats import manifest
 from tests.analysis.support import RunFolder, at_us, make_manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WINDOW = Window(start_us=at_us(10), load_end_us=at_us(18), end_us=at_us(20))
 

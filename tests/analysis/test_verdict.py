@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,12 +12,7 @@ from analysis.derivation import ManifestError, Verdict, analyse, judge
 from analysis.expressions import ExpressionError
 from analysis.verdicts import predictions
 from lab.schema import schemas
-from tests.analysis.support import KNOBS, PREDICTIONS, declared, make_request, raw_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.analysis.support import RunFolder
+from tests.analysis.support import KNOBS, PREDICTIONS, RunFolder, declared, make_request, raw_file
 
 
 def statuses(verdict: Verdict) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """A whole, healthy run of the accept queue's overflow, to change and write."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.analysis.packets import make_packets

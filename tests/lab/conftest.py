@@ -1,7 +1,5 @@
 """Fixtures: scenarios in a folder of their own, a fake `docker`, results and lock elsewhere."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

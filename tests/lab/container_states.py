@@ -1,7 +1,5 @@
 """What Docker says of containers: the answer of `docker inspect`, as the lab asks it, and events."""
 
-from __future__ import annotations
-
 import json
 
 # When a container began that was made and never ran.

@@ -1,7 +1,5 @@
 """Raw files of a drill as its fault leaves them, without a run; and a participant who goes by rule."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

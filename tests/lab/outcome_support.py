@@ -1,7 +1,5 @@
 """What a run, or a series of arms, leaves behind, as far as its short account and its record read it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

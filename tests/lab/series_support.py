@@ -1,7 +1,5 @@
 """A series over the minimal scenario, run without Docker: runs are folders with manifests, as an executor has them."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

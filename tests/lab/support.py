@@ -1,7 +1,5 @@
 """Scenarios as text, manifests, and a `docker` that answers as a test says: for the ways in which it fails."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path

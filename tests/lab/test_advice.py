@@ -1,7 +1,5 @@
 """Advice: from the ledger's main cause to a knob, a value and one command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The dashboard of docs/boards, as a file. tests/e2e/test_boards.py puts its queries to a real Prometheus."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import combinations

@@ -1,7 +1,5 @@
 """What a run needs, and what this machine does not have."""
 
-from __future__ import annotations
-
 import pytest
 
 from lab.engines.compose.engine import Compose

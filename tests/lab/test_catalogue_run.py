@@ -1,7 +1,5 @@
 """The whole catalogue: it goes on after a failure, and ends with a table and the worst exit code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What causes name of the lab is there: the scenario of a lesson, and the knobs that may be turned."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

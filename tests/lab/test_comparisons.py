@@ -1,7 +1,5 @@
 """`connlab compare` and `connlab gate`: what they take, what they print, and what they refuse."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

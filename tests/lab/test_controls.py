@@ -1,7 +1,5 @@
 """Controls: what may be one, where it is, and in how many recorded runs it was clean."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

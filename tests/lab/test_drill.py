@@ -1,7 +1,5 @@
 """The incident drill: solvable for every seed from the given evidence by rule; judged by a run; refused in one line."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs and series on an engine in memory: which verbs they use, in which order, and how they end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

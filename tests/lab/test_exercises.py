@@ -1,7 +1,5 @@
 """Exercises that check themselves: every one can be run, has its text and its answer apart, and is judged by a run."""
 
-from __future__ import annotations
-
 import io
 import re
 import shutil

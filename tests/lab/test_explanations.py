@@ -1,7 +1,5 @@
 """`connlab explain`: what it takes, what it refuses, and what it prints."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The engine Kubernetes: what it asks of a cluster, and what it makes of the answers. A real one: tests/kubernetes."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """`connlab observe --pod`: which pod is taken, what is refused before anything is added, and what it leaves."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

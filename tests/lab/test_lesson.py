@@ -1,7 +1,5 @@
 """The lesson's mode: which numbers are asked for, how an answer is read, and what stands beside it in the end."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

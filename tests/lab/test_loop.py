@@ -1,7 +1,5 @@
 """How the parts of `make test` are run: beside each other or alone, all of them, and what is said of each."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """What the manifest says about the repository, as git tells it."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

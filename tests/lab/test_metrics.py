@@ -1,7 +1,5 @@
 """`--metrics`: where each collector serves its figures, and how a Prometheus finds that."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

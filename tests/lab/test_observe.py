@@ -1,7 +1,5 @@
 """What `connlab observe` takes for a target, what it refuses, and what it says before it starts."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """A configuration of one's own: read by its program before anything starts, and refused with the line and a way on."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

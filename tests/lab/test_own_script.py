@@ -1,7 +1,5 @@
 """A k6 script of one's own: found, read by k6 before anything starts, and refused with the place and a way on."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

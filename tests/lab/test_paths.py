@@ -1,7 +1,5 @@
 """Where things lie."""
 
-from __future__ import annotations
-
 import runpy
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where scenarios lie: by name among the lab's own, by path anywhere, and what results and commands call each."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`--profile`: how long each step of a run took, in its manifest and at the end of its command."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path

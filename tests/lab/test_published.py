@@ -1,7 +1,5 @@
 """What stands beside a published experiment: checked before a run, kept in its records."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

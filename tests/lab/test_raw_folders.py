@@ -1,7 +1,5 @@
 """The folders of a run's raw files: which container can write where, and what is left of what one planted."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

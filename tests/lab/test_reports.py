@@ -1,7 +1,5 @@
 """`connlab report` and `connlab open`: a run's page again, and the index of all."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

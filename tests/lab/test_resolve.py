@@ -1,7 +1,5 @@
 """Title, question and predictions follow the settings; a name that settings cannot fill is refused with its line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How a run ends: status, exits and `latest`; evidence before clearing up, which no signal breaks off."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

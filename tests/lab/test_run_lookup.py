@@ -1,7 +1,5 @@
 """Which run `advise` and `estimate` read, told before all else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

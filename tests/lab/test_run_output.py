@@ -1,7 +1,5 @@
 """What a reader sees of a ledger first: what nothing explains."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands of series, as far as they go without containers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The engine: goes on after failures, resumes after a real kill at each moment of a run, and never mixes."""
 
-from __future__ import annotations
-
 import multiprocessing.process
 import platform
 import signal

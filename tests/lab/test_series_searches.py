@@ -1,7 +1,5 @@
 """Searches: the model's border, what is asked for, and a search that is run and resumed."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Literal

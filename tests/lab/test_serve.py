@@ -1,7 +1,5 @@
 """What `connlab serve` lets in and out; the browser's side is in tests/pages/serve.test.js."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """A service of one's own: how a scenario declares it, what role that makes, and what is refused beforehand."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The start of a run: its subnet, and every way in which a container cannot start, in the engine's words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from ipaddress import IPv4Network
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs that a test starts and waits for, with a time limit that only a hang exceeds."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`make mutate`: the lab's own predictions notice what changes; one that notices nothing is listed with its line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which changes of what was measured a prediction has to notice."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.expressions import parse

@@ -1,7 +1,5 @@
 """The recorded runs: lines are added and never lost, and the documents are what they say."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from dataclasses import replace
