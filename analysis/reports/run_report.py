@@ -17,6 +17,7 @@ from analysis.formatting import format_count, format_ms
 from analysis.output import write as write_file
 from analysis.reports import conditions, drawings, rendering, summary, time_series, timelines
 from analysis.reports.run_record import Record, ReportError, load_manifest_json, load_record
+from analysis.reports.time_series import Chart, chart_table
 from analysis.verdicts import connections_file, derived, guesses
 from analysis.verdicts.connections_file import QUEUES, Connections
 from analysis.verdicts.derived import DerivedError
@@ -104,9 +105,6 @@ def render_run(record: Record) -> str:
     )
 
 
-_WIDTH, _HEIGHT = 720, 120
-
-
 @dataclass(frozen=True)
 class Caused:
     """How often a cause was proved at a server."""
@@ -114,17 +112,6 @@ class Caused:
     server: str
     cause: Cause
     count: int
-
-
-@dataclass(frozen=True)
-class QueueChart:
-    """An accept queue over time."""
-
-    id: str
-    title: str
-    steps: int
-    limit: int
-    drawing: str
 
 
 def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
@@ -136,23 +123,23 @@ def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
         for server in target.servers
         for name, count in server.causes.items()
     ]
+    charts = _charts(folder, account.seconds or 0)
     return rendering.render(
         "observed",
-        None,
+        {"charts": [chart.drawn() for chart in charts], "phases": []},
         {
             "run": recorded,
             "account": account,
             "causes": sorted(found, key=lambda each: -each.count),
-            "charts": _charts(folder),
+            "charts": charts,
         },
         {"number": formatting.format_value, "format_count": format_count},
         styles=("theme", "report"),
-        scripts=(),
-        charts=False,
+        scripts=("timeline", "report"),
     )
 
 
-def _charts(folder: Path) -> list[QueueChart]:
+def _charts(folder: Path, lasts_s: float) -> list[Chart]:
     """Return a chart for each queue that ever held a connection."""
     try:
         file = open_within(folder, QUEUES)
@@ -167,29 +154,25 @@ def _charts(folder: Path) -> list[QueueChart]:
             ).fetchall()
         except duckdb.Error:
             raise derived.DerivedError(f"{folder / QUEUES}: damaged", folder) from None
-    queues: dict[str, list[tuple[int, int]]] = {}
-    for server, _, depth, limit in rows:
-        queues.setdefault(server, []).append((depth, limit))
-    return [
-        QueueChart(
-            f"queue-{number}", f"Accept queue of {server}", len(steps), max(each[1] for each in steps), _svg(steps)
-        )
-        for number, (server, steps) in enumerate(queues.items(), start=1)
-    ]
+    width_s = lasts_s / connections_file.STEPS
+    queues: dict[str, list[tuple[float, int, int]]] = {}
+    for server, step, depth, limit in rows:
+        queues.setdefault(server, []).append((round(step * width_s, 3), depth, limit))
+    return [_queue_chart(number, *each, lasts_s) for number, each in enumerate(queues.items(), start=1)]
 
 
-def _svg(steps: list[tuple[int, int]]) -> str:
-    """Return bars for the depth and a line for the limit; numbers alone go into it."""
-    limit = max(limit for _, limit in steps)
-    top = max(limit + 1, *(depth for depth, _ in steps))
-    width = _WIDTH / len(steps)
-    bars = "".join(
-        f'<rect x="{number * width:.1f}" y="{_HEIGHT - _HEIGHT * depth / top:.1f}" width="{max(width - 0.5, 0.5):.1f}"'
-        f' height="{_HEIGHT * depth / top:.1f}" fill="currentColor" opacity="0.55"/>'
-        for number, (depth, _) in enumerate(steps)
-        if depth
+def _queue_chart(number: int, server: str, steps: list[tuple[float, int, int]], lasts_s: float) -> Chart:
+    limit = max(limit for _, _, limit in steps)
+    chart = Chart(
+        f"queue-{number}",
+        f"Accept queue of {server}",
+        f"The most connections in the queue in each of {len(steps)} equal steps; the limit is"
+        f" {formatting.format_number(limit)}.",
+        "connections",
+        "lines",
     )
-    at = _HEIGHT - _HEIGHT * limit / top
-    line = f'<line x1="0" x2="{_WIDTH}" y1="{at:.1f}" y2="{at:.1f}" stroke="currentColor" stroke-dasharray="4 3"/>'
-    axis = f'<line x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}" stroke="currentColor"/>'
-    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 1}" role="img" aria-hidden="true">{bars}{line}{axis}</svg>'
+    chart.add("in the queue", "role", [(at_s, depth) for at_s, depth, _ in steps])
+    chart.add("limit", "limit", [(at_s, limit) for at_s, _, limit in steps])
+    chart.keep_limits_in_view()
+    chart.table = chart_table(chart, lasts_s)
+    return chart

@@ -27,7 +27,7 @@ SCHEMA: Literal["connlab.connections/1"] = "connlab.connections/1"
 
 _PEERS_MAX = 50
 # The steps into which the accept queue's time line is cut.
-_STEPS = 120
+STEPS = 120
 
 _KERNEL = (
     "TcpExt.ListenOverflows",
@@ -182,7 +182,7 @@ def write(run: Run) -> Connections:
     for file in (TABLE, QUEUES):
         (run.raw.folder / file).unlink(missing_ok=True)
     if seen is not None:
-        seen.database.execute(sql(__name__, "queues"), {**_edges(seen), "steps": _STEPS})
+        seen.database.execute(sql(__name__, "queues"), {**_edges(seen), "steps": STEPS})
         output.copy_rows(seen.database.execute, "SELECT * FROM ledger ORDER BY observer, id", run.raw.folder / TABLE)
         output.copy_rows(seen.database.execute, "SELECT * FROM queues ORDER BY server, step", run.raw.folder / QUEUES)
     output.write(run.raw.folder / FILE, account.to_json())

@@ -72,8 +72,8 @@ describe("what the pages of observations say", () => {
 
   test("the queue is drawn against its limit", async () => {
     const { page, close } = await open(browser, observed("overflow"));
-    assert.equal(await page.locator("#queues figure svg").count(), 1);
-    assert.match(await textOf(page, "#queues figcaption"), /the line is the limit, 1\./);
+    assert.equal(await page.locator("#queues figure canvas").count(), 1);
+    assert.match(await textOf(page, "#queues figcaption"), /the limit is 1\./);
     await close();
   });
 
