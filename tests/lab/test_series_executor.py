@@ -9,6 +9,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from formats import series as series_file
 from formats.series import Series
@@ -26,6 +28,25 @@ from tests.lab.support import IMAGES
 
 CELLS = [f"accept-count-{count}-users-{users}" for count in (1, 2) for users in (3, 4)]
 FIRST = order_runs(CELLS, 2, 1)[0][0]
+NAMES = st.lists(st.text("abc-", min_size=1, max_size=6), unique=True, min_size=1, max_size=12)
+
+
+@given(NAMES, st.integers(1, 5), st.integers(0, 2**31))
+def test_each_repetition_is_a_block_with_every_cell_once(cells: list[str], repetitions: int, seed: int) -> None:
+    found = order_runs(cells, repetitions, seed)
+    for repetition in range(repetitions):
+        block = found[repetition * len(cells) : (repetition + 1) * len(cells)]
+        assert sorted(block) == sorted((cell, repetition + 1) for cell in cells)
+
+
+@given(NAMES, st.randoms(use_true_random=False), st.integers(0, 2**31))
+def test_the_order_does_not_depend_on_how_the_cells_are_listed(cells: list[str], random: object, seed: int) -> None:
+    shuffled = sorted(cells, key=lambda _: random.random())  # type: ignore[attr-defined] # hypothesis's Random
+    assert order_runs(cells, 2, seed) == order_runs(shuffled, 2, seed)
+
+
+def test_the_order_is_the_same_on_every_machine() -> None:
+    assert order_runs(["a", "b", "c"], 2, 1) == [("a", 1), ("c", 1), ("b", 1), ("b", 2), ("c", 2), ("a", 2)]
 
 
 @pytest.fixture
