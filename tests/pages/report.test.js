@@ -146,7 +146,7 @@ describe("what the reports say", () => {
 
   test("CPU usage: each program of the path, the instruments, the rest, and what was idle", async () => {
     const text = await read("failing", "conditions");
-    assert.match(text, /k6 2\.5 backend 2\.5 the collectors 0\.8 tcpdump 0\.0 other: .* 4\.2 idle 90\.0/);
+    assert.match(text, /k6 2\.5 backend \(java\) 2\.5 the collectors 0\.8 tcpdump 0\.0 other: .* 4\.2 idle 90\.0/);
     assert.match(await read("aborted", "conditions"), /Not known: nothing says how busy the processors were/);
   });
 
