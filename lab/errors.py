@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
 
 
 class ConnlabError(Exception):
-    """An end of the command that needs no traceback: the message says what is wrong and the way on."""
+    """An end of the command that needs no traceback: the message says what is wrong and a hint."""
 
     exit_code: ExitCode = ExitCode.LAB_FAILED
 
@@ -31,19 +31,19 @@ class Problem:
     Attributes:
         what: the fault, as a clause.
         where: `file:line`, or the override that brought it in.
-        way_on: what to write instead, or the nearest valid name.
+        hint: what to write instead, or the nearest valid name.
     """
 
     what: str
     where: str | None = None
-    way_on: str | None = None
+    hint: str | None = None
 
     def __str__(self) -> str:
         where = f"{self.where}: " if self.where else ""
-        way_on = f"; {self.way_on}" if self.way_on else ""
+        hint = f"; {self.hint}" if self.hint else ""
         # A key or a value of a file may hold a line break, and then what looks like another problem; lines that belong
         # to this one are indented.
-        return re.sub(r"\n(?!  )", r"\\n", f"{where}{self.what}{way_on}")
+        return re.sub(r"\n(?!  )", r"\\n", f"{where}{self.what}{hint}")
 
 
 class BadInput(ConnlabError):
@@ -59,10 +59,10 @@ class BadInput(ConnlabError):
 class LabError(ConnlabError):
     """The lab or the machine failed; nothing can be said about the experiment."""
 
-    def __init__(self, what: str, *, way_on: str | None = None) -> None:
+    def __init__(self, what: str, *, hint: str | None = None) -> None:
         self.what = what
-        self.way_on = way_on
-        super().__init__(f"{what}\nway on: {way_on}" if way_on else what)
+        self.hint = hint
+        super().__init__(f"{what}\nhint: {hint}" if hint else what)
 
 
 class EngineFailed(LabError):

@@ -16,7 +16,7 @@ commands=('make run SCENARIO=accept-queue-overflow' 'make test')
 kit_file='' network=()
 if [[ ${1:-} == --kit ]]; then
   kit_file=$2 network=(--network none) commands=('make load BUNDLE=/root/kit.tar' 'make run SCENARIO=accept-queue-overflow')
-  [[ -r $kit_file && $# -eq 3 ]] || die "the kit '$kit_file' cannot be read, or not one release is named" "way on: BUNDLE=<file> RELEASE=<that of the kit>"
+  [[ -r $kit_file && $# -eq 3 ]] || die "the kit '$kit_file' cannot be read, or not one release is named" "hint: BUNDLE=<file> RELEASE=<that of the kit>"
   shift 2
 fi
 
@@ -28,7 +28,7 @@ readonly apt_settings='^Acquire::((https?|ftp)::|Check-|Retries )'
 
 for release in "$@"; do
   [[ " ${releases[*]} " == *" $release "* ]] ||
-    die "there is no release '$release'" "way on: RELEASE=${releases[0]} or RELEASE=${releases[1]}, or none for both"
+    die "there is no release '$release'" "hint: RELEASE=${releases[0]} or RELEASE=${releases[1]}, or none for both"
 done
 if (($# == 0)); then
   set -- "${releases[@]}"

@@ -34,9 +34,9 @@ pull_trixie_slim() {
 debootstrap_trixie_slim() {
   say "making the base image from Debian's archive"
   on_debian || die "without a registry the base image is made with debootstrap, on Debian only" \
-    "way on: load an image as $trixie_slim ('docker load', 'docker import') and run the command again"
+    "hint: load an image as $trixie_slim ('docker load', 'docker import') and run the command again"
   is_root || die "without a registry the base image is made with debootstrap, which needs root" \
-    "way on: run setup/base-image.sh as root once, or load an image as $trixie_slim"
+    "hint: run setup/base-image.sh as root once, or load an image as $trixie_slim"
   command -v debootstrap >/dev/null || apt_install debootstrap
   local mirror
   apt_update

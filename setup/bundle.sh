@@ -65,16 +65,16 @@ add_repository() {
 }
 
 [[ -z $(git status --porcelain) ]] ||
-  die "a kit is of a commit, and 'git status' lists changes that are in none" "way on: commit them, or put them aside with 'git stash'"
+  die "a kit is of a commit, and 'git status' lists changes that are in none" "hint: commit them, or put them aside with 'git stash'"
 [[ $(git rev-parse --is-shallow-repository) == false ]] ||
-  die "a kit holds the repository, and this clone has only a part of its history" "way on: git fetch --unshallow"
+  die "a kit holds the repository, and this clone has only a part of its history" "hint: git fetch --unshallow"
 find_python
 commit=$(git rev-parse HEAD)
 lab=$(sed -n 's/^version = "\(.*\)".*/\1/p' pyproject.toml)
 to=${1:-results}
 [[ -n ${1:-} ]] || mkdir -p results
 [[ ! -d $to ]] || to=$to/connlab-kit-$lab-${commit:0:7}-$(uname -m).tar
-[[ -d $(dirname "$to") ]] || die "there is no folder '$(dirname "$to")'" "way on: TO=<file>, in a folder that exists"
+[[ -d $(dirname "$to") ]] || die "there is no folder '$(dirname "$to")'" "hint: TO=<file>, in a folder that exists"
 
 setup/ready.sh
 rm -rf "$work" "$work.apt"
@@ -93,5 +93,5 @@ quietly "packing the images" add_images
 cp .cache/bin/flows "$work/flows"
 quietly "writing $to" "$python" setup/kit/archive.py write "$work" "$to.part" "$lab" "$commit" "$debian"
 mv "$to.part" "$to"
-printf '%s: %s MB, SHA-256 %s\nway on: docs/kit.md says how to hand it out; there: make load BUNDLE=%s\n' \
+printf '%s: %s MB, SHA-256 %s\nhint: docs/kit.md says how to hand it out; there: make load BUNDLE=%s\n' \
   "$to" "$(($(stat --format %s "$to") / 1000000))" "$(sha256sum <"$to" | cut -d ' ' -f 1)" "$(basename "$to")"

@@ -19,7 +19,7 @@ must_be_whole() {
   compose_answers || missing+=("Compose v2.20 or newer (Debian: docker-compose)")
   buildx_answers || missing+=("buildx (Debian: docker-buildx)")
   ((${#missing[@]} == 0)) ||
-    die "a Docker Engine answers, but this is missing: ${missing[*]}" "way on: install it and run the command again"
+    die "a Docker Engine answers, but this is missing: ${missing[*]}" "hint: install it and run the command again"
 }
 
 install_engine() {
@@ -27,7 +27,7 @@ install_engine() {
   mapfile -t packages < <(engine_packages)
   if [[ -n ${CONNLAB_KIT:-} ]]; then
     [[ -d $kit/debian ]] || die "no Docker Engine answers, and this kit has no packages for Debian '$(debian_codename)'" \
-      "way on: install Docker Engine 25 or newer, Compose 2.20 or newer, and buildx, or make a kit on a machine like this one"
+      "hint: install Docker Engine 25 or newer, Compose 2.20 or newer, and buildx, or make a kit on a machine like this one"
     apt_apart "$kit/apt" "file:${kit// /%20}/debian"
   elif [[ ${packages[*]} == */trixie* ]]; then
     local mirror
@@ -71,7 +71,7 @@ start_engine() {
     sleep 0.5
   done
   $log >&2 || true
-  die "the Docker Engine did not answer within 30 s (asked $try times)" "way on: read what it says: $log"
+  die "the Docker Engine did not answer within 30 s (asked $try times)" "hint: read what it says: $log"
 }
 
 # A context or DOCKER_HOST of the user's own is the user's engine: never install beside it.
@@ -83,23 +83,23 @@ fi
 
 if own_engine; then
   die "the Docker Engine at '${DOCKER_HOST:-$(docker context show)}' does not answer, is older than 25, or Compose 2.20 or buildx is missing" \
-    "way on: start or upgrade it, or install the Compose and buildx plugins for it"
+    "hint: start or upgrade it, or install the Compose and buildx plugins for it"
 fi
 if engine_answers; then
   must_be_whole
 fi
 if [[ -S /run/docker.sock ]] && ! is_root && [[ ! -w /run/docker.sock ]]; then
   die "the Docker Engine's socket is not open to $(id -un)" \
-    "way on: add yourself to the group 'docker' (usermod -aG docker $(id -un)) and log in again"
+    "hint: add yourself to the group 'docker' (usermod -aG docker $(id -un)) and log in again"
 fi
 if ! is_root; then
   die "no Docker Engine answers, and only root can install or start one" \
-    "way on: run setup/engine.sh as root once, or install: Docker Engine 25 or newer, Compose 2.20 or newer, buildx"
+    "hint: run setup/engine.sh as root once, or install: Docker Engine 25 or newer, Compose 2.20 or newer, buildx"
 fi
 # An engine that is there is the user's, also while it rests: it is started, and nothing is installed beside it.
 if ! command -v dockerd >/dev/null; then
   on_debian || die "no Docker Engine answers, and the set-up knows how to install one on Debian only" \
-    "way on: install Docker Engine 25 or newer, Compose 2.20 or newer, and buildx, then run the command again"
+    "hint: install Docker Engine 25 or newer, Compose 2.20 or newer, and buildx, then run the command again"
   install_engine
 fi
 engine_answers || start_engine

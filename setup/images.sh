@@ -59,7 +59,7 @@ source_of() {
     kubernetes | pause) fingerprint setup/kubernetes setup/toolchain.Dockerfile ;;
     flows) fingerprint collector setup/toolchain.Dockerfile ;;
     nginx | haproxy) fingerprint "$1" ;;
-    *) die "there is no image '$1'" "way on: one of ${toolchains[*]} ${needed[*]}" ;;
+    *) die "there is no image '$1'" "hint: one of ${toolchains[*]} ${needed[*]}" ;;
   esac
 }
 

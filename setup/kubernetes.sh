@@ -48,7 +48,7 @@ addressed() {
 
 up() {
   local count=$1 number kind port
-  [[ $count == [12] ]] || die "a cluster of '$count' nodes cannot be made" "way on: 1 or 2"
+  [[ $count == [12] ]] || die "a cluster of '$count' nodes cannot be made" "hint: 1 or 2"
   setup/images.sh kubernetes pause
   SECONDS=0
   down

@@ -17,10 +17,10 @@ find_python() {
       return
     fi
   done
-  die "Python 3.11 or newer is missing" "way on: install it (Debian: apt-get install python3 python3-venv)"
+  die "Python 3.11 or newer is missing" "hint: install it (Debian: apt-get install python3 python3-venv)"
 }
 
-# A reason and a way on; 4 is connlab's exit code for "the lab or the machine failed".
+# A reason and a hint; 4 is connlab's exit code for "the lab or the machine failed".
 die() {
   printf 'connlab set-up: %s\n' "$@" >&2
   exit 4
@@ -169,7 +169,7 @@ debian_mirror() {
   codename=$(debian_codename)
   mirror=$(apt_archive Debian "$codename")
   [[ -n $mirror ]] || die "no Debian archive for '$codename' stands in this machine's apt sources" \
-    "way on: add one to /etc/apt/sources.list.d and run the command again"
+    "hint: add one to /etc/apt/sources.list.d and run the command again"
   printf '%s\n' "$mirror"
 }
 

@@ -11,17 +11,17 @@ source setup/lib.sh
 readonly bundle=${1:-}
 if [[ -z $bundle ]]; then
   say "make load needs the file that 'make bundle' wrote"
-  say "way on: make load BUNDLE=<file>"
+  say "hint: make load BUNDLE=<file>"
   exit 2
 fi
 find_python
-commit=$(git rev-parse HEAD 2>&1) || die "git cannot say which commit this folder is at: ${commit%%$'\n'*}" "way on: clone the repository that the kit holds (docs/kit.md)"
+commit=$(git rev-parse HEAD 2>&1) || die "git cannot say which commit this folder is at: ${commit%%$'\n'*}" "hint: clone the repository that the kit holds (docs/kit.md)"
 debian=''
 if on_debian; then debian=$(debian_codename); fi
 
 mkdir -p .cache/bin
 exec 9>.cache/kit.lock
-flock --nonblock 9 || die "another 'make load' is at work here" "way on: wait for its end"
+flock --nonblock 9 || die "another 'make load' is at work here" "hint: wait for its end"
 rm -rf "$kit"
 trap 'rm -rf "$kit"' EXIT
 say "checking $bundle …"
@@ -40,4 +40,4 @@ mv "$kit" .cache/kit
 unset CONNLAB_KIT
 setup/ready.sh
 say "the kit is taken in: the runs, lessons and drills need no network now"
-say "way on: make run SCENARIO=accept-queue-overflow"
+say "hint: make run SCENARIO=accept-queue-overflow"

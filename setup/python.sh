@@ -48,7 +48,7 @@ fi
 # Debian keeps venv's pip in a package of its own.
 if [[ -z $pip ]] && ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
   if ! on_debian || ! is_root; then
-    die "Python's venv module is missing" "way on: install it (Debian: apt-get install python3-venv)"
+    die "Python's venv module is missing" "hint: install it (Debian: apt-get install python3-venv)"
   fi
   apt_install python3-venv
 fi

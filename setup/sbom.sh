@@ -25,7 +25,7 @@ if [[ ! -x $syft || $(cat "$syft.version" 2>/dev/null) != "$version" ]]; then
 fi
 for image in "$@"; do
   id=$(docker image inspect --format '{{.Id}}' "connlab/$image" 2>/dev/null) ||
-    die "there is no image connlab/$image" "way on: make setup"
+    die "there is no image connlab/$image" "hint: make setup"
   file=$folder/$image.cdx.json
   if [[ ! -s $file || $(cat "$file.of" 2>/dev/null) != "$id" ]]; then
     quietly "reading connlab/$image" env SYFT_CHECK_FOR_APP_UPDATE=false "$syft" scan "docker:$id" --select-catalogers=-file \

@@ -37,7 +37,7 @@ SCHEMA = "connlab.flows/1"
 
 _ENVIRONMENT = "CONNLAB_FLOWS"
 _EXPORTED = Path(__file__).resolve().parents[2] / ".cache" / "bin" / "flows"
-_WAY_ON = f"way on: `make setup` makes it, or {_ENVIRONMENT} names one"
+_HINT = f"hint: `make setup` makes it, or {_ENVIRONMENT} names one"
 
 _CAPTURE = "capture.pcap"
 _ROWS = "read_parquet($path, hive_partitioning = false)"
@@ -116,7 +116,7 @@ def _try(_program: Path, _changed_ns: int) -> None:
         with open_regular(scratch / _CAPTURE) as capture:
             done = run(capture, ["--packets", "-"])
         if isinstance(done, str):
-            raise FlowsError(f"{done}; {_WAY_ON}")
+            raise FlowsError(f"{done}; {_HINT}")
 
 
 def reduce_capture(folder: Path, out: Path) -> Reduction:
@@ -185,7 +185,7 @@ def run(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> subproces
     except OSError as error:
         return f"{program}: {error.strerror}"
     except subprocess.TimeoutExpired:
-        return f"flows did not end within {seconds} s; way on: see what it does with {_CAPTURE}, by hand"
+        return f"flows did not end within {seconds} s; hint: see what it does with {_CAPTURE}, by hand"
     if done.returncode not in (_ALL_READ, _PART_READ):
         # Messages are the same wherever a run is analysed.
         return _last_line(done.stderr, done.returncode).replace(name, _CAPTURE)
@@ -197,11 +197,11 @@ def _program() -> Path | str:
     named = os.environ.get(_ENVIRONMENT)
     if named:
         # A name without a folder would be looked up in the capture's folder.
-        return Path(named).resolve() if Path(named).is_file() else f"{_ENVIRONMENT} names no file; {_WAY_ON}"
+        return Path(named).resolve() if Path(named).is_file() else f"{_ENVIRONMENT} names no file; {_HINT}"
     if _EXPORTED.is_file():
         return _EXPORTED
     found = shutil.which("flows")
-    return Path(found).resolve() if found else f"the program `flows`, which reads captures, is missing; {_WAY_ON}"
+    return Path(found).resolve() if found else f"the program `flows`, which reads captures, is missing; {_HINT}"
 
 
 def _last_line(stderr: str, code: int) -> str:
@@ -227,7 +227,7 @@ def _read(rows: Path) -> Reduction:
 
 def other_version(schema: str) -> str:
     """Say that the program writes something else than a schema."""
-    return f"flows writes another version than {schema}; {_WAY_ON}"
+    return f"flows writes another version than {schema}; {_HINT}"
 
 
 def unreadable(summary: dict[str, Any]) -> list[str]:

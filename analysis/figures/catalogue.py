@@ -162,8 +162,8 @@ class Scope:
             if self.leaves_open(name):
                 raise UnknownFigure(name, f"{what}: the scenario's own script or configuration leaves it open")
             if _OF_SYSCTL.match(name):
-                way_on = "an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel"
-                raise UnknownFigure(name, f"{what}: {way_on}")
+                hint = "an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel"
+                raise UnknownFigure(name, f"{what}: {hint}")
             renamed = name.replace("healed", "recovered")
             raise UnknownFigure(name, what, renamed if self.find(renamed) else nearest(name, self._all()))
         figure, parameters = found

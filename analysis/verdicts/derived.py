@@ -19,10 +19,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class DerivedError(Exception):
-    """There is no such file, or the lab did not write it; one line for the user, with the way on.
+    """There is no such file, or the lab did not write it; one line for the user, with a hint.
 
     Attributes:
-        what: that line without the way on.
+        what: that line without the hint.
     """
 
     def __init__(self, what: str, run: Path | None = None) -> None:

@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
     except typer.Exit as end:
         code = end.exit_code
     except typer.TyperException as error:
-        usage = BadInput(Problem(error.format_message().rstrip("."), way_on=f"'{program} --help' shows the commands"))
+        usage = BadInput(Problem(error.format_message().rstrip("."), hint=f"'{program} --help' shows the commands"))
         code = _say(usage, as_json="--json" in arguments)
     except (KeyboardInterrupt, typer.Abort):
         code = _say(LabError("interrupted"), as_json="--json" in arguments)
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
     except Exception as error:
         if debug:
             raise
-        internal = LabError(f"internal error: {type(error).__name__}: {error}", way_on="CONNLAB_DEBUG=1 shows where")
+        internal = LabError(f"internal error: {type(error).__name__}: {error}", hint="CONNLAB_DEBUG=1 shows where")
         code = _say(internal, as_json="--json" in arguments)
     sys.exit(_ended(code or 0))
 
@@ -100,7 +100,7 @@ def _refuse_renamed(arguments: Sequence[str]) -> None:
     for written in options:
         option, _, value = written.partition("=")
         if option.startswith("--") and (new := RENAMED.get(option[2:])):
-            raise BadInput(Problem(f"{option} is --{new} now", way_on=f"write --{new}{f'={value}' if value else ''}"))
+            raise BadInput(Problem(f"{option} is --{new} now", hint=f"write --{new}{f'={value}' if value else ''}"))
 
 
 def _failure(error: OSError) -> ConnlabError:

@@ -63,9 +63,7 @@ def compare_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
         BadInput: a name that is none, or runs that cannot be compared.
     """
     if not a or not b:
-        raise BadInput(
-            Problem("a comparison takes two groups of runs", way_on="give A=<run> B=<run>, or MATRIX=<name>")
-        )
+        raise BadInput(Problem("a comparison takes two groups of runs", hint="give A=<run> B=<run>, or MATRIX=<name>"))
     runs_a, runs_b = find_runs(a), find_runs(b)
     scenarios = {folder.parent for folder in (*runs_a, *runs_b)}
     others = sorted((run.parent for each in scenarios for run in each.glob(f"*/{MANIFEST_FILE}")), reverse=True)
@@ -94,7 +92,7 @@ def compare_series(name: str) -> Compared:
 
 def _written(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVerdict | None = None) -> Compared:
     if folder.parent.is_symlink():
-        raise BadInput(Problem(f"{folder.parent} is a link; the lab writes through none", way_on="remove it"))
+        raise BadInput(Problem(f"{folder.parent} is a link; the lab writes through none", hint="remove it"))
     folder.mkdir(parents=True, exist_ok=True)
     comparison_page.write(comparison, folder, results, verdict)
     return Compared(comparison, folder, verdict)
@@ -142,15 +140,15 @@ def _find_cell(folder: Path, cell: str | None) -> list[Path]:
         plan = load_plan(folder)
     known = [each.cell for each in plan.cells]
     if cell is None and len(known) > 1:
-        way_on = f"name one of them: {', '.join(f'{folder.name}:{each}' for each in known)}"
-        raise BadInput(Problem(f"the series {folder.name} has {len(known)} cells", way_on=way_on))
+        hint = f"name one of them: {', '.join(f'{folder.name}:{each}' for each in known)}"
+        raise BadInput(Problem(f"the series {folder.name} has {len(known)} cells", hint=hint))
     cell = cell or known[0]
     if cell not in known:
-        raise BadInput(Problem(f"the series {plan.series} has no cell '{cell}'", way_on=did_you_mean(cell, known)))
+        raise BadInput(Problem(f"the series {plan.series} has no cell '{cell}'", hint=did_you_mean(cell, known)))
     runs = [place.run for place in plan.runs if place.cell == cell and place.status == "complete"]
     found = [paths.RESULTS / run for run in runs if run is not None]
     if not found:
-        raise BadInput(Problem(f"no run of the cell '{cell}' completed in {plan.series}", way_on="run it again"))
+        raise BadInput(Problem(f"no run of the cell '{cell}' completed in {plan.series}", hint="run it again"))
     return found
 
 
@@ -169,8 +167,8 @@ def find_series(name: str) -> Path:
     if name in named:
         return root / named[name]
     what = f"no series of '{name}'" if name else "no series is named"
-    way_on = _not_run(name) or did_you_mean(name, named) or "run one first: make matrix MATRIX=<name>"
-    raise BadInput(Problem(f"{what} below {paths.shown(root)}", way_on=way_on))
+    hint = _not_run(name) or did_you_mean(name, named) or "run one first: make matrix MATRIX=<name>"
+    raise BadInput(Problem(f"{what} below {paths.shown(root)}", hint=hint))
 
 
 def _not_run(name: str) -> str | None:

@@ -92,8 +92,8 @@ def _sysctls(settings: Iterable[str], problems: list[Problem]) -> dict[str, int]
         if not equals:
             problems.append(Problem("a sysctl has a name, '=' and a value", where, f"as in {estimate.SYN_RETRIES}=6"))
         elif name not in estimate.SYSCTLS:
-            way_on = did_you_mean(name, estimate.SYSCTLS) or f"there are {', '.join(estimate.SYSCTLS)}"
-            problems.append(Problem(f"'{name}' has no say in when a client sends SYNs", where, way_on))
+            hint = did_you_mean(name, estimate.SYSCTLS) or f"there are {', '.join(estimate.SYSCTLS)}"
+            problems.append(Problem(f"'{name}' has no say in when a client sends SYNs", where, hint))
         elif name in known:
             problems.append(Problem(f"{name} is set twice", where, f"before, to {known[name]}"))
         elif fault := sysctls.find_fault(name, value):

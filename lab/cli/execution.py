@@ -31,10 +31,8 @@ def resolve_asked(
     resolved = resolve(scenario, sets if arm is None else [], preset=preset)
     if repetitions is not None and (arm is not None or not resolved.scenario.arms):
         which = f"one arm of {resolved.slug}" if arm is not None else resolved.slug
-        way_on = (
-            "leave it out; `connlab compare --a A --a B --b C --b D` takes single runs as repetitions of one another"
-        )
-        raise BadInput(Problem(f"{which} is one run, and has no repetitions", "--repetitions", way_on))
+        hint = "leave it out; `connlab compare --a A --a B --b C --b D` takes single runs as repetitions of one another"
+        raise BadInput(Problem(f"{which} is one run, and has no repetitions", "--repetitions", hint))
     if arm is None and not resolved.scenario.arms:
         return resolved, None
     from lab.series import arms, plan
@@ -84,7 +82,7 @@ def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
 
     if of_one:
         what = "settings, presets, dry runs and profiles are of one scenario, and not of all"
-        raise BadInput(Problem(what, way_on="name it"))
+        raise BadInput(Problem(what, hint="name it"))
     scenarios = list(outcome.resolve_all())
     if check:
         raise typer.Exit

@@ -60,7 +60,7 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
     """
     for side, given in (("A", a), ("B", b)):
         if not given:
-            raise BadInput(Problem(f"{side} names no run", way_on="give A=<runs> B=<runs>, as for make compare"))
+            raise BadInput(Problem(f"{side} names no run", hint="give A=<runs> B=<runs>, as for make compare"))
     if better not in {None, "more", "less"}:
         raise BadInput(Problem(f"--better is 'more' or 'less', and not '{better}'"))
     with comparisons.refusals():
@@ -125,7 +125,7 @@ def write_junit(judged: JudgedGate, file: Path) -> None:
         with open(file, "wb", opener=_without_waiting) as opened:
             opened.write(ET.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n")
     except OSError as error:
-        raise BadInput(Problem(f"{file}: {error.strerror}", way_on="give --junit a file that can be written")) from None
+        raise BadInput(Problem(f"{file}: {error.strerror}", hint="give --junit a file that can be written")) from None
 
 
 def _without_waiting(file: str, flags: int) -> int:

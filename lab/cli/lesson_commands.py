@@ -105,7 +105,7 @@ def drill(
     drawn = incident.draw_drill(secrets.randbelow(10_000) if seed is None else seed, level)
     state = incident.load_state(drawn)
     if state is None and (answers or more):
-        raise BadInput(Problem(f"drill {seed} of level {level} has not begun", way_on="begin it without an answer"))
+        raise BadInput(Problem(f"drill {seed} of level {level} has not begun", hint="begin it without an answer"))
     if answers:
         incident.check_answer(drawn, cause or "", place or "", sets or [])
     if check:

@@ -23,7 +23,7 @@ def doctor(
     namespace: NamespaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what this machine, or a cluster, lacks, and the way on."""
+    """Say what this machine, or a cluster, lacks, and a hint."""
     from lab import doctor as doctors
     from lab.console import next_steps
     from lab.engines.selection import select_engine, selected_engine
@@ -35,9 +35,9 @@ def doctor(
     else:
         styles = {"ok": "green", "warn": "yellow", "missing": "bold red"}
         for one in findings:
-            way_on = f" — {one.way_on}" if one.way_on else ""
+            hint = f" — {one.hint}" if one.hint else ""
             state = (f"{one.state:>7}", styles[one.state])
-            terminal.stdout().print(Text.assemble(state, f"  {one.name}: {one.found}{way_on}"), soft_wrap=True)
+            terminal.stdout().print(Text.assemble(state, f"  {one.name}: {one.found}{hint}"), soft_wrap=True)
         if not any(finding.state == "missing" for finding in findings):
             say_next(next_steps.after_list())
     if any(finding.state == "missing" for finding in findings):

@@ -49,7 +49,7 @@ def arguments(target: str, given: Mapping[str, str]) -> list[str]:
     known = variables(target)
     for old, new in ((old.upper(), new.upper()) for old, new in RENAMED.items()):
         if given.get(old) and new in known:
-            raise BadInput(Problem(f"{old} is {new} now", way_on=f"write {new}={given[old]}"))
+            raise BadInput(Problem(f"{old} is {new} now", hint=f"write {new}={given[old]}"))
     options = [word for name, one in known.items() if given.get(name) for word in _words(one, given[name])]
     places = [given.get(name, "") for name, one in known.items() if one.param_type_name == "argument"]
     return [target, *options, *(["--", *places] if places else [])]

@@ -47,7 +47,7 @@ def install() -> None:
         LabError: it cannot be installed.
     """
     if subprocess.run([str(_SETUP), "notebook"], stdout=_STDERR, check=False).returncode != 0:
-        raise LabError("the notebook's environment is missing", way_on="the lines above say what to do")
+        raise LabError("the notebook's environment is missing", hint="the lines above say what to do")
 
 
 def command(notebook: Path, folder: Path) -> list[str]:

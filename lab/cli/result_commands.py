@@ -54,8 +54,8 @@ def report(
     except OSError as error:
         if error.errno not in reports.CLOSED:
             raise
-        way_on = f"a report that is only looked at needs no such folder: {next_steps.opened(folder)}"
-        raise LabError(f"{error.filename or paths.shown(folder)}: {error.strerror}", way_on=way_on) from None
+        hint = f"a report that is only looked at needs no such folder: {next_steps.opened(folder)}"
+        raise LabError(f"{error.filename or paths.shown(folder)}: {error.strerror}", hint=hint) from None
     if as_json:
         terminal.result_json({"report": str(page)})
     else:
@@ -126,8 +126,8 @@ def explain(
     from lab.console import next_steps, run_lookup
 
     if (request is None) == (top is None):
-        way_on = "give REQUEST=k6-1/17 (--request) or TOP=5 (--top)"
-        raise BadInput(Problem("an explanation takes either a request or how many of the worst", way_on=way_on))
+        hint = "give REQUEST=k6-1/17 (--request) or TOP=5 (--top)"
+        raise BadInput(Problem("an explanation takes either a request or how many of the worst", hint=hint))
     folder = run_lookup.find_run(run)
     try:
         raw = RawRun(folder, load_manifest(folder))

@@ -35,16 +35,16 @@ def find_run(name: str) -> Path:
     for folder in (Path(name), results / "series" / name):
         if name and (folder / SERIES_FILE).is_file():
             compared = command_hints.make_command_here("compare", {"MATRIX": folder.resolve().name})
-            way_on = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or {compared}"
-            raise BadInput(Problem(f"'{name}' is a series of runs", way_on=way_on))
+            hint = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or {compared}"
+            raise BadInput(Problem(f"'{name}' is a series of runs", hint=hint))
     for folder in (Path(name), results / name):
         if name and folder.is_dir():
             inside = max(folder.glob(f"*/{MANIFEST_FILE}"), default=None)
-            way_on = f"give one of the runs in it, such as {paths.shown(inside.parent)}" if inside else _NO_MANIFEST
-            raise BadInput(Problem(f"{paths.shown(folder)} holds no {MANIFEST_FILE}", way_on=way_on))
+            hint = f"give one of the runs in it, such as {paths.shown(inside.parent)}" if inside else _NO_MANIFEST
+            raise BadInput(Problem(f"{paths.shown(folder)} holds no {MANIFEST_FILE}", hint=hint))
     known = [folder.parent.name for folder in results.glob("*/latest")]
     hint = did_you_mean(name, known) or "give the folder that holds manifest.json"
-    raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", way_on=hint))
+    raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", hint=hint))
 
 
 def run_name(folder: Path) -> str:

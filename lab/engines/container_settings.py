@@ -150,11 +150,11 @@ def check_metrics_port(effective: ResolvedScenario, topology: Topology, port: in
         return
     other = "name another one by --metrics-port"
     if port in _MANAGEMENT_PORTS:
-        yield Problem(f"--metrics-port {port} is the port of a role's management", way_on=other)
+        yield Problem(f"--metrics-port {port} is the port of a role's management", hint=other)
     clients = {topology.role_of(one) for one in topology.clients}
     for role in topology.instances:
         if role not in clients and topology.roles[role].port == port:
-            yield Problem(f"--metrics-port {port} is the port on which {role} takes its traffic", way_on=other)
+            yield Problem(f"--metrics-port {port} is the port on which {role} takes its traffic", hint=other)
         low, _, high = effective.scenario.knobs.kernel.get(role, {}).get(_EPHEMERAL, "").partition(" ")
         if low.isdecimal() and high.isdecimal() and int(low) <= port <= int(high):
             what = f"--metrics-port {port} would take one of the ports that {role} connects from"

@@ -27,15 +27,13 @@ class ProgramFailed(EngineFailed):
     """
 
     def __init__(
-        self, command: Sequence[str], exit_code: int, stderr: str, what: str | None = None, way_on: str | None = None
+        self, command: Sequence[str], exit_code: int, stderr: str, what: str | None = None, hint: str | None = None
     ) -> None:
         self.stderr = stderr
         lines = [line for line in stderr.strip().splitlines() if line.strip()] or ["(it said nothing)"]
         self.reason = lines[-1]
         said = "\n  ".join(lines[-_STDERR_LINES:])
-        super().__init__(
-            what or f"'{' '.join(command[:4])} …' failed with exit code {exit_code}:\n  {said}", way_on=way_on
-        )
+        super().__init__(what or f"'{' '.join(command[:4])} …' failed with exit code {exit_code}:\n  {said}", hint=hint)
 
 
 class ProgramTimeout(LabError):
@@ -103,8 +101,8 @@ class CommandLine:
 
     Attributes:
         name: of the program.
-        stuck: the way on where it does not answer.
-        lacking: the way on where it is not there.
+        stuck: the hint where it does not answer.
+        lacking: the hint where it is not there.
     """
 
     name: str
@@ -129,7 +127,7 @@ class CommandLine:
             except subprocess.TimeoutExpired:
                 _kill(process)
                 what = f"'{' '.join(command[:4])} …' did not end within {timeout_s:g} s"
-                raise ProgramTimeout(what, way_on=self.stuck) from None
+                raise ProgramTimeout(what, hint=self.stuck) from None
             except BaseException:
                 _kill(process)
                 raise
@@ -153,7 +151,7 @@ class CommandLine:
                 process_group=0,
             )
         except FileNotFoundError:
-            raise LabError(f"the command '{self.name}' is not installed", way_on=self.lacking) from None
+            raise LabError(f"the command '{self.name}' is not installed", hint=self.lacking) from None
 
 
 def _talk(

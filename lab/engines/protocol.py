@@ -32,13 +32,13 @@ class Finding:
 
     Attributes:
         state: `missing` = no run is possible; `warn` = some are not, or their figures suffer.
-        way_on: what to do about it.
+        hint: what to do about it.
     """
 
     name: str
     state: Literal["ok", "warn", "missing"]
     found: str
-    way_on: str | None = None
+    hint: str | None = None
 
 
 @dataclass
@@ -233,7 +233,7 @@ class Engine(Protocol):
         """Yield what a configuration asks for that this engine cannot do."""
 
     def examine(self) -> Iterable[Finding]:
-        """Check the machine: say what this engine lacks on it, and the way on; raises nothing."""
+        """Check the machine: say what this engine lacks on it, and a hint; raises nothing."""
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions of the engine's programs, by their names in the manifest's `host`."""

@@ -48,7 +48,7 @@ def select_engine(
     if name == "compose":
         given = {"--context": context, "--namespace": namespace, "--registry": registry, "--spread": spread}
         if foreign := [option for option, value in given.items() if value]:
-            raise BadInput(Problem(f"{foreign[0]} is of the engine Kubernetes", way_on="add --engine kubernetes"))
+            raise BadInput(Problem(f"{foreign[0]} is of the engine Kubernetes", hint="add --engine kubernetes"))
         _choice.engine = Compose(metrics)
     else:
         _choice.engine = Kubernetes(Kubectl(context, namespace), Images(registry), spread, metrics)

@@ -38,7 +38,7 @@ def ended_during_start(how: str, last_words: str, where: str | None = None) -> L
     """
     place = f"{where}: " if where else ""
     what = f"{place}{how} during its start{f':{last_words}' if last_words else ', and said nothing'}"
-    return LabError(what, way_on=start_failure_hint(how, last_words) if where else None)
+    return LabError(what, hint=start_failure_hint(how, last_words) if where else None)
 
 
 def where_sysctl(effective: ResolvedScenario | None, name: str) -> str | None:

@@ -91,7 +91,7 @@ def load_exercises(place: Place) -> tuple[Exercise, ...]:
     """
     file = place.home / FILE
     if not file.is_file():
-        raise BadInput(Problem(f"{place.named} has no {FILE}", way_on="its README has exercises to be run by hand"))
+        raise BadInput(Problem(f"{place.named} has no {FILE}", hint="its README has exercises to be run by hand"))
     document = documents.read(file)
     if not isinstance(document.content, Mapping):
         raise BadInput(Problem("exercises are a mapping of keys to values", document.where(())))
@@ -104,8 +104,8 @@ def load_exercises(place: Place) -> tuple[Exercise, ...]:
 def _problem(finding: Any, document: documents.Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
     location = finding["loc"]
     name = ".".join(str(part + 1) if isinstance(part, int) else part for part in location) or "the file"
-    what, way_on = messages.sentence(finding, messages.siblings(Exercises, location), name)
-    return Problem(what, document.where(location), way_on)
+    what, hint = messages.sentence(finding, messages.siblings(Exercises, location), name)
+    return Problem(what, document.where(location), hint)
 
 
 # Who turns these fixes nothing: the clients are other people's.
@@ -146,20 +146,20 @@ def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
     """
     scenario, slash, number = name.rpartition("/")
     if not slash or not re.fullmatch("[0-9]{1,3}", number):
-        raise BadInput(Problem(f"'{name}' names no exercise", way_on="such as EXERCISE=accept-queue-overflow/1"))
+        raise BadInput(Problem(f"'{name}' names no exercise", hint="such as EXERCISE=accept-queue-overflow/1"))
     place = places.find(scenario)
     known = load_exercises(place)
     if not 1 <= int(number) <= len(known):
-        raise BadInput(Problem(f"{scenario} has no exercise {number}", way_on=f"it has 1 to {len(known)}"))
+        raise BadInput(Problem(f"{scenario} has no exercise {number}", hint=f"it has 1 to {len(known)}"))
     exercise = known[int(number) - 1]
     if exercise.by_hand:
-        way_on = f"its answer is in {paths.shown(place.home / 'ANSWERS.md')}"
-        raise BadInput(Problem(f"no run judges exercise {name}: {exercise.by_hand}", way_on=way_on))
+        hint = f"its answer is in {paths.shown(place.home / 'ANSWERS.md')}"
+        raise BadInput(Problem(f"no run judges exercise {name}: {exercise.by_hand}", hint=hint))
     if exercise.is_open:
         _refuse(name, place, int(number), exercise, overrides)
     elif overrides:
         run = command_hints.make_command_here("run", {"SCENARIO": place.named})
-        raise BadInput(Problem(f"exercise {name} says itself what is set", way_on=f"leave SET out, or use {run}"))
+        raise BadInput(Problem(f"exercise {name} says itself what is set", hint=f"leave SET out, or use {run}"))
     sets = (*exercise.set, *overrides)
     effective = resolve(scenario, sets if exercise.arm is None else ())
     if exercise.arm is not None:
@@ -177,7 +177,7 @@ def _refuse(name: str, place: Place, number: int, exercise: Exercise, overrides:
     if len(given) != 1:
         asked = f" It asks: {' '.join(task_text(place, number).split())}" if not given else ""
         what = f"exercise {name} is open: it takes one knob of {allowed}.{asked}"
-        raise BadInput(Problem(what, way_on='say which: SET="<knob>=<value>"'))
+        raise BadInput(Problem(what, hint='say which: SET="<knob>=<value>"'))
     parts = given[0].knob.split(".")
     group = parts[1] if parts[0] == "kernel" else parts[0]
     if group not in exercise.turns if exercise.turns else group in _CLIENTS:

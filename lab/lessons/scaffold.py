@@ -26,13 +26,13 @@ def write_scenario(name: str) -> tuple[list[Path], str]:
     if home.parent == paths.SCENARIOS:
         if not places.SLUG.fullmatch(home.name):
             what = f"'{home.name}' cannot be a scenario's name: these have only small letters, digits and hyphens"
-            raise BadInput(Problem(what, way_on="such as accept-queue-small; a folder is written with a slash: ./shop"))
+            raise BadInput(Problem(what, hint="such as accept-queue-small; a folder is written with a slash: ./shop"))
     elif not (home / places.FILE).exists():
         places.refuse_name(home)
     files = [home / file.name for file in sorted(_TEMPLATE.iterdir(), key=_scenario_first)]
     for file in files:
         if file.exists():
-            raise BadInput(Problem(f"{paths.shown(file)} is there already", way_on="choose another name"))
+            raise BadInput(Problem(f"{paths.shown(file)} is there already", hint="choose another name"))
     called = home.name if home.parent == paths.SCENARIOS else _as_path(home)
     words = {
         "schema": os.path.relpath(paths.SCHEMAS / "scenario.schema.json", home),

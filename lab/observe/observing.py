@@ -271,7 +271,7 @@ def _leave(targets: Sequence[FoundTarget], record: Manifest, collectors: dict[st
             try:
                 collector.remove()
             except LabError as error:
-                failed = LabError(f"a collector could not be removed: {error.what}", way_on=error.way_on)
+                failed = LabError(f"a collector could not be removed: {error.what}", hint=error.hint)
     if record.observed:
         record.observed.targets = [each.record for each in targets]
     return failed

@@ -165,7 +165,7 @@ def find_targets(named: TargetNames, sidecars: Sidecars) -> list[FoundTarget]:
     if named.pod is not None:
         found.append(("pod", named.pod, sidecars.find_container(named.pod), False))
     if not found:
-        raise BadInput(Problem("nothing to observe is named", way_on="give --container, --compose, --pid or --pod"))
+        raise BadInput(Problem("nothing to observe is named", hint="give --container, --compose, --pid or --pod"))
     found += [("container", name, sidecars.find_container(name), True) for name in named.peers]
     taken: set[str] = set()
     targets = [
@@ -206,7 +206,7 @@ def _instance(name: str, taken: set[str]) -> str:
 
 def _process(pid: int, sidecars: Sidecars) -> Container | int:
     if not Path(f"/proc/{pid}").is_dir():
-        raise BadInput(Problem(f"there is no process {pid} (it may have ended)", way_on="look it up: ps -ef"))
+        raise BadInput(Problem(f"there is no process {pid} (it may have ended)", hint="look it up: ps -ef"))
     inside = sidecars.find_process_container(pid)
     if inside is not None and _namespace(pid) == _namespace(inside.pid):
         return inside
@@ -217,11 +217,11 @@ def _namespace(pid: int | str) -> int:
     try:
         return Path(f"/proc/{pid}/ns/net").stat().st_ino
     except FileNotFoundError:
-        raise BadInput(Problem(f"the process {pid} has ended", way_on="look it up: ps -ef")) from None
+        raise BadInput(Problem(f"the process {pid} has ended", hint="look it up: ps -ef")) from None
     except PermissionError:
         what = f"you may not look at the network namespace of process {pid}"
-        way_on = "name its container" if os.geteuid() == ROOT else "run it as root: sudo connlab observe …"
-        raise BadInput(Problem(what, way_on=way_on)) from None
+        hint = "name its container" if os.geteuid() == ROOT else "run it as root: sudo connlab observe …"
+        raise BadInput(Problem(what, hint=hint)) from None
 
 
 def _is_hosts(pid: int) -> bool:
@@ -245,7 +245,7 @@ def _refuse(targets: Sequence[FoundTarget], *, host: bool) -> None:
         what = "in the host's own process namespace: the lab would see all of its processes"
     else:
         return
-    raise BadInput(Problem(f"{', '.join(open_ones)} is {what}", way_on="add --host if you want that"))
+    raise BadInput(Problem(f"{', '.join(open_ones)} is {what}", hint="add --host if you want that"))
 
 
 def parse_pod(name: str, containers: Sequence[str], others: Mapping[str, object]) -> str:
@@ -261,9 +261,7 @@ def parse_pod(name: str, containers: Sequence[str], others: Mapping[str, object]
     """
     parts = [*name.split("/"), *containers]
     if foreign := [option for option, value in others.items() if value]:
-        raise BadInput(
-            Problem(f"{foreign[0]} is of this machine, and --pod of a cluster", way_on="name one of the two")
-        )
+        raise BadInput(Problem(f"{foreign[0]} is of this machine, and --pod of a cluster", hint="name one of the two"))
     if len(containers) > 1:
         raise BadInput(Problem("--pod takes one --container: the one whose processes are sampled"))
     if len(parts) != 2 + len(containers) or not all(map(_IN_CLUSTER.fullmatch, parts)):
@@ -296,8 +294,8 @@ def parse_options(
         problems.append(Problem("a connect timeout is above 0", "--connect-timeout"))
     modes = get_args(Capture)
     if capture not in modes:
-        way_on = did_you_mean(capture, modes) or f"there are {', '.join(modes)}"
-        problems.append(Problem(f"'{capture}' is not a way to capture", "--capture", way_on))
+        hint = did_you_mean(capture, modes) or f"there are {', '.join(modes)}"
+        problems.append(Problem(f"'{capture}' is not a way to capture", "--capture", hint))
     if interface is None:
         # With all interfaces of a host, a packet that crosses a bridge comes more than once.
         interface = ("" if elsewhere else _default_interface()) if host else "any"

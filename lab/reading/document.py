@@ -88,16 +88,16 @@ def parse(data: bytes, file: str) -> Document:
     try:
         return Document(file, *_read(data))
     except _Refused as error:
-        raise BadInput(Problem(error.what, f"{file}:{error.line}", error.way_on)) from None
+        raise BadInput(Problem(error.what, f"{file}:{error.line}", error.hint)) from None
 
 
 class _Refused(Exception):
     """What is wrong with a text, and on which line (from 1)."""
 
-    def __init__(self, what: str, line: int, way_on: str | None = None) -> None:
+    def __init__(self, what: str, line: int, hint: str | None = None) -> None:
         self.what = what
         self.line = line
-        self.way_on = way_on
+        self.hint = hint
 
 
 @lru_cache(maxsize=_KEPT)
@@ -149,8 +149,8 @@ class _Composer(Composer):
         tag = getattr(event, "tag", None)
         if tag is not None:
             spelled = str(tag).replace("tag:yaml.org,2002:", "!!")
-            way_on = "leave it out, or put the value in quotes"
-            raise _Refused(f"a tag ('{spelled}') has no place here", line, way_on)
+            hint = "leave it out, or put the value in quotes"
+            raise _Refused(f"a tag ('{spelled}') has no place here", line, hint)
         if isinstance(event, AliasEvent):
             if event.anchor in self._open:
                 raise _Refused(f"the alias '*{event.anchor}' stands within what it repeats", line, "leave it out")

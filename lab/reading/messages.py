@@ -36,7 +36,7 @@ _SHOWN_MAX = 60
 def sentence(
     error: ErrorDetails, siblings: list[str], name: str, show: Show = lambda _, value: str(value)
 ) -> tuple[str, str | None]:
-    """Return what is wrong and the way on.
+    """Return what is wrong and a hint.
 
     Args:
         error: one finding of pydantic's.

@@ -39,8 +39,8 @@ def _problem(finding: Any, parsed: Document) -> Problem:  # noqa: ANN401 # a Typ
         model, below = KNOB_TYPES[str(location[2])], location[3:]
         location = (*location[:2], *below)
     name = ".".join(map(str, location)) or "the declaration"
-    what, way_on = sentence(finding, siblings(model, below), name)
-    return Problem(what, parsed.where(location), way_on)
+    what, hint = sentence(finding, siblings(model, below), name)
+    return Problem(what, parsed.where(location), hint)
 
 
 def load_roles(folder: Path = paths.ROOT) -> Mapping[str, Role]:

@@ -42,7 +42,7 @@ def check_capacity(effective: ResolvedScenario, engine: Engine) -> Configuration
         What the scenario's own configurations say, by role.
 
     Raises:
-        BadInput: with the numbers, and the way on.
+        BadInput: with the numbers, and a hint.
     """
     topology = topology_of(effective)
     of_machine = (_memory, heap_problems, _disk) if engine.on_this_machine else (heap_problems, _disk)
@@ -131,7 +131,7 @@ def _disk(effective: ResolvedScenario, topology: Topology, _: Users) -> Iterator
     free_mb = machine.disk_free_bytes(paths.RESULTS) >> 20
     if needed_mb > free_mb:
         what = f"the run may write {needed_mb:,} MiB below {paths.shown(paths.RESULTS)}, and {free_mb:,} MiB are free"
-        yield Problem(what, way_on="free space, or lower capture.max_mb")
+        yield Problem(what, hint="free space, or lower capture.max_mb")
 
 
 def _captures_mb(effective: ResolvedScenario, topology: Topology, *, apart: bool = False) -> int:
@@ -161,8 +161,8 @@ def _open_files(
     for name, (files, knob) in needed.items():
         if cap is not None and files > cap:
             what = f"{knob} = {values[knob]:,} needs about {files:,} open files in one process of {name}"
-            way_on = "ask for less, share the load by load.instances, or raise the engine's nofile limit"
-            yield Problem(f"{what}, and a container may open {cap:,}", effective.where_knob(knob), way_on)
+            hint = "ask for less, share the load by load.instances, or raise the engine's nofile limit"
+            yield Problem(f"{what}, and a container may open {cap:,}", effective.where_knob(knob), hint)
 
 
 @dataclass(frozen=True)
@@ -270,5 +270,5 @@ def _without_ports(effective: ResolvedScenario, demand: Demand, knob: str) -> li
         return []
     least = -(-client.instances * client.ports // client.ports_max)
     what = f"{client.connections:,} users of one {client.role} need {client.ports:,} ports to one address"
-    way_on = f"share the load: load.instances={least}, or widen kernel.{client.role}.net.ipv4.ip_local_port_range"
-    return [Problem(f"{what}, and it has {client.ports_max:,}", effective.where_knob(knob), way_on)]
+    hint = f"share the load: load.instances={least}, or widen kernel.{client.role}.net.ipv4.ip_local_port_range"
+    return [Problem(f"{what}, and it has {client.ports_max:,}", effective.where_knob(knob), hint)]

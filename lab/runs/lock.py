@@ -26,7 +26,7 @@ from lab.errors import LabError
 _SHARED = Path("/run/lock")
 _FALLBACK = Path("/tmp")  # noqa: S108 # not TMPDIR, which may differ from user to user
 _NO_TRAP = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is followed, no FIFO waited for
-_WAY_ON = "wait until it has ended, or end it with Ctrl-C or 'kill {pid}'"
+_HINT = "wait until it has ended, or end it with Ctrl-C or 'kill {pid}'"
 
 
 @dataclass(frozen=True)
@@ -142,14 +142,14 @@ def _open(file: Path) -> int:
         except FileNotFoundError:
             descriptor = _make(file)
     except OSError as error:
-        way_on = f"see that {file.parent} is a writable folder and that {file.name} in it, if there, is a file that"
+        hint = f"see that {file.parent} is a writable folder and that {file.name} in it, if there, is a file that"
         raise LabError(
             f"the lock file {file} cannot be opened: {error.strerror}",
-            way_on=f"{way_on} all may read; its owner or root can remove it",
+            hint=f"{hint} all may read; its owner or root can remove it",
         ) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise LabError(f"the lock file {file} is not a regular file", way_on="its owner or root can remove it")
+        raise LabError(f"the lock file {file} is not a regular file", hint="its owner or root can remove it")
     return descriptor
 
 
@@ -189,12 +189,12 @@ def _refusal(descriptor: int) -> LabError:
     pids, noted = _lockers(descriptor), _noted()
     if noted and noted.pid in pids:
         what = f"{noted.what} is at work on this machine since {noted.since} (process {noted.pid})"
-        return LabError(what, way_on=_WAY_ON.format(pid=noted.pid))
+        return LabError(what, hint=_HINT.format(pid=noted.pid))
     other = "another run of the lab is at work on this machine"
     if len(pids) != 1:
-        return LabError(other, way_on="wait until it has ended")
+        return LabError(other, hint="wait until it has ended")
     (pid,) = pids
-    return LabError(f"{other}{_process(pid)}", way_on=_WAY_ON.format(pid=pid))
+    return LabError(f"{other}{_process(pid)}", hint=_HINT.format(pid=pid))
 
 
 def _lockers(descriptor: int) -> set[int]:

@@ -310,7 +310,7 @@ def _refuse_without_engine(session: Session) -> None:
     try:
         session.engine.versions()
     except LabError as error:
-        raise LabError(f"the engine ended: {error.what.splitlines()[-1].strip()}", way_on=error.way_on) from None
+        raise LabError(f"the engine ended: {error.what.splitlines()[-1].strip()}", hint=error.hint) from None
 
 
 def _check(session: Session, watch: Watch) -> None:

@@ -145,7 +145,7 @@ def analyse_run(folder: Path) -> dict[str, Any]:
         what = f"{reason} during the analysis; what was recorded stays in {paths.shown(folder)}"
         kind = LabError if isinstance(error, OSError) else Interruption
         first = "move that folder away, then " if isinstance(error, IsADirectoryError) else ""
-        raise kind(what, way_on=f"{first}analyse it again: {again}") from error
+        raise kind(what, hint=f"{first}analyse it again: {again}") from error
     return verdict
 
 
@@ -223,7 +223,7 @@ def newest_run() -> Path:
     found = [path.parent for path in paths.RESULTS.glob(f"*/*/{FILE}") if not path.parent.is_symlink()]
     if not found:
         what = f"no run below {paths.shown(paths.RESULTS)}"
-        raise BadInput(Problem(what, way_on="make one: make run SCENARIO=accept-queue-overflow"))
+        raise BadInput(Problem(what, hint="make one: make run SCENARIO=accept-queue-overflow"))
     latest = sorted(found, key=lambda folder: folder.name, reverse=True)
     return next((folder for folder in latest if not _tries_out(folder)), latest[0])
 

@@ -172,7 +172,7 @@ def _error_after_end(session: Session, error: BaseException) -> LabError:
     derive = command_hints.make_command_here("analyse", {"RUN": command_hints.name_folder(session.folder)})
     return kind(
         f"{_reason(error)}, after the end of the run, which is {session.manifest.status}: {folder}",
-        way_on=f"derive its verdict: {derive}",
+        hint=f"derive its verdict: {derive}",
     )
 
 

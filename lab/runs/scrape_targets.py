@@ -47,7 +47,7 @@ def publish_targets(session: Session) -> str | None:
     try:
         output.write(file(), json.dumps(groups, indent=2) + "\n")
     except OSError as error:
-        raise LabError(f"{file()}: {error.strerror}", way_on="see that results/ is writable") from None
+        raise LabError(f"{file()}: {error.strerror}", hint="see that results/ is writable") from None
     named = ", ".join(f"http://{address}/metrics ({one})" for one, address in addresses.items())
     return f"metrics: {named}; a Prometheus on this machine finds them by {paths.shown(file())}"
 

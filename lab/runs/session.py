@@ -178,8 +178,8 @@ def refuse_taken(place: Place) -> None:
         other = manifest.load_manifest(newest.parent).folder
         if other is None or (other != str(place.home) and places.is_home(Path(other))):
             what = f"{paths.shown(results)} has runs of {other or 'a scenario of the lab itself'}"
-            way_on = f"rename the folder, or move {paths.shown(results)} away"
-            raise BadInput(Problem(what, paths.shown(place.home), way_on))
+            hint = f"rename the folder, or move {paths.shown(results)} away"
+            raise BadInput(Problem(what, paths.shown(place.home), hint))
 
 
 def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
@@ -196,7 +196,7 @@ def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
 def unwritable(error: OSError, folder: Path) -> LabError:
     """Return the error for a folder of results that cannot be written."""
     return LabError(
-        f"{error.filename or folder}: {error.strerror}", way_on="see that results/ is writable, with space left"
+        f"{error.filename or folder}: {error.strerror}", hint="see that results/ is writable, with space left"
     )
 
 

@@ -57,8 +57,8 @@ def path_problems(effective: ResolvedScenario) -> Iterator[Problem]:
     in_order = sorted(path, key=lambda role: KINDS.index(roles[role].kind))
     if roles[path[0]].kind != "client":
         client = next(name for name, role in roles.items() if role.kind == "client")
-        way_on = f"write [{', '.join([client, *(role for role in in_order if role != client)])}]"
-        yield Problem(f"the path {shown} does not begin with {client}, the client", where, way_on)
+        hint = f"write [{', '.join([client, *(role for role in in_order if role != client)])}]"
+        yield Problem(f"the path {shown} does not begin with {client}, the client", where, hint)
     if len(set(path)) < len(path):
         yield Problem(f"the path {shown} names a role twice", where, "name each role once")
     elif in_order != path:
@@ -88,11 +88,11 @@ def _workload(effective: ResolvedScenario) -> Iterator[Problem]:
         readers = CATALOGUE[knob].workloads if knob in CATALOGUE else None
         if readers and workload not in readers:
             what = f"{knob} is set, but the workload '{workload}' does not read it"
-            way_on = f"leave it out; only {' and '.join(readers)} {'read' if len(readers) > 1 else 'reads'} it"
+            hint = f"leave it out; only {' and '.join(readers)} {'read' if len(readers) > 1 else 'reads'} it"
             if effective.scenario.load is not None:
                 what = f"{knob} is set, but the options of the scenario's own script decide that"
-                way_on = f"leave it out, and set it in {effective.scenario.load.script}"
-            yield Problem(what, effective.where_knob(knob), way_on)
+                hint = f"leave it out, and set it in {effective.scenario.load.script}"
+            yield Problem(what, effective.where_knob(knob), hint)
 
 
 def _target(effective: ResolvedScenario) -> Iterator[Problem]:
@@ -159,8 +159,8 @@ def _services(effective: ResolvedScenario) -> Iterator[Problem]:
     for name in needed_by(own, [role for role in path if role in own]):
         if name not in path and isinstance(own[name].ready, str):
             what = f"{name} is not on the path, so it has no collector that could ask for {own[name].ready}"
-            way_on = "give a command that runs in its container, such as [pg_isready]"
-            yield Problem(what, effective.where("services", name, "ready"), way_on)
+            hint = "give a command that runs in its container, such as [pg_isready]"
+            yield Problem(what, effective.where("services", name, "ready"), hint)
 
 
 def _bounds(effective: ResolvedScenario) -> Iterator[Problem]:

@@ -150,11 +150,11 @@ class _Taking:
         location = [
             part for part in finding["loc"] if isinstance(part, int) or not part.startswith(("constr", "list["))
         ]
-        what, way_on = sentence(finding, [], ".".join(map(str, (service, *location))))
+        what, hint = sentence(finding, [], ".".join(map(str, (service, *location))))
         key = str(location[0]) if location else ""
         if key in own or not location:
-            return Problem(what, scenario.where((_KEY, name, *location)), way_on)
-        return Problem(what, self.document.where(self.places.get((service, key), (_KEY, service))), way_on)
+            return Problem(what, scenario.where((_KEY, name, *location)), hint)
+        return Problem(what, self.document.where(self.places.get((service, key), (_KEY, service))), hint)
 
     def _service(self, name: str, content: object, *, first: bool) -> dict[str, Any]:
         if not isinstance(content, Mapping):
@@ -162,8 +162,8 @@ class _Taking:
             return {}
         if not first and not is_service_name(name):
             what = f"the service's name '{name}' cannot be taken over: it is to be a host's"
-            way_on = "small letters, digits and hyphens, a letter first; or declare it in the scenario's services"
-            self.problems.append(Problem(what, self.document.where((_KEY, name)), way_on))
+            hint = "small letters, digits and hyphens, a letter first; or declare it in the scenario's services"
+            self.problems.append(Problem(what, self.document.where((_KEY, name)), hint))
         taken: dict[str, Any] = {}
         # What the scenario gives a value needs none in the file.
         self._given = frozenset(self.asked.environment) if first else frozenset[str]()
@@ -183,8 +183,8 @@ class _Taking:
 
     def _refuse(self, what: str, at: Location, why: str | None, key: str) -> None:
         because = f": {why}" if why else ""
-        way_on = f"write ignore: [{key}] beside 'compose' to leave it out"
-        self.problems.append(Problem(f"{what}{because}", self.document.where(at), way_on))
+        hint = f"write ignore: [{key}] beside 'compose' to leave it out"
+        self.problems.append(Problem(f"{what}{because}", self.document.where(at), hint))
 
     def _wrong(self, value: object, at: Location, takes: str) -> None:
         """Note that a value is of another kind than Compose takes there."""
@@ -205,11 +205,11 @@ class _Taking:
             if braces := _BRACES.fullmatch(match["braces"] or ""):
                 name, default = braces["name"], braces["default"]
             if name is None:
-                what, way_on = (
+                what, hint = (
                     f"the lab cannot read '{match[0]}'",
                     "write $$ for a dollar sign, ${NAME:-default} for more",
                 )
-                self.problems.append(Problem(what, self.document.where(at), way_on))
+                self.problems.append(Problem(what, self.document.where(at), hint))
             elif default is None:
                 self._unknown(name, at)
             return default or ""
@@ -220,10 +220,8 @@ class _Taking:
         return ""
 
     def _unknown(self, variable: str, at: Location) -> None:
-        way_on = "give it a default in the file, or set the key in the scenario"
-        self.problems.append(
-            Problem(f"the lab does not know the value of ${variable}", self.document.where(at), way_on)
-        )
+        hint = "give it a default in the file, or set the key in the scenario"
+        self.problems.append(Problem(f"the lab does not know the value of ${variable}", self.document.where(at), hint))
 
     def _texts(self, value: object, at: Location, takes: str = "a list of texts") -> list[str]:
         if isinstance(value, list):

@@ -66,8 +66,8 @@ def parse_overrides(texts: Iterable[str]) -> list[Override]:
         else:
             if override.knob in overrides:
                 before = overrides[override.knob].where
-                way_on = f"leave one of the two out; the other is {before}"
-                problems.append(Problem(f"{override.knob} is set twice", override.where, way_on))
+                hint = f"leave one of the two out; the other is {before}"
+                problems.append(Problem(f"{override.knob} is set twice", override.where, hint))
             overrides[override.knob] = override
     if problems:
         raise BadInput(problems)

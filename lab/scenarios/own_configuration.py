@@ -109,19 +109,19 @@ def refusal(effective: ResolvedScenario, own: OwnConfiguration, said: str) -> Pr
     if match:
         what = match["what"].rstrip(".")
         where = own.shown(f"{match['file']}:{match['line']}") if match["file"] else where
-    way_on = "correct it"
+    hint = "correct it"
     if "host not found" in what or "could not resolve" in what:
-        way_on = f"{called} can reach {' and '.join(own.hosts)}" if own.hosts else f"the path ends at {called}"
+        hint = f"{called} can reach {' and '.join(own.hosts)}" if own.hosts else f"the path ends at {called}"
     elif "Permission denied" in what:
-        way_on = "let every user read the configuration (chmod -R a+rX)"
+        hint = "let every user read the configuration (chmod -R a+rX)"
     elif "mkdir()" in what or "Read-only" in what:
-        way_on = f"it can write only below {', '.join(('/tmp', *own.declared.writable))}"  # noqa: S108 # in the container
+        hint = f"it can write only below {', '.join(('/tmp', *own.declared.writable))}"  # noqa: S108 # in the container
     elif "No such file" in what:
-        way_on = f"{called} sees only {paths.shown(own.file.parent)} and what lies below it: put the file there"
-    return Problem(f"{called} refuses it: {what}", where, way_on)
+        hint = f"{called} sees only {paths.shown(own.file.parent)} and what lies below it: put the file there"
+    return Problem(f"{called} refuses it: {what}", where, hint)
 
 
 def fault_problems(own: OwnConfiguration, faults: list[Fault]) -> Iterator[Problem]:
     """Yield why a configuration that the program takes cannot stand on the path."""
     for one in faults:
-        yield Problem(one.what, own.shown(one.where) if one.where else paths.shown(own.file), one.way_on)
+        yield Problem(one.what, own.shown(one.where) if one.where else paths.shown(own.file), one.hint)

@@ -132,16 +132,16 @@ def refusal(effective: ResolvedScenario, script: OwnScript, said: str) -> Proble
     what = message.rpartition("could not load JS test ")[2].rpartition("'file:///tmp/own.js': ")[2]
     what = what.split(". Make sure that", maxsplit=1)[0].removeprefix("GoError: ").replace("file://", "")
     what = what.replace(f"{MOUNTED}/", "")
-    way_on = "correct the script"
+    hint = "correct the script"
     if "couldn't be found" in what or "no such file" in what:
-        way_on = f"k6 sees only {paths.shown(script.folder)} and what lies below it: put the file there"
+        hint = f"k6 sees only {paths.shown(script.folder)} and what lies below it: put the file there"
     elif "permission denied" in what:
-        way_on = "let every user read the script's files (chmod -R a+rX)"
+        hint = "let every user read the script's files (chmod -R a+rX)"
     elif "couldn't be retrieved" in what:
         what = what.partition(" from the resolved")[0]
-        way_on = "the lab's network has no way out: put the module beside the script"
+        hint = "the lab's network has no way out: put the module beside the script"
     where = _place(script, said) or effective.where("load", "script")
-    return Problem(f"k6 refuses {paths.shown(script.file)}: {what}", where, way_on)
+    return Problem(f"k6 refuses {paths.shown(script.file)}: {what}", where, hint)
 
 
 def _place(script: OwnScript, said: str) -> str | None:

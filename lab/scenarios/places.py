@@ -88,8 +88,8 @@ def _by_path(name: str, folder: Path) -> Place:
     shown = paths.shown(home)
     if not is_home(home):
         write = command_hints.make_command_here("new", {"SCENARIO": command_hints.name_typed(name)})
-        way_on = f"'connlab new {quote(name)}' ({write}) writes one"
-        raise BadInput(Problem(f"there is no {FILE} in {shown}", way_on=way_on))
+        hint = f"'connlab new {quote(name)}' ({write}) writes one"
+        raise BadInput(Problem(f"there is no {FILE} in {shown}", hint=hint))
     if home.parent == folder.resolve():
         return Place(home.name, folder / home.name)
     refuse_name(home, folder)
@@ -131,21 +131,21 @@ def _unknown(slug: str, folder: Path) -> Problem:
     """Return why no scenario has this name, with the nearest name that one has."""
     known = slugs(folder)
     if not slug:
-        return Problem("the command names no scenario", way_on="'connlab list' (make list) shows them")
+        return Problem("the command names no scenario", hint="'connlab list' (make list) shows them")
     if of_experiment := _of_experiment(slug, known, folder):
         what = f"'{slug}' is the name of an experiment, not of a scenario"
-        return Problem(what, way_on=f"its scenarios: {', '.join(of_experiment)}")
+        return Problem(what, hint=f"its scenarios: {', '.join(of_experiment)}")
     if is_home(Path(slug)):
-        return Problem(f"the lab has no scenario '{slug}' of its own", way_on=f"for the folder, write ./{slug}")
+        return Problem(f"the lab has no scenario '{slug}' of its own", hint=f"for the folder, write ./{slug}")
     if not SLUG.fullmatch(slug):
         what = f"'{slug}' cannot be a scenario's name: these have only small letters, digits and hyphens"
-        return Problem(what, way_on=did_you_mean(slug, known))
+        return Problem(what, hint=did_you_mean(slug, known))
     if _is_file(folder / "matrices" / f"{slug}.yaml"):
         return Problem(
-            f"'{slug}' is a matrix, not a scenario", way_on=command_hints.make_command_here("matrix", {"MATRIX": slug})
+            f"'{slug}' is a matrix, not a scenario", hint=command_hints.make_command_here("matrix", {"MATRIX": slug})
         )
     hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
-    return Problem(f"unknown scenario '{slug}'", way_on=hint)
+    return Problem(f"unknown scenario '{slug}'", hint=hint)
 
 
 def _of_experiment(name: str, known: Iterable[str], folder: Path) -> list[str]:

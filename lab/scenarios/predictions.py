@@ -51,14 +51,14 @@ def prediction_problems(effective: ResolvedScenario) -> Iterator[Problem]:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)
             continue
         for text in filter(None, (stated.prediction.expression, stated.prediction.when)):
-            for what, way_on in _never(effective, parse(text)):
-                yield Problem(f"prediction '{stated.prediction.id}': {what}", stated.where, way_on)
+            for what, hint in _never(effective, parse(text)):
+                yield Problem(f"prediction '{stated.prediction.id}': {what}", stated.where, hint)
     check = partial(check_expression, path=effective.roles, knobs=knobs, wanted=Kind.NUMBER)
     yield from published_problems(effective, effective.published, check)
 
 
 def _never(effective: ResolvedScenario, expression: Expression) -> Iterator[tuple[str, str | None]]:
-    """Yield the fault and the way on for each text that an expression compares a knob with, and that it never has."""
+    """Yield the fault and a hint for each text that an expression compares a knob with, and that it never has."""
     pairs = (pair for node in expression.tree.walk() if isinstance(node, Chain) for pair in pairwise(node.operands))
     for one, other in pairs:
         for name, text in ((one, other), (other, one)):
@@ -72,8 +72,8 @@ def _never(effective: ResolvedScenario, expression: Expression) -> Iterator[tupl
                 except ValidationError as error:
                     found = error.errors()[0]
                     found["loc"] = ("knobs", group, field)
-                    what, way_on = resolved.knob_sentence(found, [], effective.registry.knobs)
-                    yield f"column {text.column}: {what}", way_on
+                    what, hint = resolved.knob_sentence(found, [], effective.registry.knobs)
+                    yield f"column {text.column}: {what}", hint
 
 
 def _claim_problems(effective: ResolvedScenario, predictions: Collection[str]) -> Iterator[Problem]:
@@ -148,8 +148,8 @@ def control_problems(effective: ResolvedScenario) -> Iterator[Problem]:
         return
     if bool(control.scenario) == bool(control.clean) or (control.scenario and control.arm):
         what = "a control names either another scenario, or predictions that are true without the fault"
-        way_on = "write 'scenario' alone, or 'clean', with 'arm' if the scenario has arms"
-        yield Problem(what, effective.where("control"), way_on)
+        hint = "write 'scenario' alone, or 'clean', with 'arm' if the scenario has arms"
+        yield Problem(what, effective.where("control"), hint)
         return
     if control.scenario:
         return

@@ -66,7 +66,7 @@ def _of(text: bytes) -> Registry:
 
 
 KEY = "services"
-_WAY_ON = "copy what it needs into the folder, or name a Compose file that builds it (compose: …)"
+_HINT = "copy what it needs into the folder, or name a Compose file that builds it (compose: …)"
 _STAGE = re.compile(r"(?im)^\s*FROM\s[^\n]*\sAS\s+(\S+)")
 
 
@@ -101,21 +101,21 @@ def _problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a T
     location = tuple(
         part for part in finding["loc"] if part != "[key]" and not str(part).startswith(("constrained", "list["))
     )
-    what, way_on = sentence(finding, siblings(Service, location[1:]), ".".join(map(str, (KEY, *location))))
-    return Problem(what, document.where((KEY, *location)), way_on)
+    what, hint = sentence(finding, siblings(Service, location[1:]), ".".join(map(str, (KEY, *location))))
+    return Problem(what, document.where((KEY, *location)), hint)
 
 
 def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Problem]:
-    for below, what, way_on in services.service_problems(own):
-        yield Problem(what, document.where((KEY, *below)), way_on)
+    for below, what, hint in services.service_problems(own):
+        yield Problem(what, document.where((KEY, *below)), hint)
     for name, service in own.items():
         try:
             services.roles({name: service} if services.may_stand_on_path(name) else {})
         except ValidationError as error:
             # What no role can be declared with, such as a choice of one value.
             for finding in error.errors():
-                what, way_on = sentence(finding, [], ".".join(map(str, (KEY, name, *finding["loc"]))))
-                yield Problem(what, document.where((KEY, name, *finding["loc"])), way_on)
+                what, hint = sentence(finding, [], ".".join(map(str, (KEY, name, *finding["loc"]))))
+                yield Problem(what, document.where((KEY, name, *finding["loc"])), hint)
 
 
 def _of_files(
@@ -127,10 +127,10 @@ def _of_files(
             where = document.where((KEY, name, "build"))
             folder = paths.inside(home, build.context)
             if folder is None or not paths.inside(home, build.context, build.dockerfile or "."):
-                yield Problem(f"the build of {name} leads out of the scenario's folder", where, _WAY_ON)
+                yield Problem(f"the build of {name} leads out of the scenario's folder", where, _HINT)
             elif not folder.is_dir():
-                way_on = "give the Dockerfile's, from the scenario's folder"
-                yield Problem(f"there is no folder {build.context}", where, way_on)
+                hint = "give the Dockerfile's, from the scenario's folder"
+                yield Problem(f"there is no folder {build.context}", where, hint)
     for name, service in expanded.items():
         if service.build and (what := _no_dockerfile(service.build, home)):
             yield Problem(what, document.where((KEY, name, "build")), "the engine builds the image before a run")
@@ -139,8 +139,8 @@ def _of_files(
             source, *_ = split_volume(volume)
             file = paths.inside(home, source)
             if file is None:
-                way_on = "copy what it needs into the folder"
-                yield Problem(f"{volume} leads out of the scenario's folder", where, way_on)
+                hint = "copy what it needs into the folder"
+                yield Problem(f"{volume} leads out of the scenario's folder", where, hint)
             elif not file.exists():
                 yield Problem(f"there is no {source} in the scenario's folder", where)
 

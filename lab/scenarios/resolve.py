@@ -49,7 +49,7 @@ _Claim = TypeVar("_Claim", bound=Claim)
 
 # `{{` and `}}` are braces.
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_WAY_ON = "write a knob, or an expression over knobs and model, in braces; {{ for a brace"
+_HINT = "write a knob, or an expression over knobs and model, in braces; {{ for a brace"
 
 
 def template_problems(effective: ResolvedScenario) -> Iterator[Problem]:
@@ -67,7 +67,7 @@ def template_problems(effective: ResolvedScenario) -> Iterator[Problem]:
         for place in _PLACE.finditer(text):
             wrong = _wrong(effective, place)
             if wrong is not None:
-                yield Problem(f"{what}: {place[0]}: {wrong}", where, _WAY_ON)
+                yield Problem(f"{what}: {place[0]}: {wrong}", where, _HINT)
 
 
 def fill_templates(effective: ResolvedScenario) -> ResolvedScenario:

@@ -240,10 +240,10 @@ def _problem(
     variant: Variant,
 ) -> Problem:
     location = tuple(part for part in finding["loc"] if part != "[key]")
-    what, way_on = knob_sentence(finding, siblings(registry.scenario, location), registry.knobs)
+    what, hint = knob_sentence(finding, siblings(registry.scenario, location), registry.knobs)
     if variant.path and location[:1] == ("path",):
-        return Problem(what, variant.path[1], way_on)
-    return Problem(what, _where(location, parsed, overrides), way_on)
+        return Problem(what, variant.path[1], hint)
+    return Problem(what, _where(location, parsed, overrides), hint)
 
 
 def _where(location: Location, parsed: Document, overrides: tuple[Override, ...]) -> str:
@@ -265,7 +265,7 @@ def name_of(location: Location) -> str:
 def knob_sentence(
     error: ErrorDetails, siblings: list[str], catalogue: Mapping[str, KnownKnob] = CATALOGUE
 ) -> tuple[str, str | None]:
-    """Return what is wrong and the way on.
+    """Return what is wrong and a hint.
 
     Args:
         error: one finding of pydantic's.

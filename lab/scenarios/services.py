@@ -289,7 +289,7 @@ Services = Annotated[
 
 
 def service_problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[str, ...], str, str | None]]:
-    """Yield what is wrong between services: for each the place below `services`, the fault and the way on."""
+    """Yield what is wrong between services: for each the place below `services`, the fault and a hint."""
     for name, service in services.items():
         if name in _TAKEN or name.startswith(_PREFIXES) or _is_instance(name, services):
             yield (name,), f"the lab itself uses the name '{name}'", "give the service another one"

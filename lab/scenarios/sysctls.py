@@ -91,7 +91,7 @@ _VALUE = re.compile(r"[A-Za-z0-9_.:,+-]+([ \t][A-Za-z0-9_.:,+-]+)*")
 
 
 def find_fault(name: str, value: str) -> tuple[str, str | None] | None:
-    """Return what is wrong with setting the sysctl `name` to `value`, on any kernel, and the way on."""
+    """Return what is wrong with setting the sysctl `name` to `value`, on any kernel, and a hint."""
     if not _NAME.fullmatch(name):
         return (
             f"'{name}' is not a sysctl of a network namespace",

@@ -236,8 +236,8 @@ class RealRunner:
         now = self._engine.images(self._images)
         rebuilt = [name for name, image in now.items() if image != self._images[name]]
         if rebuilt:
-            way_on = "NEW=1 (--new) starts another series"
-            raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", way_on=way_on)
+            hint = "NEW=1 (--new) starts another series"
+            raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", hint=hint)
         steps = Steps()
         guesses = self._guesses.get(occasion.cell, ())
         expected = replace(occasion, guesses=guesses, profile=steps if self._profile else None)

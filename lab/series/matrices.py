@@ -126,20 +126,20 @@ def matrix_name(name: str) -> str:
 def _file(name: str, folder: Path) -> Path:
     if name.endswith(_SUFFIX):
         if not Path(name).is_file():
-            raise BadInput(Problem(f"there is no file '{name}'", way_on="'connlab matrix' lists the matrices"))
+            raise BadInput(Problem(f"there is no file '{name}'", hint="'connlab matrix' lists the matrices"))
         return Path(name).resolve()
     known = matrix_names(folder)
     if name not in known:
         what = f"unknown matrix '{name}'" if name else "no matrix is named"
         hint = did_you_mean(name, known) or "'connlab matrix' lists them"
-        raise BadInput(Problem(what, way_on=hint))
+        raise BadInput(Problem(what, hint=hint))
     return folder / "matrices" / f"{name}{_SUFFIX}"
 
 
 def _matrix_problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
     location = tuple(part for part in finding["loc"] if part != "[key]")
-    what, way_on = resolved.knob_sentence(finding, siblings(Matrix, location))
-    return Problem(what, document.where(location), way_on)
+    what, hint = resolved.knob_sentence(finding, siblings(Matrix, location))
+    return Problem(what, document.where(location), hint)
 
 
 _SCENARIO = "scenario"
@@ -183,9 +183,9 @@ def _side(axis: str, content: object, document: Document) -> AxisChanges:
 def _knob_side(axis: str, values: list[Any], document: Document) -> AxisChanges:
     location = ("axes", axis)
     if not may_be_knob(axis) and not axis.startswith("kernel."):
-        way_on = nearest_knob(axis)
+        hint = nearest_knob(axis)
         raise BadInput(
-            Problem(f"the axis '{axis}' has a list of values, and is not a knob", document.where(location), way_on)
+            Problem(f"the axis '{axis}' has a list of values, and is not a knob", document.where(location), hint)
         )
     levels: dict[str, Change] = {}
     for index, value in enumerate(values):
@@ -213,8 +213,8 @@ def _named_side(axis: str, content: Mapping[str, Any], document: Document) -> Ax
         raise BadInput(Problem(f"an axis of named variants cannot be called '{axis}': the lab makes that one", where))
     if not re.fullmatch(NAME_PATTERN, axis):
         what = f"the axis '{axis}' has named variants, so its own name holds small letters, digits and hyphens"
-        way_on = "a knob's axis takes a list of values" if may_be_knob(axis) else None
-        raise BadInput(Problem(what, where, way_on))
+        hint = "a knob's axis takes a list of values" if may_be_knob(axis) else None
+        raise BadInput(Problem(what, where, hint))
     levels: dict[str, Change] = {}
     for level, values in content.items():
         place = document.where((*location, level))
@@ -344,8 +344,8 @@ def _combinations(document: Document, sides: Sequence[AxisChanges]) -> dict[str,
         name = "-".join(_part(side, short[side.name], levels[side.name]) for side in sides)
         if name in cells or not name or len(name) > _CELL_NAME_MAX:
             fault = "two cells would both be called" if name in cells else "a cell would be called"
-            way_on = "use named variants, with short names that differ in letters and digits"
-            raise BadInput(Problem(f"{fault} '{name}'", document.where(("axes",)), way_on))
+            hint = "use named variants, with short names that differ in letters and digits"
+            raise BadInput(Problem(f"{fault} '{name}'", document.where(("axes",)), hint))
         cells[name] = levels
     return cells
 

@@ -160,8 +160,8 @@ def require_duration(plan: Plan, where: str) -> None:
     if expected_s * 1000 > budget_ms:
         runs = len(plan.order())
         what = f"{runs:,} runs are expected to take {expected_s / 60:,.0f} min, and the budget is"
-        way_on = "take cells or repetitions away, or raise budget.duration"
-        raise BadInput(Problem(f"{what} {format_duration(budget_ms)}", where, way_on))
+        hint = "take cells or repetitions away, or raise budget.duration"
+        raise BadInput(Problem(f"{what} {format_duration(budget_ms)}", where, hint))
 
 
 def build_cell(name: str, effective: ResolvedScenario, levels: Mapping[str, str]) -> Cell:

@@ -181,9 +181,7 @@ def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None
 def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
     where = f"--knob {asked.knob}" if asked.knob else None
     if not asked.knob or not asked.until:
-        raise BadInput(
-            Problem("a search takes a knob and an expression", way_on="such as KNOB=load.users CONDITION='…'")
-        )
+        raise BadInput(Problem("a search takes a knob and an expression", hint="such as KNOB=load.users CONDITION='…'"))
     if not may_be_knob(asked.knob) and not asked.knob.startswith("kernel."):
         raise BadInput(Problem(f"unknown knob '{asked.knob}'", where, nearest_knob(asked.knob)))
     for one in parse_overrides(user):
@@ -215,7 +213,7 @@ def _ends(asked: Asked, knob: _Knob, foreseen: Border | None) -> tuple[int, int]
     high = knob.read("to", asked.high) if asked.high else None
     if (low is None or high is None) and foreseen is None:
         what = f"the model does not say where to look for the border of '{asked.until}'"
-        raise BadInput(Problem(what, way_on="give the range: FROM=<least> TO=<greatest> (--from, --to)"))
+        raise BadInput(Problem(what, hint="give the range: FROM=<least> TO=<greatest> (--from, --to)"))
     if foreseen is not None:
         low = max(1, foreseen.value // 2) if low is None else low
         high = foreseen.value * 2 if high is None else high

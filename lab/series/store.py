@@ -149,15 +149,15 @@ def open_series(plan: Plan, taken: Fingerprint, command: Sequence[str], *, new: 
     series, folder = found
     if plan.asked_repetitions and plan.rules.repetitions < series.repetitions:
         what = f"the series {series.series} is not through, and was begun with {series.repetitions} repetitions of each"
-        way_on = f"ask for as many or for more (--repetitions {series.repetitions}); or NEW=1 (--new) starts another"
-        raise BadInput(Problem(f"{what}, not with {plan.rules.repetitions}", way_on=way_on))
+        hint = f"ask for as many or for more (--repetitions {series.repetitions}); or NEW=1 (--new) starts another"
+        raise BadInput(Problem(f"{what}, not with {plan.rules.repetitions}", hint=hint))
     changed = list(list_differences(series.fingerprint, taken))
     if changed:
         done = sum(one.status == "complete" for one in series.runs)
         what = f"the series {series.series} has {done} of {len(series.runs)} runs, and cannot go on"
         since = f"since it began, {'; '.join(changed)} changed, and their runs must not be compared"
-        way_on = "NEW=1 (--new) starts another series; or bring back what changed, and repeat the command"
-        raise BadInput(Problem(f"{what}: {since}", way_on=way_on))
+        hint = "NEW=1 (--new) starts another series; or bring back what changed, and repeat the command"
+        raise BadInput(Problem(f"{what}: {since}", hint=hint))
     series.status, series.reason, series.ended = "running", None, None
     if plan.asked_repetitions:
         _extend(series, plan)
@@ -236,5 +236,5 @@ def _folder(name: str) -> Path:
         return make_folder(root, name)
     except OSError as error:
         raise LabError(
-            f"{error.filename}: {error.strerror}", way_on=f"see that {paths.shown(paths.RESULTS)} is writable"
+            f"{error.filename}: {error.strerror}", hint=f"see that {paths.shown(paths.RESULTS)} is writable"
         ) from None

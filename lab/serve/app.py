@@ -328,7 +328,7 @@ class _Shown:
         why = f"internal error: {type(error).__name__}: {error}"
         debug = os.environ.get("CONNLAB_DEBUG") == "1"
         terminal.problem("".join(traceback.format_exception(error)) if debug else f"connlab: {why}")
-        return self._page("failed", what="Internal error", why=f"{why}\nway on: CONNLAB_DEBUG=1 shows where"), 500
+        return self._page("failed", what="Internal error", why=f"{why}\nhint: CONNLAB_DEBUG=1 shows where"), 500
 
     def _page(self, name: str, **context: Any) -> str:  # noqa: ANN401 # whatever a template names
         token = Markup(f'<input type="hidden" name="token" value="{self._keys.form}">')  # noqa: S704 # drawn here

@@ -28,7 +28,7 @@ def parse_form(form: Mapping[str, str]) -> list[str]:
     """
     asked = {"run": _run, "exercise": _exercise, "drill": _drill}.get(form.get("command", ""))
     if asked is None:
-        raise BadInput(Problem("the form names no command", way_on="go back, and load the page again"))
+        raise BadInput(Problem("the form names no command", hint="go back, and load the page again"))
     return [*asked(form), *(f"--set={one}" for one in form.get("sets", "").split())]
 
 
@@ -39,9 +39,9 @@ def parse_drill(seed: str, level: str) -> tuple[int, int]:
         BadInput: they are not numbers of a drill.
     """
     if not (seed.isascii() and seed.isdecimal() and int(seed[:9]) <= _SEED_MAX and len(seed) < 9):  # noqa: PLR2004 # digits
-        raise BadInput(Problem("a seed is a whole number", way_on=f"0 to {_SEED_MAX:,}"))
+        raise BadInput(Problem("a seed is a whole number", hint=f"0 to {_SEED_MAX:,}"))
     if level not in map(str, LEVELS):
-        raise BadInput(Problem("there is no such level", way_on="1, 2 or 3"))
+        raise BadInput(Problem("there is no such level", hint="1, 2 or 3"))
     return int(seed), int(level)
 
 
@@ -52,7 +52,7 @@ def _run(form: Mapping[str, str]) -> list[str]:
 def _exercise(form: Mapping[str, str]) -> list[str]:
     slug, _, number = form.get("exercise", "").partition("/")
     if not (number.isascii() and number.isdecimal()):
-        raise BadInput(Problem("an exercise has a number", way_on="such as accept-queue-overflow/1"))
+        raise BadInput(Problem("an exercise has a number", hint="such as accept-queue-overflow/1"))
     return ["exercise", f"{_slug(slug)}/{number}"]
 
 
@@ -62,14 +62,14 @@ def _drill(form: Mapping[str, str]) -> list[str]:
     for name, known in (("more", MORE), ("cause", CAUSES), ("place", PLACES)):
         given = form.get(name)
         if given and given not in known:
-            raise BadInput(Problem(f"there is no {name} of this name", way_on=", ".join(known)))
+            raise BadInput(Problem(f"there is no {name} of this name", hint=", ".join(known)))
         words += [f"--{name}={given}"] if given else []
     return words
 
 
 def _slug(name: str) -> str:
     if name not in places.slugs():
-        raise BadInput(Problem("there is no scenario of this name", way_on="'connlab list' shows them"))
+        raise BadInput(Problem("there is no scenario of this name", hint="'connlab list' shows them"))
     return name
 
 
@@ -105,7 +105,7 @@ class Started:
         """
         with self._starting:
             if self.at_work:
-                raise BadInput(Problem(f"'{self.shown}' is at work", way_on="wait until it has ended"))
+                raise BadInput(Problem(f"'{self.shown}' is at work", hint="wait until it has ended"))
             self.shown, self.lines = shlex.join(["connlab", *arguments]), deque(maxlen=_LINES_KEPT)
             terminal.problem(f"$ {self.shown}")
             # In a session of its own: Ctrl-C ends it through `end`, which waits for it to clear up.

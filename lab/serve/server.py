@@ -63,7 +63,7 @@ def listening(port: int) -> Iterator[Served]:
         listener = socket.create_server((_HOST, port))
     except OSError as error:
         taken = "something listens there already" if error.errno == errno.EADDRINUSE else str(error.strerror)
-        raise LabError(f"port {port} cannot be had: {taken}", way_on="give another: PORT=<n> (--port)") from None
+        raise LabError(f"port {port} cannot be had: {taken}", hint="give another: PORT=<n> (--port)") from None
     logging.getLogger("waitress.queue").setLevel(
         logging.ERROR
     )  # a browser asks for more at once than there are threads
@@ -129,5 +129,5 @@ def _refusal(user: int | None) -> str:
     whose = "a process that has ended" if user is None else f"the user with the id {user}"
     return (
         f"This connection is of {whose}. Only the user who started 'connlab serve' may look.\n"
-        "way on: start it as the user whose browser or ssh connects\n"
+        "hint: start it as the user whose browser or ssh connects\n"
     )

@@ -58,7 +58,7 @@ def main(run: str) -> int:
 def _recorded() -> Path:
     """Run the scenario, and give the run's folder."""
     if machine.git_state().dirty is not False:
-        raise BadInput(Problem("the work tree differs from its commit, which the run names", way_on="commit it first"))
+        raise BadInput(Problem("the work tree differs from its commit, which the run names", hint="commit it first"))
     command = [str(paths.ROOT / ".venv" / "bin" / "connlab"), "run", SCENARIO]
     if subprocess.run(command, check=False).returncode not in (0, 1, 3):
         raise LabError("there is no new run to take")
@@ -119,7 +119,7 @@ def _draw() -> None:
     command = ("bash", "-ec", "/repo/setup/node-modules.sh; node pictures.js ../../docs")
     script = str(paths.ROOT / "setup" / "check.sh")
     if subprocess.run([script, "--mend", "pages", "tests/pages", *command], env=reads, check=False).returncode != 0:
-        raise LabError("the pictures were not drawn", way_on="read what was printed above")
+        raise LabError("the pictures were not drawn", hint="read what was printed above")
     for picture in PICTURES:
         picture.write_bytes(signed(picture.read_bytes(), shown_run()))
 

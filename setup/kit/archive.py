@@ -54,9 +54,9 @@ FACTS = {
 class Refused(Exception):
     """Why a kit is not taken, and what to do about it."""
 
-    def __init__(self, why: str, way_on: str) -> None:
+    def __init__(self, why: str, hint: str) -> None:
         super().__init__(why)
-        self.way_on = way_on
+        self.hint = hint
 
 
 # What reading an archive comes to that is none.
@@ -220,10 +220,10 @@ def _must_fit(manifest: Manifest, here: Here) -> None:
         unlike.append(f"it is of commit {manifest.commit} ({manifest.version}), and this folder is at {here.commit}")
     if not unlike:
         return
-    way_on = "ask for a kit that was made on a machine like this one"
+    hint = "ask for a kit that was made on a machine like this one"
     if len(unlike) == 1 and manifest.commit != here.commit:
-        way_on = "clone the repository that the kit holds (docs/kit.md), or make a kit from this commit"
-    raise Refused(f"the kit does not fit: {'; '.join(unlike)}", way_on)
+        hint = "clone the repository that the kit holds (docs/kit.md), or make a kit from this commit"
+    raise Refused(f"the kit does not fit: {'; '.join(unlike)}", hint)
 
 
 def _must_be_made_here(manifest: Manifest, here: dict[str, str]) -> None:
@@ -378,5 +378,5 @@ if __name__ == "__main__":
     try:
         main(*sys.argv[1:])
     except Refused as refused:
-        print(f"connlab set-up: {refused}\nconnlab set-up: way on: {refused.way_on}", file=sys.stderr)  # noqa: T201
+        print(f"connlab set-up: {refused}\nconnlab set-up: hint: {refused.hint}", file=sys.stderr)  # noqa: T201
         sys.exit(BAD_INPUT)

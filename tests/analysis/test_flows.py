@@ -53,4 +53,4 @@ def test_a_program_that_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: pyt
     reduction = flows.reduce_capture(tmp_path, tmp_path / "flows.parquet")
     assert reduction.rows is None
     assert len(reduction.losses) == 1
-    assert reduction.losses[0].startswith("flows did not end within 0 s; way on: ")
+    assert reduction.losses[0].startswith("flows did not end within 0 s; hint: ")

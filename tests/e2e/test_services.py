@@ -73,8 +73,8 @@ def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
         ),
         ("forbidden", 2, r"11: forbidden-1 cannot start: .*permission denied.*; let every user execute it"),
         ("nobody", 2, r"15: nobody-1 cannot start: .*unable to find user nobody-here.*; write the user's number"),
-        ("foreign", 4, r"16: foreign-1 ended .*\n  exec /opt/other: exec format error\n.*way on: its program is for"),
-        ("done", 4, r"20: done-1 ended with exit code 0 during its start, and said nothing\n.*way on: let its program"),
+        ("foreign", 4, r"16: foreign-1 ended .*\n  exec /opt/other: exec format error\n.*hint: its program is for"),
+        ("done", 4, r"20: done-1 ended with exit code 0 during its start, and said nothing\n.*hint: let its program"),
     ],
 )
 def test_a_service_that_cannot_start_is_said_in_the_engine_s_words_with_its_place(

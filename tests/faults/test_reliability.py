@@ -208,4 +208,4 @@ def wait_quietly(*, stays: bool = False) -> None:
 
 def tail(said: str) -> str:
     """Give the lab's last words on the run, without its progress."""
-    return "\n".join(line for line in said.splitlines() if line.startswith(("connlab:", "way on")))[-800:]
+    return "\n".join(line for line in said.splitlines() if line.startswith(("connlab:", "hint")))[-800:]

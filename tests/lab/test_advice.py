@@ -261,7 +261,7 @@ def test_without_its_manifest_nothing_is_derived_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", ["requests", "flows", "timeline"])
-def test_a_damaged_table_is_refused_with_the_way_on(tmp_path: Path, table: str) -> None:
+def test_a_damaged_table_is_refused_with_the_hint(tmp_path: Path, table: str) -> None:
     folder = recorded(tmp_path, resolve("spike-through-nginx"), {"accept-queue-drop": 1})
     rows = (
         "SELECT 'accept-queue-drop' AS cause, 'timeout' AS dial_error_kind, NULL::BIGINT AS access_line FROM range(9)"
@@ -273,7 +273,7 @@ def test_a_damaged_table_is_refused_with_the_way_on(tmp_path: Path, table: str) 
         advice.advise_on_run(folder)
 
 
-def test_a_table_that_is_damaged_within_is_refused_with_the_way_on(tmp_path: Path) -> None:
+def test_a_table_that_is_damaged_within_is_refused_with_the_hint(tmp_path: Path) -> None:
     folder = recorded(tmp_path, resolve("spike-through-nginx"), {"accept-queue-drop": 1})
     file = folder / "derived" / "requests.parquet"
     cause = "if(i % 2 = 0, 'accept-queue-drop', i::text) AS cause"
@@ -285,7 +285,7 @@ def test_a_table_that_is_damaged_within_is_refused_with_the_way_on(tmp_path: Pat
         advice.advise_on_run(folder)
 
 
-def test_a_run_without_a_ledger_is_refused_with_the_way_on(tmp_path: Path) -> None:
+def test_a_run_without_a_ledger_is_refused_with_the_hint(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no manifest\.json here; this is not a run's folder"):
         advice.advise_on_run(tmp_path)
     empty = recorded(tmp_path, resolve("accept-queue-overflow"), {}, requests=None, lacks=["k6's end"])

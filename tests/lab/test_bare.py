@@ -107,5 +107,5 @@ def test_a_release_that_nobody_knows_is_refused(tree: Path, docker_program: Fake
     ended = run_program(tree / "setup" / "bare.sh", "buster")
     assert ended.returncode == 4
     assert "there is no release 'buster'" in ended.stderr
-    assert "way on: RELEASE=bookworm" in ended.stderr
+    assert "hint: RELEASE=bookworm" in ended.stderr
     assert docker_program.calls == []

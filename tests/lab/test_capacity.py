@@ -24,8 +24,8 @@ def test_generators_share_users_ports_and_memory(effective: Make) -> None:
 def test_a_client_without_ports_enough_is_refused_with_what_it_takes(effective: Make) -> None:
     _, (problem,) = capacity.compute_demand(effective(*MILLION, "load.instances=2"), apart=True)
     assert problem.what == "500,000 users of one k6 need 500,000 ports to one address, and it has 28,232"
-    assert problem.way_on is not None
-    assert "load.instances=36" in problem.way_on
+    assert problem.hint is not None
+    assert "load.instances=36" in problem.hint
     assert capacity.compute_demand(effective(*MILLION, "load.instances=36"), apart=True)[1] == []
 
 

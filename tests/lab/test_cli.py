@@ -93,7 +93,7 @@ def test_a_refusal_reaches_a_program_as_json(connlab: Run) -> None:
     said = json.loads(out)
     assert (code, said["exit_code"]) == (2, 2)
     assert said["problems"] == [
-        {"what": "load.users takes a whole number, not 'x'", "where": "--set load.users=x", "way_on": None}
+        {"what": "load.users takes a whole number, not 'x'", "where": "--set load.users=x", "hint": None}
     ]
 
 
@@ -264,7 +264,7 @@ def test_a_failed_engine_is_the_machine_s_failure(connlab: Run, fake_docker: InM
     fake_docker.says("*", stderr="Cannot connect to the Docker daemon", exit_code=1)
     code, out, err = connlab("clean")
     assert (code, out) == (4, "")
-    assert "connlab: way on: start the Docker Engine" in err
+    assert "connlab: hint: start the Docker Engine" in err
 
 
 @pytest.mark.usefixtures("fake_docker")
@@ -277,7 +277,7 @@ def test_an_error_of_the_lab_s_own_has_no_traceback_unless_asked_for(
     monkeypatch.setattr("lab.doctor.examine", broken)
     code, _, err = connlab("doctor")
     assert code == 4
-    assert err == "connlab: internal error: KeyError: 'x'\nconnlab: way on: CONNLAB_DEBUG=1 shows where\n"
+    assert err == "connlab: internal error: KeyError: 'x'\nconnlab: hint: CONNLAB_DEBUG=1 shows where\n"
     monkeypatch.setenv("CONNLAB_DEBUG", "1")
     with pytest.raises(KeyError):
         main(["doctor"])
@@ -339,8 +339,8 @@ def test_a_folder_that_is_no_run_s_is_distinguished_from_a_missing_one(connlab: 
     (recorded.parent / "latest").unlink()
     code, _, err = connlab("analyse", "one")
     assert code == 2
-    way_on = f"give one of the runs in it, such as {recorded}"
-    assert err == f"connlab: {recorded.parent} holds no manifest.json; {way_on}\n"
+    hint = f"give one of the runs in it, such as {recorded}"
+    assert err == f"connlab: {recorded.parent} holds no manifest.json; {hint}\n"
 
     (recorded / "manifest.json").unlink()
     assert f"{recorded} holds no manifest.json; a run's folder does" in connlab("analyse", str(recorded))[2]

@@ -167,7 +167,7 @@ def test_a_run_whose_manifest_is_damaged_is_not_to_be_derived_again(connlab: Run
         assert "derive it again" not in err
 
 
-def test_a_damaged_series_is_reported_with_the_way_on(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_a_damaged_series_is_reported_with_the_hint(connlab: Run, results: Results) -> None:  # noqa: F811
     file = results.series({"on": [{}, {}], "off": [{}, {}]}) / "series.json"
     file.write_text("{")
     for arguments in (["--matrix=queue"], ["--a=queue:off", "--b=queue:on"]):

@@ -72,7 +72,7 @@ def test_a_control_that_nothing_can_tell_is_refused_at_its_line(effective: Make,
     with pytest.raises(BadInput) as refused:
         effective(text=text)
     [problem] = refused.value.problems
-    assert re.search(message, f"{problem.what}; {problem.way_on}")
+    assert re.search(message, f"{problem.what}; {problem.hint}")
     assert re.search(r"scenario\.yaml:\d+$", str(problem.where))
 
 

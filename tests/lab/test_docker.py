@@ -31,18 +31,18 @@ def test_a_folder_of_any_name_is_mounted_by_that_name(fake_docker: InMemoryDocke
     [
         (
             "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
-            r"^Cannot connect to .*docker\.sock\.\nway on: start the Docker Engine",
+            r"^Cannot connect to .*docker\.sock\.\nhint: start the Docker Engine",
         ),
         (
             "permission denied while trying to connect to the Docker daemon socket at unix:///run/docker.sock: Get …",
-            r"^this user may not use the Docker Engine: .*\nway on: do it as root",
+            r"^this user may not use the Docker Engine: .*\nhint: do it as root",
         ),
         ("no such container: a", r"'docker ps …' failed with exit code 1:\n  no such container: a$"),
-        ("write /x: no space left on device", "way on: free space on the disk"),
-        ("pull access denied for connlab/k6", "way on: build the images"),
+        ("write /x: no space left on device", "hint: free space on the disk"),
+        ("pull access denied for connlab/k6", "hint: build the images"),
     ],
 )
-def test_a_failure_says_what_docker_said_and_the_way_on(docker_program: FakeDocker, said: str, message: str) -> None:
+def test_a_failure_says_what_docker_said_and_the_hint(docker_program: FakeDocker, said: str, message: str) -> None:
     docker_program.says("*", stderr=said, exit_code=1)
     with pytest.raises(DockerFailed, match=message):
         docker("ps")
@@ -117,5 +117,5 @@ def test_what_is_followed_tells_each_line_and_goes_on_until_it_is_ended(docker_p
 
 def test_without_docker_the_way_on_is_the_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LabError, match="the command 'docker' is not installed\nway on: 'connlab doctor'"):
+    with pytest.raises(LabError, match="the command 'docker' is not installed\nhint: 'connlab doctor'"):
         docker("ps")

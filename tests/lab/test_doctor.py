@@ -42,8 +42,8 @@ def test_without_an_engine_for_this_user_the_doctor_still_answers(
     fake_docker.says("*", stderr=said, exit_code=1)
     all_found = findings()
     engine = all_found["Docker Engine"]
-    assert (engine.state, engine.found[: len(found)], str(engine.way_on)[: len(hint)]) == ("missing", found, hint)
-    assert all_found["open files in a container"].way_on is None
+    assert (engine.state, engine.found[: len(found)], str(engine.hint)[: len(hint)]) == ("missing", found, hint)
+    assert all_found["open files in a container"].hint is None
     assert all_found["memory"].state in ("ok", "warn")
 
 

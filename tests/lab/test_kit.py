@@ -162,7 +162,7 @@ def refusal(kit: Path, here: Here = HERE) -> str:
     with pytest.raises(Refused) as refused:
         archive.unpack(kit, folder, here)
     assert tree(kit.parent) - {Path("cache")} == before
-    assert refused.value.way_on
+    assert refused.value.hint
     assert str(refused.value).isprintable()
     return str(refused.value)
 
@@ -495,10 +495,10 @@ def test_a_refused_kit_is_one_message_and_nothing_is_taken(clone: Path, bundle: 
     (clone / ".cache" / "kit" / "of-the-last-kit").touch()
     ended = load(clone, bundle)
     assert ended.returncode == 2
-    checking, why, way_on = ended.stderr.splitlines()
+    checking, why, hint = ended.stderr.splitlines()
     assert checking.startswith("connlab set-up: checking ")
     assert why == "connlab set-up: the kit has nginx made from other sources than those of this folder"
-    assert way_on.startswith("connlab set-up: way on: ")
+    assert hint.startswith("connlab set-up: hint: ")
     assert tree(clone / ".cache" / "kit") == {Path("of-the-last-kit")}
     assert not (clone / ".cache" / "kit.new").exists()
     assert not (clone / "called").exists()

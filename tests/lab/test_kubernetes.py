@@ -256,7 +256,7 @@ def said_of_containers(instance: str) -> dict[str, Any]:
     return told
 
 
-def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_way_on(effective: Make) -> None:
+def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_hint(effective: Make) -> None:
     status = {"reason": "SysctlForbidden", "message": 'forbidden sysctl: "net.ipv4.tcp_syn_retries" not allowlisted'}
     asked = effective("kernel.k6.net.ipv4.tcp_syn_retries=3")
     found = startup.find_pod_problem({"metadata": {"name": "p"}, "status": {"phase": "Failed", **status}}, asked)
@@ -353,7 +353,7 @@ def test_only_what_this_checkout_made_is_removed() -> None:
         "error validating data: Get ...: dial tcp 127.0.0.1:8080: connect: connection refused",
     ],
 )
-def test_a_cluster_that_does_not_answer_is_said_with_a_way_on(said: str) -> None:
+def test_a_cluster_that_does_not_answer_is_said_with_a_hint(said: str) -> None:
     client = InMemoryDocker()
     client.says("*", stderr=said, exit_code=1)
     with pytest.raises(KubectlFailed, match="--context names another one"):

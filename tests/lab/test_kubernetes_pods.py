@@ -146,7 +146,7 @@ def test_a_missing_right_is_named_before_anything_is_added(cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "way_on"),
+    ("said", "hint"),
     [
         (
             'pods "shop" is forbidden: violates PodSecurity "baseline:latest": non-default capabilities',
@@ -156,13 +156,13 @@ def test_a_missing_right_is_named_before_anything_is_added(cluster: Cluster) -> 
     ],
 )
 def test_a_namespace_that_takes_no_collector_is_refused_in_the_cluster_s_words(
-    cluster: Cluster, said: str, way_on: str
+    cluster: Cluster, said: str, hint: str
 ) -> None:
     cluster.says("* replace --raw *ephemeralcontainers?dryRun=All *", stderr=said, exit_code=1)
     with pytest.raises(KubectlFailed) as refused:
         pods(cluster).find_container("lab/shop")
     assert said in refused.value.what
-    assert way_on in str(refused.value)
+    assert hint in str(refused.value)
 
 
 @pytest.mark.parametrize("reason", ["ErrImageNeverPull", "ImagePullBackOff"])

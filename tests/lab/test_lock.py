@@ -174,7 +174,7 @@ def test_what_stands_in_the_lock_file_is_neither_read_nor_changed(file: Path) ->
 def test_what_is_no_file_in_its_place_is_reported(file: Path, make: Callable[[Path], None], why: str) -> None:
     make(file)
     assert why in refusal(file)
-    assert "way on: " in refusal(file)
+    assert "hint: " in refusal(file)
     assert not file.with_name("target").exists()
 
 

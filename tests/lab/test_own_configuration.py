@@ -1,4 +1,4 @@
-"""A configuration of one's own: read by its program before anything starts, and refused with the line and a way on."""
+"""A configuration of one's own: read by its program before anything starts, and refused with the line and a hint."""
 
 import io
 import json
@@ -438,7 +438,7 @@ def test_sections_that_cannot_stand_on_the_path_are_refused_by_their_line(
     [fault] = in_haproxy(old, new).faults
     assert said in fault.what
     assert fault.where == Position("haproxy.cfg", line)
-    assert fault.way_on
+    assert fault.hint
 
 
 def test_an_option_that_a_section_takes_back_is_none() -> None:

@@ -1,4 +1,4 @@
-"""A k6 script of one's own: found, read by k6 before anything starts, and refused with the place and a way on."""
+"""A k6 script of one's own: found, read by k6 before anything starts, and refused with the place and a hint."""
 
 import io
 import json

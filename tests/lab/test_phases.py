@@ -109,7 +109,7 @@ def test_a_server_or_a_collector_that_ends_ends_the_run(underway: Underway, phas
 def test_a_server_that_ends_with_the_engine_is_not_to_blame(underway: Underway, fake_docker: InMemoryDocker) -> None:
     gone = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
     fake_docker.says("version *", stderr=gone, exit_code=1)
-    with pytest.raises(LabError, match=r"^the engine ended: Cannot connect .*\nway on: start the Docker Engine"):
+    with pytest.raises(LabError, match=r"^the engine ended: Cannot connect .*\nhint: start the Docker Engine"):
         underway(phases.run_load, ends={"backend-1": 137})
 
 

@@ -133,7 +133,7 @@ def test_an_old_key_is_refused_at_its_line_with_the_new_name(
     number = text[: text.index(line)].count("\n") + 1
     assert str(problem.where).endswith(f".yaml:{number}")
     assert f"{old}' has a new name" in problem.what
-    assert problem.way_on == f"write '{new}'"
+    assert problem.hint == f"write '{new}'"
 
 
 @pytest.mark.parametrize(("read", "text"), [(read_scenario, SCENARIO), (read_matrix, MATRIX), (read_role, ROLE)])

@@ -86,10 +86,10 @@ def test_a_report_is_opened_where_nothing_can_be_written(derived: Path, tmp_path
     told = closed("report")
     assert told.returncode == ExitCode.LAB_FAILED
     assert told.stderr.startswith(f"connlab: {derived / 'report.html'}: Read-only file system")
-    assert "way on: a report that is only looked at needs no such folder: make open RUN=" in told.stderr
+    assert "hint: a report that is only looked at needs no such folder: make open RUN=" in told.stderr
 
 
-def test_a_folder_in_the_place_of_the_report_is_said_with_the_way_on(
+def test_a_folder_in_the_place_of_the_report_is_said_with_the_hint(
     derived: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = derived / "report.html"
@@ -100,15 +100,15 @@ def test_a_folder_in_the_place_of_the_report_is_said_with_the_way_on(
         assert call(command, RUN) == ExitCode.LAB_FAILED
         said = capsys.readouterr().err
         assert f"{page}: a folder stands where this file belongs" in said
-        assert command == "report" or "way on: move that folder away, then analyse it again: make analyse" in said
+        assert command == "report" or "hint: move that folder away, then analyse it again: make analyse" in said
 
 
 @pytest.mark.parametrize(
     ("program", "why"),
     [
-        ("none", "CONNLAB_FLOWS names no file; way on: `make setup` makes it"),
+        ("none", "CONNLAB_FLOWS names no file; hint: `make setup` makes it"),
         ("broken", "flows ended with exit code 1"),
-        ("earlier", "flows: flag provided but not defined: -packets; way on: `make setup` makes it"),
+        ("earlier", "flows: flag provided but not defined: -packets; hint: `make setup` makes it"),
     ],
 )
 def test_without_the_program_that_reads_captures_nothing_is_written(
@@ -185,7 +185,7 @@ def test_without_a_screen_the_page_is_named(
     assert json.loads(capsys.readouterr().out) == {"report": str(derived / "report.html"), "opened": False}
 
 
-def test_where_there_is_no_run_there_is_a_way_on(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_there_is_no_run_there_is_a_hint(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("open") == ExitCode.BAD_INPUT
 
     said = capsys.readouterr().err

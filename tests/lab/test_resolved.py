@@ -99,7 +99,7 @@ def test_names_that_could_lead_elsewhere_are_refused(write_scenario: Write, slug
         resolve(slug, folder=write_scenario())
 
 
-def test_no_name_is_answered_with_the_way_on(write_scenario: Write) -> None:
+def test_no_name_is_answered_with_the_hint(write_scenario: Write) -> None:
     with pytest.raises(BadInput, match=r"the command names no scenario; 'connlab list'"):
         resolve("", folder=write_scenario())
 

@@ -1,4 +1,4 @@
-"""A role's declaration is valid, or refused with file, line and a way on."""
+"""A role's declaration is valid, or refused with file, line and a hint."""
 
 import re
 from pathlib import Path

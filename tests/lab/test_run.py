@@ -102,7 +102,7 @@ def test_without_an_engine_nothing_is_begun(
 ) -> None:
     fake_docker.forget()
     fake_docker.says("*", stderr="Cannot connect to the Docker daemon", exit_code=1)
-    with pytest.raises(LabError, match="way on: start the Docker Engine"):
+    with pytest.raises(LabError, match="hint: start the Docker Engine"):
         start()
     assert not (elsewhere / "results").exists()
 
@@ -131,7 +131,7 @@ def test_a_disk_without_room_for_a_manifest_leaves_no_folder(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(owner, "reserve", full)
-    with pytest.raises(LabError, match=r"one/.*: No space left on device\nway on: see that results/ is writable"):
+    with pytest.raises(LabError, match=r"one/.*: No space left on device\nhint: see that results/ is writable"):
         start()
     assert list((elsewhere / "results" / "one").iterdir()) == []
 

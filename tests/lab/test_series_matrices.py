@@ -206,7 +206,7 @@ def test_durations_texts_and_sysctls_can_be_axes(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_input_is_refused_with_its_place_and_a_way_on(tmp_path: Path, axes: str, more: str, message: str) -> None:
+def test_bad_input_is_refused_with_its_place_and_a_hint(tmp_path: Path, axes: str, more: str, message: str) -> None:
     assert message in "\n".join(refusals(tmp_path, axes=axes, more=more))
 
 

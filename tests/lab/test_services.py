@@ -442,21 +442,21 @@ def test_an_image_that_cannot_be_had_is_said_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    ("stderr", "way_on"),
+    ("stderr", "hint"),
     [
         ("lookup registry.example: no such host", "; if no image registry can be reached: FROM connlab/base"),
         ("ERROR: a step failed", ""),
     ],
 )
 def test_an_image_that_cannot_be_built_is_said_with_a_way_on_where_no_registry_answers(
-    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, stderr: str, way_on: str
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, stderr: str, hint: str
 ) -> None:
     (tmp_path / "corner" / "app").mkdir(parents=True)
     (tmp_path / "corner" / "app" / "Dockerfile").touch()
     fake_docker.says("buildx build *", stderr=stderr, exit_code=1)
     with pytest.raises(BadInput, match=r"scenario\.yaml:7: the image of shop cannot be built") as refused:
         images.service_image_ids(shop(image="build: ./app", depends_on="depends_on: []"))
-    assert str(refused.value).partition(stderr)[2].partition(",")[0] == way_on
+    assert str(refused.value).partition(stderr)[2].partition(",")[0] == hint
 
 
 def test_a_knob_is_read_back_where_the_scenario_says(shop: Shop) -> None:

@@ -219,7 +219,7 @@ def test_an_engine_that_is_too_old_is_refused(
     assert ended.returncode == code
     if code:
         assert f"this is missing: version 25 or newer (this is {version})" in ended.stderr
-        assert "way on: " in ended.stderr
+        assert "hint: " in ended.stderr
 
 
 @pytest.mark.parametrize(("buildx", "code"), [(0, 0), (1, 4)])

@@ -53,7 +53,7 @@ def failed(effective: Make, fake_docker: InMemoryDocker, tmp_path: Path) -> Fail
 
 
 @pytest.mark.parametrize(
-    ("service", "error", "line", "way_on"),
+    ("service", "error", "line", "hint"),
     [
         ("shop-1", f'{RUNC} process: exec: "serve": executable file not found in $PATH: unknown', 4, "no such program"),
         ("shop-1", f'{RUNC} process: exec: "/s": stat /s: no such file or directory: unknown', 4, "no such program"),
@@ -71,11 +71,11 @@ def failed(effective: Make, fake_docker: InMemoryDocker, tmp_path: Path) -> Fail
     ],
 )
 def test_a_service_that_cannot_start_is_said_in_the_engine_s_words_with_its_place(
-    failed: Failed, service: str, error: str, line: int, way_on: str
+    failed: Failed, service: str, error: str, line: int, hint: str
 ) -> None:
     said = failed(state(service, error=error, code=127))
     assert f"scenario.yaml:{line}: {service} cannot start: {error}" in said
-    assert way_on in said
+    assert hint in said
     assert "nothing listens" not in said
 
 
@@ -97,15 +97,15 @@ def test_a_collector_that_cannot_start_is_the_lab_s_own_failure(failed: Failed) 
         (
             {"code": 1},
             "exec /s: exec format error",
-            ":\n  exec /s: exec format error\nway on: its program is for another",
+            ":\n  exec /s: exec format error\nhint: its program is for another",
         ),
         (
             {"code": 1},
             "exec /s: no such file",
-            ":\n  exec /s: no such file\nway on: its image lacks the program, or what",
+            ":\n  exec /s: no such file\nhint: its image lacks the program, or what",
         ),
-        ({"code": 0}, "", ", and said nothing\nway on: let its program stay in the foreground"),
-        ({"code": 137, "OOMKilled": True}, "", ", and said nothing\nway on: raise memory_mb"),
+        ({"code": 0}, "", ", and said nothing\nhint: let its program stay in the foreground"),
+        ({"code": 137, "OOMKilled": True}, "", ", and said nothing\nhint: raise memory_mb"),
         ({"code": 1}, "no configuration", ":\n  no configuration"),
     ],
 )

@@ -155,7 +155,7 @@ def test_it_opens_on_this_machine_alone(tmp_path: Path, monkeypatch: pytest.Monk
     assert "default: 127.0.0.1" in run(command[0], "edit", "--help", cwd=tmp_path)
 
 
-def test_without_its_environment_there_is_a_way_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_environment_there_is_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = tmp_path / "python.sh"
     failing.write_text("#!/bin/sh\nexit 1\n")
     failing.chmod(0o755)

@@ -10,7 +10,7 @@ const CHROMIUM = process.env.CONNLAB_CHROMIUM ?? "/usr/bin/chromium";
 // So long only a hang lasts, on a busy machine too.
 const PATIENCE_MS = 300_000;
 
-if (!PAGES) throw new Error("CONNLAB_PAGES names no folder of pages; way on: make test-pages");
+if (!PAGES) throw new Error("CONNLAB_PAGES names no folder of pages; hint: make test-pages");
 
 export const report = (run) => join(PAGES, "accept-queue-overflow", run, "report.html");
 export const observed = (name) => join(PAGES, "observed", "observed-shop", name, "report.html");

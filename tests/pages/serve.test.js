@@ -9,7 +9,7 @@ import { PAGES, SCREENSHOTS, launch, picture, visit } from "./browser.js";
 
 const ADDRESS = process.env.CONNLAB_SERVED;
 const ELSEWHERE = Number(process.env.CONNLAB_ELSEWHERE);
-if (!ADDRESS || !ELSEWHERE) throw new Error("CONNLAB_SERVED names no address; way on: make test-pages");
+if (!ADDRESS || !ELSEWHERE) throw new Error("CONNLAB_SERVED names no address; hint: make test-pages");
 const BASE = new URL(ADDRESS).origin;
 
 let browser;

@@ -79,7 +79,7 @@ def test_a_scenario_that_changed_or_was_never_recorded_says_so(kept: Make, effec
     assert said[0] == "one: not tried: no reproduced run of it is recorded; record one: make record SCENARIO=one"
 
 
-def test_a_damaged_record_is_refused_with_a_way_on(kept: Make) -> None:
+def test_a_damaged_record_is_refused_with_a_hint(kept: Make) -> None:
     made = kept("client.requests.ok == load.users")
     recorded_figures.file_of("one").write_text('{"schema": "connlab.recorded/1"}')
     with pytest.raises(BadInput, match="make record SCENARIO=one"):

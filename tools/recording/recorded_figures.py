@@ -69,8 +69,8 @@ def read(slug: str) -> Specimen | None:
     except FileNotFoundError:
         return None
     except ValidationError as error:
-        way_on = f"record it again: make record SCENARIO={slug}"
-        raise BadInput(Problem(format_read_error(error), paths.shown(file), way_on)) from None
+        hint = f"record it again: make record SCENARIO={slug}"
+        raise BadInput(Problem(format_read_error(error), paths.shown(file), hint)) from None
 
 
 def write(effective: ResolvedScenario, outcome: Outcome) -> None:
@@ -120,7 +120,7 @@ def _runs(outcome: Outcome) -> Iterator[tuple[str, Run]]:
         try:
             yield cell, Run(RawRun(folder, manifest.load_manifest(folder)))
         except manifest.ManifestError as error:
-            raise BadInput(Problem(str(error), way_on=LIES_WHOLE)) from None
+            raise BadInput(Problem(str(error), hint=LIES_WHOLE)) from None
 
 
 def _names(claims: Iterable[Claim]) -> list[str]:

@@ -84,8 +84,8 @@ def read(file: Path | None = None) -> list[RecordedRun]:
         try:
             lines.append(RecordedRun.model_validate_json(text))
         except ValidationError as error:
-            where, way_on = f"{paths.shown(path)}:{number}", "bring the line back, or leave it out"
-            raise BadInput(Problem(sanitize.format_validation_error(error), where, way_on)) from None
+            where, hint = f"{paths.shown(path)}:{number}", "bring the line back, or leave it out"
+            raise BadInput(Problem(sanitize.format_validation_error(error), where, hint)) from None
     return sorted(lines, key=lambda line: (line.when, line.run))
 
 

@@ -50,8 +50,8 @@ def refuse_folders(scenarios: Iterable[ResolvedScenario]) -> None:
     for one in scenarios:
         if not one.place.own:
             what = "docs/experiments.jsonl records the lab's own scenarios alone"
-            way_on = "move the folder to scenarios/, or repeat its runs by 'repetitions' of its arms"
-            raise BadInput(Problem(what, paths.shown(one.place.home), way_on))
+            hint = "move the folder to scenarios/, or repeat its runs by 'repetitions' of its arms"
+            raise BadInput(Problem(what, paths.shown(one.place.home), hint))
 
 
 def refuse_changes(commit: str | None = None) -> str:
@@ -75,8 +75,8 @@ def refuse_changes(commit: str | None = None) -> str:
         more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
         than = f"the commit that the recording began with, {named[:_SHORT]}" if commit else "its commit"
         what = f"the work tree differs from {than}: {', '.join(changed[:_SHOWN])}{more}"
-        way_on = "give the command again once it is committed" if commit else "commit it first"
-        raise BadInput(Problem(what, way_on=f"{way_on}: {_NEEDS_COMMIT}"))
+        hint = "give the command again once it is committed" if commit else "commit it first"
+        raise BadInput(Problem(what, hint=f"{hint}: {_NEEDS_COMMIT}"))
     return named
 
 
@@ -88,10 +88,10 @@ def _git(*arguments: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BadInput(Problem(f"git does not answer: {error}", way_on=_NEEDS_COMMIT)) from None
+        raise BadInput(Problem(f"git does not answer: {error}", hint=_NEEDS_COMMIT)) from None
     if done.returncode != 0:
         what = "this folder is not a git repository, or one without the commit"
-        raise BadInput(Problem(what, way_on=_NEEDS_COMMIT))
+        raise BadInput(Problem(what, hint=_NEEDS_COMMIT))
     return done.stdout
 
 

@@ -120,7 +120,7 @@ class Watch(protocol.Watch):
     def check(self) -> None:
         """Raise LabError if the engine has stopped telling its events: nobody would see a container end."""
         if not self._events.goes_on and not self._reader.is_alive():
-            raise LabError("the Docker Engine stopped telling its events", way_on="see whether it was restarted")
+            raise LabError("the Docker Engine stopped telling its events", hint="see whether it was restarted")
 
 
 def remove_runs() -> list[str]:
@@ -149,7 +149,7 @@ def remove_runs() -> list[str]:
     if stays := _list_containers(_COMPOSE_LABEL) + _list_networks():
         raise LabError(
             f"after {_ROUNDS} removals these are there again: {', '.join(stays)}",
-            way_on="end what starts them, then: make clean",
+            hint="end what starts them, then: make clean",
         )
     return list(gone)
 

@@ -35,10 +35,10 @@ def find_container(name: str) -> Container:
     if found is None:
         near = ", ".join(sorted(docker("ps", "--format", "{{.Names}}").split())[:8])
         raise BadInput(
-            Problem(f"there is no container '{name}'", way_on=f"those that run: {near}" if near else "none runs here")
+            Problem(f"there is no container '{name}'", hint=f"those that run: {near}" if near else "none runs here")
         )
     if not found["State"]["Running"]:
-        raise BadInput(Problem(f"the container '{name}' does not run ({found['State']['Status']})", way_on="start it"))
+        raise BadInput(Problem(f"the container '{name}' does not run ({found['State']['Status']})", hint="start it"))
     return _container(found)
 
 
@@ -55,9 +55,9 @@ def find_project_containers(project: str, service: str | None) -> list[Container
     if not ids:
         what = f"the Compose project '{project}' has no running container"
         if service and (known := _labels(_SERVICE, *of_project)):
-            raise BadInput(Problem(f"{what} of the service '{service}'", way_on=f"its services: {', '.join(known)}"))
+            raise BadInput(Problem(f"{what} of the service '{service}'", hint=f"its services: {', '.join(known)}"))
         projects = ", ".join(_labels(_PROJECT))
-        raise BadInput(Problem(what, way_on=f"those that run: {projects}" if projects else "no project runs here"))
+        raise BadInput(Problem(what, hint=f"those that run: {projects}" if projects else "no project runs here"))
     return [_container(found) for found in map(_inspect, ids) if found is not None]
 
 

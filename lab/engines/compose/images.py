@@ -28,7 +28,7 @@ def image_ids(names: Iterable[str]) -> dict[str, str]:
         build_images(missing)
         present = _lab_images()
     if lost := [name for name in wanted if name not in present]:
-        raise LabError(f"there is no image connlab/{lost[0]}", way_on="build the images: setup/images.sh (make setup)")
+        raise LabError(f"there is no image connlab/{lost[0]}", hint="build the images: setup/images.sh (make setup)")
     return {name: present[name] for name in wanted}
 
 
@@ -57,7 +57,7 @@ def build_images(names: list[str]) -> None:
         except OSError as error:
             raise LabError(f"{command[0]}: {error.strerror}") from None
         if process.returncode != 0:
-            raise LabError(f"the images were not built: {', '.join(names)}", way_on="read what was printed above")
+            raise LabError(f"the images were not built: {', '.join(names)}", hint="read what was printed above")
 
 
 def image_of_service(service: Service, name: str, place: Place) -> str:
@@ -88,7 +88,7 @@ def _service_image_id(effective: ResolvedScenario, name: str, service: Service) 
         _pull(effective, name, image)
     found = _find_id(image)
     if found is None:
-        raise LabError(f"there is no image {image}", way_on="the engine says it has it: try again")
+        raise LabError(f"there is no image {image}", hint="the engine says it has it: try again")
     return found
 
 

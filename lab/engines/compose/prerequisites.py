@@ -47,7 +47,7 @@ def _versioned(name: str, ask: Callable[[], str], least: tuple[int, int]) -> Fin
     try:
         version = ask()
     except EngineForbidden as error:
-        return Finding(name, "missing", error.what, error.way_on)
+        return Finding(name, "missing", error.what, error.hint)
     except LabError as error:
         return Finding(name, "missing", error.what.splitlines()[-1].strip(), f"install {wanted} or newer; {_DEBIAN}")
     numbers = tuple(map(int, re.findall(r"[0-9]+", version)[:2]))

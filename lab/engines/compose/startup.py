@@ -186,7 +186,7 @@ def find_free_subnet() -> IPv4Network:
             return subnet
     raise LabError(
         f"no subnet of {_RANGE} is free for the run's network",
-        way_on="remove networks that are not needed: 'docker network prune'",
+        hint="remove networks that are not needed: 'docker network prune'",
     )
 
 

@@ -51,13 +51,13 @@ class Kubernetes:
         try:
             found = self.versions()
         except LabError as error:
-            return [Finding("Kubernetes", "missing", error.what.splitlines()[-1].strip(), error.way_on)]
+            return [Finding("Kubernetes", "missing", error.what.splitlines()[-1].strip(), error.hint)]
         cluster = Finding("Kubernetes", "ok", f"{found['kubernetes']}, kubectl {found['kubectl']}")
         name = "rights in the cluster"
         try:
             self.kubectl.require_rights()
         except LabError as error:
-            return [cluster, Finding(name, "missing", error.what, error.way_on)]
+            return [cluster, Finding(name, "missing", error.what, error.hint)]
         return [cluster, Finding(name, "ok", f"all, in the namespace '{self.kubectl.find_namespace()}'")]
 
     def versions(self) -> Mapping[str, str]:
@@ -72,11 +72,11 @@ class Kubernetes:
         """Yield what Kubernetes cannot, or what the lab cannot do on it yet."""
         yield from self.kubectl.check_target(paths.RESULTS)
         if effective.registry.services:
-            yield Problem("services of a scenario's own do not run on Kubernetes yet", way_on=_ELSEWHERE)
+            yield Problem("services of a scenario's own do not run on Kubernetes yet", hint=_ELSEWHERE)
         if effective.scenario.configurations:
-            yield Problem("a configuration of a scenario's own does not run on Kubernetes yet", way_on=_ELSEWHERE)
+            yield Problem("a configuration of a scenario's own does not run on Kubernetes yet", hint=_ELSEWHERE)
         if effective.scenario.knobs.load.workload == "script":
-            yield Problem("a script of a scenario's own does not run on Kubernetes yet", way_on=_ELSEWHERE)
+            yield Problem("a script of a scenario's own does not run on Kubernetes yet", hint=_ELSEWHERE)
         for instance in topology.second_names:
             knob = f"{topology.role_of(instance)}.addresses"
             what = f"a pod has one address, and {knob} asks for a second one for {instance}"
@@ -120,7 +120,7 @@ class Kubernetes:
                         raise problem
                 time.sleep(_LOOK_S)
             what = f"the cluster did not run a pod with the lab's images within {_TRIAL_S} s"
-            raise LabError(what, way_on=f"see what holds it up: 'kubectl describe job {name}'")
+            raise LabError(what, hint=f"see what holds it up: 'kubectl describe job {name}'")
         finally:
             self.kubectl("delete", "job", name, "--ignore-not-found", "--wait=false")
 

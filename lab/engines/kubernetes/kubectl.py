@@ -88,7 +88,7 @@ class Kubectl:
         ended = self.client.run(self._with_cluster(arguments), timeout_s=timeout_s, stdin=stdin)
         if ended.exit_code != 0:
             hint = _find_hint(ended.stderr)
-            raise KubectlFailed(["kubectl", *arguments], ended.exit_code, ended.stderr, way_on=hint)
+            raise KubectlFailed(["kubectl", *arguments], ended.exit_code, ended.stderr, hint=hint)
         return ended.stdout
 
     def follow(self, *arguments: str, talks: bool = False) -> StreamingCommand:
@@ -126,7 +126,7 @@ class Kubectl:
         """Yield why no files can be copied into a folder: kubectl takes what stands before a colon for a pod."""
         if ":" in str(folder):
             what = f"kubectl cannot copy files into {folder}: it takes what stands before the colon for a pod"
-            yield Problem(what, way_on="name another one by CONNLAB_RESULTS")
+            yield Problem(what, hint="name another one by CONNLAB_RESULTS")
 
     def find_namespace(self) -> str:
         """Return the namespace that is used; raises as a call."""
@@ -157,7 +157,7 @@ class Kubectl:
         ]
         if lacking:
             what = f"in the namespace '{namespace}' the lab may not: {', '.join(lacking)}"
-            raise LabError(what, way_on=f"let the cluster's administrator grant it: {GUIDE} has the Role")
+            raise LabError(what, hint=f"let the cluster's administrator grant it: {GUIDE} has the Role")
 
     def _with_cluster(self, arguments: Sequence[str]) -> list[str]:
         context = ["--context", self.context] if self.context else []

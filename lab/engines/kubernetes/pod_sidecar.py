@@ -87,14 +87,12 @@ class PodSidecars:
         found = _get(kubectl, pod)
         if found is None:
             what = f"there is no pod '{pod}' in the namespace '{namespace}'"
-            raise BadInput(
-                Problem(what, way_on=f"'kubectl get pods --namespace {namespace}' lists those that there are")
-            )
+            raise BadInput(Problem(what, hint=f"'kubectl get pods --namespace {namespace}' lists those that there are"))
         phase = str(found["status"].get("phase", "Unknown"))
         why = "it is being removed" if found["metadata"].get("deletionTimestamp") else phase
         if why != "Running":
-            way_on = f"see what holds it up: 'kubectl describe pod {pod} --namespace {namespace}'"
-            raise BadInput(Problem(f"the pod '{pod}' does not run ({why})", way_on=way_on))
+            hint = f"see what holds it up: 'kubectl describe pod {pod} --namespace {namespace}'"
+            raise BadInput(Problem(f"the pod '{pod}' does not run ({why})", hint=hint))
         status = _running(found, pod, within[0]) if within else None
         kubectl.add(pod, self._collector("connlab-observe", {}, within[0] if within else None), "dryRun=All")
         of_pod = found["spec"]["containers"]
@@ -232,8 +230,8 @@ class PodSidecar:
             with contextlib.suppress(LabError):
                 self.remove()
             what = f"what the collector in the pod '{self.pod}' recorded cannot be had any more: {error.what}"
-            way_on = "it ends with its pod, and with --container with that container too: leave --container out"
-            raise FilesLost(what, way_on=way_on) from None
+            hint = "it ends with its pod, and with --container with that container too: leave --container out"
+            raise FilesLost(what, hint=hint) from None
         self.remove()
 
     def remove(self) -> None:
@@ -279,11 +277,11 @@ def _running(pod: Mapping[str, Any], name: str, container: str) -> dict[str, Any
     status = next((one for one in _statuses(pod) if one["name"] == container), None)
     if status is None:
         known = ", ".join(one["name"] for one in _statuses(pod) if "running" in one["state"])
-        raise BadInput(Problem(f"the pod '{name}' has no container '{container}'", way_on=f"those that run: {known}"))
+        raise BadInput(Problem(f"the pod '{name}' has no container '{container}'", hint=f"those that run: {known}"))
     if "running" not in status["state"]:
         why = next((told.get("reason", state) for state, told in status["state"].items()), "waiting")
-        way_on = "leave --container out: the collector then sees the pod's network alone, and outlives a restart"
-        raise BadInput(Problem(f"the container '{container}' of '{name}' does not run ({why})", way_on=way_on))
+        hint = "leave --container out: the collector then sees the pod's network alone, and outlives a restart"
+        raise BadInput(Problem(f"the container '{container}' of '{name}' does not run ({why})", hint=hint))
     return status
 
 

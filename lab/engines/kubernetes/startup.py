@@ -168,13 +168,13 @@ def find_container_problem(status: Mapping[str, Any], pod: str) -> LabError | No
     said = f"{waiting.get('reason')}: {_last(waiting.get('message', ''))}"
     if waiting.get("reason") in _NOT_HAD:
         hint = f"load it into the nodes, or push it and name the registry by --registry: {GUIDE}"
-        return LabError(f"the cluster cannot have the image {status['image']}: {said}", way_on=hint)
+        return LabError(f"the cluster cannot have the image {status['image']}: {said}", hint=hint)
     if waiting.get("reason") in _NOT_MADE:
-        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", way_on=start_failure_hint(said))
+        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", hint=start_failure_hint(said))
     ended = status.get("state", {}).get("terminated", {})
     if ended.get("reason") in _NOT_STARTED:
         said = f"{ended['reason']}: {_last(ended.get('message', ''))}"
-        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", way_on=start_failure_hint(said))
+        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", hint=start_failure_hint(said))
     return None
 
 
@@ -183,7 +183,7 @@ def find_scheduling_problem(pod: Mapping[str, Any]) -> LabError | None:
     for one in pod.get("status", {}).get("conditions", []):
         if one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable":
             what = f"no node of the cluster takes {pod['metadata']['name']}: {one.get('message', '')}"
-            return LabError(what, way_on="free processors or memory of a node, or ask for less load")
+            return LabError(what, hint="free processors or memory of a node, or ask for less load")
     return None
 
 

@@ -104,7 +104,7 @@ def draw_drill(seed: int, level: int) -> Drill:
         BadInput: there is no such level.
     """
     if level not in faults.LEVELS:
-        raise BadInput(Problem(f"there is no level {level}", way_on="LEVEL=1, 2 or 3 (--level)"))
+        raise BadInput(Problem(f"there is no level {level}", hint="LEVEL=1, 2 or 3 (--level)"))
     return faults.draw(seed, level)
 
 
@@ -172,9 +172,9 @@ def load_state(drill: Drill) -> DrillState | None:
     try:
         state = DrillState.model_validate_json(read_regular(file))
     except (OSError, ValidationError):
-        raise BadInput(Problem(f"{paths.shown(file)} does not belong to a drill", way_on=again)) from None
+        raise BadInput(Problem(f"{paths.shown(file)} does not belong to a drill", hint=again)) from None
     if not all(map(_is_there, (state.run, *(each.run for each in state.answers)))):
-        raise BadInput(Problem(f"the run of {drill.name} is gone", way_on=again))
+        raise BadInput(Problem(f"the run of {drill.name} is gone", hint=again))
     return state
 
 
@@ -223,7 +223,7 @@ def ask_for_more(drill: Drill, state: DrillState, name: str) -> Iterator[str]:
         BadInput: there is no such piece.
     """
     if name not in MORE:
-        raise BadInput(Problem(f"there is no evidence '{name}'", way_on=did_you_mean(name, MORE) or ", ".join(MORE)))
+        raise BadInput(Problem(f"there is no evidence '{name}'", hint=did_you_mean(name, MORE) or ", ".join(MORE)))
     if name not in state.asked:
         state.asked.append(name)
         save_state(drill, state)
@@ -239,18 +239,14 @@ def check_answer(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> N
     """
     problems = []
     if cause not in CAUSES:
-        problems.append(
-            Problem(f"there is no cause '{cause}'", way_on=did_you_mean(cause, CAUSES) or ", ".join(CAUSES))
-        )
+        problems.append(Problem(f"there is no cause '{cause}'", hint=did_you_mean(cause, CAUSES) or ", ".join(CAUSES)))
     if place not in PLACES:
-        problems.append(
-            Problem(f"there is no place '{place}'", way_on=did_you_mean(place, PLACES) or ", ".join(PLACES))
-        )
+        problems.append(Problem(f"there is no place '{place}'", hint=did_you_mean(place, PLACES) or ", ".join(PLACES)))
     turned = [one.knob for one in parse_overrides(sets)]
     if len(turned) != 1:
-        problems.append(Problem("a remedy is one knob", way_on='SET="<knob>=<value>"'))
+        problems.append(Problem("a remedy is one knob", hint='SET="<knob>=<value>"'))
     problems += [
-        Problem(f"{knob} is the clients', and other people's", way_on="turn a knob of a server or a proxy")
+        Problem(f"{knob} is the clients', and other people's", hint="turn a knob of a server or a proxy")
         for knob in turned
         if knob.startswith(("load.", "kernel.k6."))
     ]
@@ -275,7 +271,7 @@ def is_answer(cause: str | None, place: str | None, sets: Sequence[str], more: s
     """
     answer = cause is not None or place is not None or bool(sets)
     if seed is None and (answer or more):
-        raise BadInput(Problem("an answer, or a question, needs its drill", way_on="give SEED=<n> (--seed)"))
+        raise BadInput(Problem("an answer, or a question, needs its drill", hint="give SEED=<n> (--seed)"))
     if answer and more:
         raise BadInput(Problem("a drill takes either an answer or a question for more evidence"))
     return answer
@@ -319,7 +315,7 @@ def is_solved(drill: Drill, state: DrillState) -> bool:
 def _counts(run: Path) -> tuple[int, int]:
     requests = reports.read_derived(run, LEDGER, Ledger).requests
     if requests is None:
-        raise BadInput(Problem(f"{paths.shown(run)} has no ledger", way_on="run the remedy again"))
+        raise BadInput(Problem(f"{paths.shown(run)} has no ledger", hint="run the remedy again"))
     return requests.failed, requests.slow
 
 

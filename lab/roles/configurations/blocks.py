@@ -182,8 +182,8 @@ class Blocks:
         for leaf in self._leaves:
             for one in leaf.all(*_REPLACING):
                 what = f"{one.name} here takes the place of the lab's: {_REPLACING[one.name]}"
-                way_on = "leave the line out" if one.name == "limit_rate" else "write it in http { }, or leave it out"
-                yield Fault(what, one.where, way_on)
+                hint = "leave the line out" if one.name == "limit_rate" else "write it in http { }, or leave it out"
+                yield Fault(what, one.where, hint)
 
     def _proxying(self) -> Iterator[Fault]:
         behind = sorted(self._neighbours.behind)

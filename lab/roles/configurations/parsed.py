@@ -61,7 +61,7 @@ class Fault:
 
     what: str
     where: Position | None
-    way_on: str
+    hint: str
 
 
 @dataclass(frozen=True)

@@ -197,8 +197,8 @@ class Sections:
         servers = [one for section in self._servers for one in section.all("server")]
         if behind and not servers:
             where = self._traffic[0].head.where if self._traffic else None
-            way_on = f"write default_backend, and in that backend: server one {behind[-1]}"
-            yield Fault("its port leads to no server line", where, way_on)
+            hint = f"write default_backend, and in that backend: server one {behind[-1]}"
+            yield Fault("its port leads to no server line", where, hint)
         for one in servers:
             address = one.words[2] if len(one.words) > 2 else ""  # noqa: PLR2004 # server <name> <address>
             if address not in self._neighbours.behind:
