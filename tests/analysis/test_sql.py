@@ -19,7 +19,7 @@ _OBSERVED = (
 # The tables that the others are about are not those of a run's account: test_sql_rows_apart.py makes them.
 # These read a run's files, or have what others are made with.
 _READING = ("captured_of_instance", "macros_of_evidence", "macros_of_records", "records")
-_ROOMS = ("evidence", "logs", "observed", "report")
+_ROOMS = ("evidence", "observed", "reports")
 APART = [path for path in FILES if path.parent.parent.name in _ROOMS or path.stem in (*_OBSERVED, *_READING)]
 OF_A_RUN = [path for path in FILES if path not in APART]
 

@@ -484,7 +484,7 @@ def test_answered_bounds_the_requests_of_a_plain_connection(rows: Rows, tmp_path
 
 def test_lines_of_an_access_log_have_numbers_and_the_format_s_columns(rows: Rows, tmp_path: Path) -> None:
     found = rows.made(
-        "lines",
+        "lines_of_logs",
         parts={"columns": "took / 1000 AS seconds", "within": "if(took BETWEEN -9000 AND 9000, took, NULL) AS took"},
         path=of_lines(tmp_path, {"took": 500}, "\n", {"took": 10_000}, {"took": 2000}),
         fields={"took": "BIGINT"},

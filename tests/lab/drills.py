@@ -71,11 +71,12 @@ def write(drill: Drill, folder: Path) -> Path:
     kernel = "kernel.backend."
     turned = {name.removeprefix(kernel): str(v) for name, v in drill.knobs.items() if name.startswith(kernel)}
     sysctls = {"net.core.somaxconn": "4096", "net.ipv4.tcp_syncookies": "1"} | turned
-    (folder / "manifest.json").write_text(
-        json.dumps(
-            {"knobs": {name: {"value": v} for name, v in effective.values.items()}, "sysctls": {server: sysctls}}
-        )
-    )
+    declared = effective.registry.knobs
+    knobs = {
+        name: {"value": value, "unit": declared[name].unit if name in declared else None}
+        for name, value in effective.values.items()
+    }
+    (folder / "manifest.json").write_text(json.dumps({"knobs": knobs, "sysctls": {server: sysctls}}))
     settings = {
         "maxConnections": _knob(drill, "backend.max_connections", _CONNECTIONS),
         "maxThreads": _knob(drill, "backend.threads_max", _THREADS),
