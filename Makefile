@@ -51,8 +51,8 @@ recording := .venv/bin/python -m tools.recording
 
 .PHONY: record experiments mutate docs
 record: python ## SCENARIO=<slug>|all RUNS=<n>: runs it until n runs are recorded in docs/experiments.jsonl; goes on where it stopped
-	@options=($${RUNS:+--runs="$$RUNS"}); $(recording) record --check "$${options[@]}" -- "$$SCENARIO"; setup/ready.sh; \
-		$(recording) record "$${options[@]}" -- "$$SCENARIO"
+	@options=($${RUNS:+--runs="$$RUNS"}); $(recording) record --check "$${options[@]}" -- "$${SCENARIO:-}"; setup/ready.sh; \
+		$(recording) record "$${options[@]}" -- "$${SCENARIO:-}"
 
 experiments: python ## docs/experiments.md and the README's table, made from the recorded runs
 	@$(recording) experiments
@@ -124,7 +124,7 @@ test-faults: ## [ONLY=<fault>]: real runs that are struck at every point, into d
 
 .PHONY: example
 example: setup-test ## [RUN=<run>]: records docs/example anew, or takes a recorded run, and makes the documents' pictures and story of it; wants a quiet machine
-	@.venv/bin/python -m setup.example "$$RUN"
+	@.venv/bin/python -m setup.example "$${RUN:-}"
 
 .PHONY: test-advice
 test-advice: setup-test ## [SCENARIO=<slug>]: runs every scenario and follows the advice of its runs; about 45 minutes; not part of test
