@@ -1,8 +1,8 @@
 -- What became of the clients' requests. `vu` 0 stands for what setup() and teardown() do, in no user's name.
 SELECT count(*) AS total,
        count(*) FILTER (succeeded(error_code, status)) AS ok,
-       count(DISTINCT (instance, vu)) FILTER (vu <> 0) AS users,
-       count(DISTINCT (instance, vu)) FILTER (vu <> 0 AND NOT succeeded(error_code, status)) AS users_failed,
+       count(DISTINCT row(instance, vu)) FILTER (vu <> 0) AS users,
+       count(DISTINCT row(instance, vu)) FILTER (vu <> 0 AND NOT succeeded(error_code, status)) AS users_failed,
        max(end_us) - min(time_us) AS lasted_us,
        coalesce(histogram(error_code), map()) AS codes,
        coalesce(histogram(status) FILTER (status > 0), map()) AS statuses

@@ -16,10 +16,9 @@ import java.util.concurrent.TimeUnit;
  * long as the timeout loses its place, and those behind move up. An idle room lets the first user in at once, the next
  * one interval later: idle time does not save up turns.
  *
- * <p>There is no timer. Each call first catches up on the time since the last one, turn by turn and timeout by
- * timeout in the order in which they fell due, so turns have the times that a timer would have given them, exactly.
- * Every token is let in at most once and forgotten once: a call costs O(1), amortised. Memory is bounded by the number
- * of tokens.
+ * <p>There is no timer. Each call first catches up on the time since the last one, turn by turn and timeout by timeout
+ * in the order in which they fell due, so turns have the times that a timer would have given them, exactly. Every token
+ * is let in at most once and forgotten once: a call costs O(1), amortised. Memory is bounded by the number of tokens.
  *
  * <p>Safe for use by many threads.
  */
