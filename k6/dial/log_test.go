@@ -227,9 +227,9 @@ func TestADialBeginsWithItsTimeOut(t *testing.T) {
 		deadline time.Time
 		want     time.Time
 	}{
-		"a moment before connect(2)":          {asked: began.Add(-time.Second), deadline: began.Add(timeout), want: began},
-		"never before it is asked for":        {asked: began, deadline: began.Add(timeout - time.Second), want: began},
-		"never after connect(2), nor later":   {asked: began, deadline: began.Add(2 * timeout)},
+		"a moment before connect(2)":         {asked: began.Add(-time.Second), deadline: began.Add(timeout), want: began},
+		"never before it is asked for":       {asked: began, deadline: began.Add(timeout - time.Second), want: began},
+		"never after connect(2), nor later":  {asked: began, deadline: began.Add(2 * timeout)},
 		"with connect(2), without a timeout": {asked: began},
 	} {
 		ctx := t.Context()
