@@ -44,7 +44,7 @@ def test_nginx_runs_a_file_unchanged_and_the_model_counts_with_its_values(throug
     knobs = through_nginx.manifest["knobs"]
     assert knobs["nginx.proxy_connect_timeout"]["where"] == ["conf.d/app.conf:18"]
     assert knobs["nginx.upstream_keepalive"]["read_back"] == 16
-    of_nginx = {"value": 1000, "default": 1000, "source": "file", "read_back": 1000, "where": []}
+    of_nginx = {"value": 1000, "unit": None, "default": 1000, "source": "file", "read_back": 1000, "where": []}
     assert knobs["nginx.keepalive_requests"] == of_nginx
     assert through_nginx.measured()["model.syns_per_failed_try"] == 2
 
@@ -217,7 +217,7 @@ def test_a_threshold_that_is_crossed_makes_the_run_not_reproduced(run: Callable[
     [
         ("import './gone.js';\nexport default () => {};\n", "checkout.js:1: k6 refuses"),
         ("\nexport default functio n() {}\n", "checkout.js:2: k6 refuses"),
-        ("export const options = { vus: 1, duration: '20m' };\nexport default () => {};\n", "load.max_duration is 1m"),
+        ("export const options = { vus: 1, duration: '20m' };\nexport default () => {};\n", "for 1,200 s, but load.max_duration is 60 s"),
     ],
 )
 def test_a_script_that_cannot_run_is_refused_before_anything_starts(tmp_path: Path, script: str, said: str) -> None:
