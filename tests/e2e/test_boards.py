@@ -77,7 +77,7 @@ class Scraped:
 @pytest.fixture(scope="module")
 def prometheus() -> Iterator[Prometheus]:
     """Prometheus as docs/boards/README.md starts it on the machine that runs the lab."""
-    TARGETS.parent.mkdir(exist_ok=True)
+    TARGETS.parent.mkdir(parents=True, exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     docker(
