@@ -217,7 +217,10 @@ def test_a_threshold_that_is_crossed_makes_the_run_not_reproduced(run: Callable[
     [
         ("import './gone.js';\nexport default () => {};\n", "checkout.js:1: k6 refuses"),
         ("\nexport default functio n() {}\n", "checkout.js:2: k6 refuses"),
-        ("export const options = { vus: 1, duration: '20m' };\nexport default () => {};\n", "for 1,230 s, but load.max_duration is 60 s"),
+        (
+            "export const options = { vus: 1, duration: '20m' };\nexport default () => {};\n",
+            "for 1,230 s, but load.max_duration is 60 s",
+        ),
     ],
 )
 def test_a_script_that_cannot_run_is_refused_before_anything_starts(tmp_path: Path, script: str, said: str) -> None:
