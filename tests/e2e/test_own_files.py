@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,14 @@ def test_nginx_runs_a_file_unchanged_and_the_model_counts_with_its_values(throug
     knobs = through_nginx.manifest["knobs"]
     assert knobs["nginx.proxy_connect_timeout"]["where"] == ["conf.d/app.conf:18"]
     assert knobs["nginx.upstream_keepalive"]["read_back"] == 16
-    of_nginx = {"value": 1000, "unit": None, "default": 1000, "source": "file", "read_back": 1000, "where": []}
+    of_nginx: dict[str, Any] = {
+        "value": 1000,
+        "unit": None,
+        "default": 1000,
+        "source": "file",
+        "read_back": 1000,
+        "where": [],
+    }
     assert knobs["nginx.keepalive_requests"] == of_nginx
     assert through_nginx.measured()["model.syns_per_failed_try"] == 2
 
