@@ -1,7 +1,5 @@
 """Writes a file so that a reader sees the old one or the new one, whole."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Durations: text with a unit outside (`20s`), whole milliseconds inside."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -4,8 +4,6 @@ A name stays inside its folder, and is one word to a shell. A number has room in
 into a smaller unit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The types that a knob can have: each is read from YAML's values, and says what it takes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

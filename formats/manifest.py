@@ -5,13 +5,11 @@ counts. A run may come from anybody: `formats.field_types` bounds what its field
 minor version adds are passed over.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
@@ -325,7 +323,7 @@ class Manifest(_Part):
     ] = None
 
     @model_validator(mode="after")
-    def _begins_at_a_client(self) -> Manifest:
+    def _begins_at_a_client(self) -> Self:
         """A run that ended before its path was known has none; what was observed where it ran has none either."""
         first = next(iter(self.request_path), None)
         lacks = self.status == "complete" if first is None else self.kind_of(first) != "client"
@@ -334,7 +332,7 @@ class Manifest(_Part):
         return self
 
     @model_validator(mode="after")
-    def _has_each_prediction_once(self) -> Manifest:
+    def _has_each_prediction_once(self) -> Self:
         ids = [one.id for one in self.predictions]
         if twice := next((one for one in ids if ids.count(one) > 1), None):
             raise ValueError(f"predictions has the id {twice!r} twice")

@@ -4,8 +4,6 @@ While it does, it holds a lock on a file in the run's folder. The kernel drops t
 ends. The file also keeps room on the disk for the last manifest.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

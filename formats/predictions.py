@@ -1,7 +1,5 @@
 """What a scenario states before a run, as a manifest and a series keep it: claims, what was published, tolerance."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field

@@ -1,7 +1,5 @@
 """Keys that files had by another name before: a reader refuses the old one by a message that has the new one."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

@@ -1,11 +1,9 @@
 """The model of `<role>/role.yaml`: all that connlab knows of a program on the path; a manifest carries its roles'."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -124,7 +122,7 @@ class Knob(_Part, ABC):
         return value
 
     @model_validator(mode="after")
-    def _default_is_valid(self) -> Knob:
+    def _default_is_valid(self) -> Self:
         try:
             _ = self.initial
         except ValidationError as error:
@@ -292,7 +290,7 @@ class Page(_Part):
     ] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _patterns_are_patterns(self) -> Page:
+    def _patterns_are_patterns(self) -> Self:
         for value in self.values.values():
             if self.format == "text" and re.compile(_is_pattern(value.at)).groups != 1:
                 raise knob_types.refusal(f"'{value.at}' must have one group")
@@ -406,7 +404,7 @@ class Role(_Part):
     knobs: dict[KnobName, AnyKnob]
 
     @model_validator(mode="after")
-    def _names_its_own_knobs(self) -> Role:
+    def _names_its_own_knobs(self) -> Self:
         named = {told.unless for one in self.knobs.values() if (told := one.read_back) is not None}
         bounds = {one.at_most for one in self.knobs.values() if isinstance(one, Integer)}
         drawn = {value.limit for page in self.scrape.values() for value in page.values.values()}

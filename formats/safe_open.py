@@ -4,16 +4,11 @@ A run's folder may come from anybody, and a role writes into its own part of it.
 a file that only root can read, a named pipe that nobody ever writes to, or a device without an end.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 # A manifest has some 100 KiB, and the largest JSON that is derived, of a run of 100,000 users, some MiB.
 _BYTES_MAX = 256 << 20

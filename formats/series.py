@@ -1,7 +1,5 @@
 """The model of series.json: what a series of runs consists of, in which order it goes, and how far it has come."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

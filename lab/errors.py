@@ -1,7 +1,5 @@
 """The two ways in which a command of the lab stops short, and their exit codes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Runs independent waits side by side; nearly all of the lab's own time is waiting for an engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar

@@ -3,8 +3,6 @@
 `python -m lab.schema` writes them all.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

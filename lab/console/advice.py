@@ -1,7 +1,5 @@
 """Advice on a run, which analysis.reports.advice computes, and the outcome of advice that a run followed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

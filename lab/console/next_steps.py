@@ -1,7 +1,5 @@
 """The last line of a command: the next step, as a command to be copied."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Lookup of runs: the one that a command names, and how a run is named to the reader."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

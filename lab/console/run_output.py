@@ -1,7 +1,5 @@
 """Output of a run: verdict, ledger, guesses, profile, and what evidence is missing."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

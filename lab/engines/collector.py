@@ -1,7 +1,5 @@
 """Asks a collector: it shares its role's namespaces, so it reaches what nobody else does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

@@ -4,8 +4,6 @@ The memory is far above what a run needs, for a limit that is met ends the run; 
 from taking the machine with it. A process that dies of SIGKILL stops nothing: so every container ends by itself.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass

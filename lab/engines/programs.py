@@ -1,7 +1,5 @@
 """Running another program, such as docker, for an engine: argument lists, timeouts, and no survivors."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

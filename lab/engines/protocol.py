@@ -1,7 +1,5 @@
 """What a run asks of an engine, whatever stands behind it: `compose` is one, the tests have another in memory."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Which engine the lab's commands use."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -3,8 +3,6 @@
 Docker and the nodes of a cluster start containers by the same runtime, and so use the same words.
 """
 
-from __future__ import annotations
-
 import re
 
 from lab.errors import LabError

@@ -1,7 +1,5 @@
 """Prints docs/map.md, from the records of causes and roles: `python -m lab.lessons.chart > docs/map.md`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

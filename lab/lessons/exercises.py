@@ -1,7 +1,5 @@
 """Exercises of a lesson, which check themselves: `exercises.yaml`, what one turns, and its run judged."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

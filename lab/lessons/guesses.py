@@ -1,7 +1,5 @@
 """Guesses: asked of the learner before anything of a run starts, and printed beside what was measured."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence

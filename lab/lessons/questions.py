@@ -1,7 +1,5 @@
 """The questions of a lesson: a few numbers that the scenario's predictions are about, and which arm has more of one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 

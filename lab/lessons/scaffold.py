@@ -1,7 +1,5 @@
 """Writes a scenario to begin with: the files of `template/`, with the scenario's own names in them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

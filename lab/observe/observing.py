@@ -1,7 +1,5 @@
 """One observation, from its first collector to its report."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

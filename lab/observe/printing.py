@@ -1,7 +1,5 @@
 """What an observation found, for the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What to observe and how: parsed from the user's words, found, and checked before anything starts."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The whole catalogue, one scenario after the other; one that fails does not stop the rest, some in a row do."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A scenario from its start to its verdict: a run, or the series of its arms; and the outcome in short."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

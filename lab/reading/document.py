@@ -1,7 +1,5 @@
 """Reads YAML and remembers on which line each value stands."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A document of the lab as HTML. Markup in it stays text, but for what folds a part of a lesson away."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -1,20 +1,14 @@
 """Turns pydantic's findings about a YAML file into sentences."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from formats.renamed_keys import new_name, old_name
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
-    from lab.reading.document import Location
-
+from lab.reading.document import Location
 
 # How a value is written, given the name of what it is the value of.
 Show = Callable[[str, Any], str]

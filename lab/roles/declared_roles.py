@@ -1,7 +1,5 @@
 """Reads the declarations of the lab's own roles, each `<role>/role.yaml`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads what a program tells of its settings, on a page or in a file, by the names of its knobs."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """What a run needs (ports, files, memory, disk), and whether this machine, its kernel and its engine have it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

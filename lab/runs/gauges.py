@@ -1,7 +1,5 @@
 """The live figures of a run: what its clients and kernels say now, and said in the last seconds."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """The live display of a run: redrawn in a terminal; elsewhere a plain line when something changes, or after 10 s."""
 
-from __future__ import annotations
-
 import time
 from typing import Self
 

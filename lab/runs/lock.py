@@ -5,8 +5,6 @@ says which process holds the lock. What that process does stands in a note in th
 write.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Facts about the machine, the repository and the clocks, for the manifest, the doctor and the limits of a run."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

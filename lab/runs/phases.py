@@ -1,7 +1,5 @@
 """The phases of a run: start and read back, hold k6 at the start line, warm up, load with its actions, drain."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -5,8 +5,6 @@ role's folder to the role's user. Any other user cannot give files away: it open
 containers are members of that group.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

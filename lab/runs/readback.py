@@ -1,7 +1,5 @@
 """Reads back from the running namespaces and servers what took effect, and compares it with what was asked."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address

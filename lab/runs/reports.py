@@ -1,7 +1,5 @@
 """Derives a run's verdict, writes its report and the index of all runs, and opens them."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """A run, phase by phase: prepare, warm up, measure, drain, stop, derive."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The file is of the form that `file_sd_configs` reads. It has one place for all r
 Prometheus that was told of it once finds every run, and has no target left when there is none.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from ipaddress import IPv6Address, ip_address

@@ -1,7 +1,5 @@
 """What belongs to one run: its configuration, folder and manifest."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Ctrl-C, a closed terminal and a polite kill end every command in order: evidence, then clean-up, then the word."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 from collections.abc import Iterator

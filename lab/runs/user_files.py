@@ -1,7 +1,5 @@
 """Asks k6 about the user's script, and a role's program about the user's configuration, before anything starts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from formats.role import Role

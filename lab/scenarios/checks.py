@@ -1,7 +1,5 @@
 """What must hold between the parts of a scenario, beyond each value's own type and range."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Takes services over from a Compose file: what the lab can carry out, and everything else named key by key."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

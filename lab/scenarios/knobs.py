@@ -3,8 +3,6 @@
 A knob's name is `<group>.<field>`; inside the lab a duration is a whole number of milliseconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal

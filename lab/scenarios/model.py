@@ -1,7 +1,5 @@
 """A scenario: the model of `scenarios/<slug>/scenario.yaml`."""
 
-from __future__ import annotations
-
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 

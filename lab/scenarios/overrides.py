@@ -1,7 +1,5 @@
 """Overrides: `group.knob=value`, as `--set` and make's SET take them, and the settings of arms and matrices."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

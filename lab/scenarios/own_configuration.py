@@ -1,7 +1,5 @@
 """A configuration of the user's own, in place of the lab's: where it lies, and what it is refused for before a run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

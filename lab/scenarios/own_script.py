@@ -1,7 +1,5 @@
 """A user's own k6 script: where it lies, what it finds in its environment, and what its options say before a run."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

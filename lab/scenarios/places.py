@@ -1,7 +1,5 @@
 """Where a scenario lies: among the lab's own, by its name, or in any folder, by its path."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Checks a scenario's expressions before a run: their grammar, and that the lab measures what they name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise

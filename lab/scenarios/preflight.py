@@ -1,7 +1,5 @@
 """What is known before a run: the knobs, and what the model computes from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path

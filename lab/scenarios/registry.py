@@ -1,7 +1,5 @@
 """What a scenario may name: the lab's roles and their knobs, and those of the services that it brings itself."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

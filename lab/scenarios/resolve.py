@@ -1,7 +1,5 @@
 """From a scenario's name to what will be run, checked as a whole."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

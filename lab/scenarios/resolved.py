@@ -1,14 +1,13 @@
 """The effective configuration of a run: a scenario with the user's overrides, validated as a whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from formats.predictions import Claim, Published
 from formats.role import Role
@@ -23,14 +22,6 @@ from lab.scenarios.model import Scenario
 from lab.scenarios.overrides import Override, knob_location, nearest_knob, parse_overrides, preset_overrides
 from lab.scenarios.places import Place
 from lab.scenarios.registry import Registry, read_registry
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pydantic_core import ErrorDetails
-
-    from lab.reading.document import Location
-
 
 Source = Literal["scenario", "set", "preset", "cell", "file", "default"]
 

@@ -1,10 +1,8 @@
 """A service of one's own, as a scenario declares it: a role.yaml written shorter, from which the role is made."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
@@ -120,7 +118,7 @@ class ServiceKnob(Part):
     ] = None
 
     @model_validator(mode="after")
-    def _has_one_type(self) -> ServiceKnob:
+    def _has_one_type(self) -> Self:
         number = isinstance(self.default, int) and not isinstance(self.default, bool)
         if not number and (self.minimum is not None or self.maximum is not None):
             raise knob_types.refusal("minimum and maximum are for whole numbers")
@@ -231,7 +229,7 @@ class Service(Part):
     ] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _comes_from_one_place(self) -> Service:
+    def _comes_from_one_place(self) -> Self:
         if [self.image, self.build, self.compose].count(None) != 2:  # noqa: PLR2004 # of three, one
             raise knob_types.refusal("a service takes exactly one of image, build and compose")
         if (self.compose is None) != (self.service is None):

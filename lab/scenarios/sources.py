@@ -1,7 +1,5 @@
 """The published experiments that the lab's scenarios repeat, from docs/sources.yaml: how a document cites each."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter

@@ -1,7 +1,5 @@
 """Sysctls that a scenario may set in a role's network namespace, and what can be known of them before a run."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

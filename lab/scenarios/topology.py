@@ -1,7 +1,5 @@
 """Which instances a run has, and what they are called."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction

@@ -1,12 +1,10 @@
 """The arms of a scenario as a plan: one axis named `arm`, whose levels are the scenario's variants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from analysis.expressions import ExpressionError
 from analysis.expressions.values import Kind
@@ -48,7 +46,7 @@ class Change:
         places = {one.knob: one.where for one in self.overrides}
         return places | ({PATH: self.path[1]} if self.path else {})
 
-    def under(self, overrides: Iterable[Override]) -> Change:
+    def under(self, overrides: Iterable[Override]) -> Self:
         """Return the change with these over it: what both set, they set."""
         over = tuple(overrides)
         knobs = {one.knob for one in over}

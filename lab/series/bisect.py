@@ -1,7 +1,5 @@
 """Where a search looks next: computed from the outcomes so far alone, so that a search resumes like any series."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

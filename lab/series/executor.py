@@ -1,7 +1,5 @@
 """Runs arms, matrices and searches alike: checks, lock, fingerprint, and place after place with each step recorded."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A matrix: its file, and its plan, in which every combination of its axes' levels is a cell and is checked."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """The plan of a series: its axes, its cells and the order of its runs, all checked before anything starts."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """What the commands of series print: a plan before it runs, and what became of one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean

@@ -1,7 +1,5 @@
 """Searches: for the smallest or largest value of a knob for which an expression holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +118,19 @@ class SearchPlan:
         repetition = 1 + sum(place.cell == name for place in series.runs)
         series.runs.append(PlannedRun(cell=name, repetition=repetition))
         return series.runs[-1]
+
+
+@dataclass(frozen=True)
+class Border:
+    """The model's answer.
+
+    Attributes:
+        value: the last value for which the expression holds.
+        next: its neighbour, for which it does not.
+    """
+
+    value: int
+    next: int
 
 
 def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None) -> SearchPlan:
@@ -243,19 +254,6 @@ _OF_USERS = {
 }
 _OF_REQUESTS = {"client.requests.ok": "model.users_served", "client.requests.failed": "model.users_failed"}
 _VALUE_MAX = 1_000_000
-
-
-@dataclass(frozen=True)
-class Border:
-    """The model's answer.
-
-    Attributes:
-        value: the last value for which the expression holds.
-        next: its neighbour, for which it does not.
-    """
-
-    value: int
-    next: int
 
 
 def find_border(until: str, at: Callable[[int], ResolvedScenario], start: int, step: int) -> Border | None:

@@ -1,7 +1,5 @@
 """Where series lie: opens a new one, and finds the one that a command goes on with."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -7,8 +7,6 @@ run, and no others. A browser gives the frame no cookie when it goes from one re
 own in its address, with which nothing but files below results/ can be read.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import traceback
@@ -16,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from hmac import compare_digest
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 from urllib.parse import quote
 
 from flask import Flask, Response, abort, jsonify, redirect, request, send_from_directory
@@ -80,7 +78,7 @@ class Keys:
     frame: str
 
     @classmethod
-    def made(cls) -> Keys:
+    def made(cls) -> Self:
         """Draw them."""
         return cls(*(secrets.token_urlsafe() for _ in fields(cls)))
 

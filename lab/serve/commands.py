@@ -1,7 +1,5 @@
 """Commands that a form asks for, in words that the lab knows; they run one at a time."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 import subprocess

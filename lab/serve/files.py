@@ -1,7 +1,5 @@
 """Opens a file below a folder: every part of its path by its name alone, so that no link leads out of the folder."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import BinaryIO

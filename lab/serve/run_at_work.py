@@ -1,7 +1,5 @@
 """The run at work: what its clients and its kernels say at this moment, as the terminal shows it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A server on 127.0.0.1 for the user who started it; at a signal, a command that was started ends first."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

@@ -1,7 +1,5 @@
 """Acts on the containers of a run's pods, ends them in order, and brings out what they left."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The engine Kubernetes, as lab.engines.protocol asks for one."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping

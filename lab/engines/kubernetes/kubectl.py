@@ -1,7 +1,5 @@
 """The `kubectl` command line: which cluster it speaks to, what the lab may do there, and what its errors mean."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

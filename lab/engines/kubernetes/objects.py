@@ -1,7 +1,5 @@
 """The objects of a run, their names and labels: an owner, a network policy, and a pod for each instance."""
 
-from __future__ import annotations
-
 import hashlib
 import socket
 from collections.abc import Iterable, Mapping

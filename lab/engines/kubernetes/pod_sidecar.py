@@ -4,8 +4,6 @@ Only a container that runs can hand out its files, and nothing else stands besid
 container stays after the collector's end, until the files are out.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import secrets
@@ -56,6 +54,87 @@ _END = (
 )
 # A little later: what ends the container would end this command too.
 _RELEASE = 'read -r holder </tmp/connlab.holder || exit; (sleep 0.3; kill "$holder") >/dev/null 2>&1 &'
+
+
+@dataclass(frozen=True)
+class PodSidecar:
+    """A collector in a pod. Nobody can take it out again: it ends, and its entry stays in the pod.
+
+    Attributes:
+        pod: its name.
+        name: of the container.
+        folder: where its files are brought.
+    """
+
+    kubectl: Kubectl
+    pod: str
+    name: str
+    folder: Path
+
+    def ask(self, *arguments: str, timeout_s: float = 60) -> str:
+        """Run a command in it; raises KubectlFailed."""
+        return self.kubectl("exec", self.pod, "--container", self.name, "--", *arguments, timeout_s=timeout_s)
+
+    def image(self) -> str:
+        """Return the id of its image, as the node has it."""
+        return image_id(str((self.status() or {}).get("imageID", "")))
+
+    def ended(self) -> str | None:
+        """Return what it said, once it has ended; None while it runs."""
+        status = self.status()
+        if status is None:
+            return "its pod was removed"
+        ended = status.get("state", {}).get("terminated")
+        if ended is None:
+            return None
+        said = self.kubectl("logs", self.pod, "--container", self.name, "--tail", str(_WORDS))
+        return said.strip() or f"exit code {ended['exitCode']}"
+
+    def stop(self) -> None:
+        """End the collector, bring its files out, and let its container end.
+
+        Raises:
+            FilesLost: the container has ended, with the pod or with the container that it joined.
+            LabError: the cluster does not answer.
+        """
+        try:
+            self._end_program()
+            self.kubectl.copy_out(self.pod, self.name, "/raw", self.folder)
+        except LabError as error:
+            with contextlib.suppress(LabError):
+                self.remove()
+            what = f"what the collector in the pod '{self.pod}' recorded cannot be had any more: {error.what}"
+            hint = "it ends with its pod, and with --container with that container too: leave --container out"
+            raise FilesLost(what, hint=hint) from None
+        self.remove()
+
+    def remove(self) -> None:
+        """Let its container end, if it still runs."""
+        status = self.status()
+        if status and "running" in status.get("state", {}):
+            self.ask("sh", "-c", _RELEASE)
+
+    def _end_program(self) -> None:
+        """End the program, by force if it has not ended after the grace; its container stays.
+
+        Raises:
+            KubectlFailed: it does not end, or its container does not run.
+        """
+        for sent in ("TERM", "KILL"):
+            asked = ("sh", "-c", _END, "sh", sent, str(10 * _STOP_GRACE_S))
+            try:
+                self.ask(*asked, timeout_s=_STOP_GRACE_S + 30)
+            except KubectlFailed:
+                if sent == "KILL":
+                    raise
+            else:
+                return
+
+    def status(self) -> dict[str, Any] | None:
+        """Return what the cluster says of its container; None if there is none."""
+        found = _get(self.kubectl, self.pod)
+        listed = found["status"].get("ephemeralContainerStatuses", []) if found else []
+        return next((dict(one) for one in listed if one["name"] == self.name), None)
 
 
 @dataclass(frozen=True)
@@ -180,87 +259,6 @@ class PodSidecars:
             },
             **({"targetContainerName": joins} if joins else {}),
         }
-
-
-@dataclass(frozen=True)
-class PodSidecar:
-    """A collector in a pod. Nobody can take it out again: it ends, and its entry stays in the pod.
-
-    Attributes:
-        pod: its name.
-        name: of the container.
-        folder: where its files are brought.
-    """
-
-    kubectl: Kubectl
-    pod: str
-    name: str
-    folder: Path
-
-    def ask(self, *arguments: str, timeout_s: float = 60) -> str:
-        """Run a command in it; raises KubectlFailed."""
-        return self.kubectl("exec", self.pod, "--container", self.name, "--", *arguments, timeout_s=timeout_s)
-
-    def image(self) -> str:
-        """Return the id of its image, as the node has it."""
-        return image_id(str((self.status() or {}).get("imageID", "")))
-
-    def ended(self) -> str | None:
-        """Return what it said, once it has ended; None while it runs."""
-        status = self.status()
-        if status is None:
-            return "its pod was removed"
-        ended = status.get("state", {}).get("terminated")
-        if ended is None:
-            return None
-        said = self.kubectl("logs", self.pod, "--container", self.name, "--tail", str(_WORDS))
-        return said.strip() or f"exit code {ended['exitCode']}"
-
-    def stop(self) -> None:
-        """End the collector, bring its files out, and let its container end.
-
-        Raises:
-            FilesLost: the container has ended, with the pod or with the container that it joined.
-            LabError: the cluster does not answer.
-        """
-        try:
-            self._end_program()
-            self.kubectl.copy_out(self.pod, self.name, "/raw", self.folder)
-        except LabError as error:
-            with contextlib.suppress(LabError):
-                self.remove()
-            what = f"what the collector in the pod '{self.pod}' recorded cannot be had any more: {error.what}"
-            hint = "it ends with its pod, and with --container with that container too: leave --container out"
-            raise FilesLost(what, hint=hint) from None
-        self.remove()
-
-    def remove(self) -> None:
-        """Let its container end, if it still runs."""
-        status = self.status()
-        if status and "running" in status.get("state", {}):
-            self.ask("sh", "-c", _RELEASE)
-
-    def _end_program(self) -> None:
-        """End the program, by force if it has not ended after the grace; its container stays.
-
-        Raises:
-            KubectlFailed: it does not end, or its container does not run.
-        """
-        for sent in ("TERM", "KILL"):
-            asked = ("sh", "-c", _END, "sh", sent, str(10 * _STOP_GRACE_S))
-            try:
-                self.ask(*asked, timeout_s=_STOP_GRACE_S + 30)
-            except KubectlFailed:
-                if sent == "KILL":
-                    raise
-            else:
-                return
-
-    def status(self) -> dict[str, Any] | None:
-        """Return what the cluster says of its container; None if there is none."""
-        found = _get(self.kubectl, self.pod)
-        listed = found["status"].get("ephemeralContainerStatuses", []) if found else []
-        return next((dict(one) for one in listed if one["name"] == self.name), None)
 
 
 def _get(kubectl: Kubectl, pod: str) -> dict[str, Any] | None:

@@ -1,7 +1,5 @@
 """From nothing to pods that are ready, and what lies behind it if they are not."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

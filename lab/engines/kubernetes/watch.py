@@ -1,7 +1,5 @@
 """Watches a run's pods: what the cluster says of each, and which of their containers have ended."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Evidence that an engineer on call sees of a run: texts out of its raw files, each with the minutes that it costs."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

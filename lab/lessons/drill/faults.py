@@ -1,7 +1,5 @@
 """The catalogue of the drill's faults: what each is called, where it lies, and how its knobs are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """A drill from its scenario to its score: what was asked for, what was answered, and whether the remedy recovered."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

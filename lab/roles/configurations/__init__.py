@@ -4,8 +4,6 @@ A role declares the format, and for each knob the place; a format has a reader h
 scenario but where the traffic comes in and which servers stand behind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError

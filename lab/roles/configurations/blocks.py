@@ -1,14 +1,12 @@
 """Configurations in blocks of directives, with includes: a dump of all files, each below a line with its name."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Self
 
 from formats.role import Configured
 from lab.roles.configurations.parsed import Fault, Neighbours, Position, Statement
@@ -35,14 +33,14 @@ class Block:
     name: str
     arguments: tuple[str, ...]
     where: Position | None
-    parent: Block | None
-    below: list[Block] = field(default_factory=list)
+    parent: Self | None
+    below: list[Self] = field(default_factory=list)
 
-    def all(self, *names: str) -> list[Block]:
+    def all(self, *names: str) -> list[Self]:
         """Return the directives of these names right in it."""
         return [one for one in self.below if one.name in names]
 
-    def within(self, *names: str) -> Iterator[Block]:
+    def within(self, *names: str) -> Iterator[Self]:
         """Yield the directives of these names in it and in all below."""
         for one in self.below:
             if one.name in names:

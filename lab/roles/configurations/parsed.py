@@ -1,7 +1,5 @@
 """What a reader of a format returns."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,11 +1,10 @@
 """Configurations in sections of lines, one file; what the lab added stands between two comments, or behind the file."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Self
 
 from formats.role import Configured
 from lab.roles.configurations.parsed import Fault, Neighbours, Position, Statement
@@ -45,7 +44,7 @@ class Section:
     kind: str
     name: str
     head: Line
-    defaults: Section | None
+    defaults: Self | None
     lines: list[Line] = field(default_factory=list)
 
     def all(self, *begin: str) -> list[Line]:
