@@ -50,11 +50,11 @@ clean: ## removes every container, network, volume and image of the lab; results
 recording := .venv/bin/python -m tools.recording
 
 .PHONY: record experiments mutate docs
-record: python ## SCENARIO=<slug>|all RUNS=<n>: runs it until n runs are recorded in docs/experiments.jsonl; goes on where it stopped
+record: python ## SCENARIO=<slug>|all RUNS=<n>: runs it until n runs are recorded in docs/experiments.jsonl; resumes
 	@options=($${RUNS:+--runs="$$RUNS"}); $(recording) record --check "$${options[@]}" -- "$${SCENARIO:-}"; setup/ready.sh; \
 		$(recording) record "$${options[@]}" -- "$${SCENARIO:-}"
 
-experiments: python ## docs/experiments.md and the README's table, made from the recorded runs
+experiments: python ## docs/experiments.md and docs/catalogue.md, made from the recorded runs
 	@$(recording) experiments
 
 mutate: python ## [SCENARIO=<slug>]: changes what recorded runs measured, and lists the predictions that notice nothing

@@ -25,6 +25,7 @@ RESULTS = real(Path(os.environ.get("CONNLAB_RESULTS") or ROOT / "results"))
 SCHEMAS = ROOT / "schemas"
 COMPOSE_FILE = ROOT / "compose.yaml"
 SETUP = ROOT / "setup"
+CATALOGUE = SCENARIOS / "catalogue.yaml"
 SOURCES = ROOT / "docs" / "sources.yaml"
 
 

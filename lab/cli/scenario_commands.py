@@ -17,23 +17,23 @@ app = typer.Typer()
 
 @app.command("list")
 def list_scenarios(*, as_json: JsonOption = False) -> None:
-    """List the scenarios."""
+    """List the scenarios by subject, in the order in which one learns them."""
     from lab.console import listing, next_steps
     from lab.scenarios import places
+    from lab.scenarios.catalogue import load_catalogue
     from lab.scenarios.resolve import resolve
 
-    scenarios, problems = [], places.misnamed()
-    for slug in places.slugs():
-        try:
-            scenarios.append(resolve(slug))
-        except BadInput as error:
-            problems += error.problems
-    summaries = []
-    for scenario in listing.sort_scenarios(scenarios):
-        try:
-            summaries.append(listing.summarize(scenario))
-        except BadInput as error:
-            problems += error.problems
+    summaries, problems = [], places.misnamed()
+    for subject in load_catalogue():
+        for entry in subject.entries:
+            try:
+                summary = listing.summarize(resolve(entry.slug))
+            except BadInput as error:
+                problems += error.problems
+                continue
+            summaries.append(
+                summary | {"subject": subject.name, "level": entry.level, "takes": entry.takes, "shows": entry.shows}
+            )
     if as_json:
         terminal.result_json(summaries)
     else:

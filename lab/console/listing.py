@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from rich import box
@@ -23,18 +23,6 @@ from lab.series import arms
 # Below this width the knobs' meanings would be columns of single words.
 _WIDE = 120
 _WITH_PATHS = 140
-_WORKSHOP = "workshop"
-
-
-def sort_scenarios(scenarios: Iterable[ResolvedScenario]) -> list[ResolvedScenario]:
-    """Order them as the experiments are numbered; the workshop's own come last."""
-
-    def key(one: ResolvedScenario) -> tuple[bool, list[tuple[int, str]], str]:
-        parts = re.findall(r"\d+|\D+", one.scenario.experiment)
-        numbered = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
-        return one.scenario.experiment == _WORKSHOP, numbered, one.slug
-
-    return sorted(scenarios, key=key)
 
 
 def describe_paths(variants: Iterable[ResolvedScenario]) -> list[str]:
@@ -72,14 +60,22 @@ def summarize(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dic
 
 
 def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
-    """Print the scenarios; on a narrow terminal without their paths, for a name must be whole to be copied."""
+    """Print the scenarios by subject; on a narrow terminal without their paths, for a name must be whole to be copied.
+
+    Args:
+        console: where to.
+        summaries: in the order of the catalogue.
+    """
     wide = console.width >= _WITH_PATHS
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("scenario", "from", *(["path"] if wide else []), "load", "title"):
-        table.add_column(column, no_wrap=column in ("scenario", "from", "path"), overflow="fold")
-    for one in summaries:
-        path = ["\n".join(one["paths"])] if wide else []
-        table.add_row(one["scenario"], one["experiment"], *path, _load(one), one["title"])
+    for column in ("scenario", "level", "takes", *(["path"] if wide else []), "shows"):
+        table.add_column(column, no_wrap=column != "shows", overflow="fold")
+    for subject, scenarios in groupby(summaries, key=lambda one: one["subject"]):
+        table.add_section()
+        table.add_row(Text(subject, "bold"))
+        for one in scenarios:
+            path = ["\n".join(one["paths"])] if wide else []
+            table.add_row(one["scenario"], str(one["level"] or ""), one["takes"], *path, one["shows"] or one["title"])
     console.print(table)
 
 

@@ -33,6 +33,7 @@ from lab.lessons.drill import evidence, incident
 from lab.lessons.drill.faults import CAUSES, LEVELS, PLACES, Drill
 from lab.reading import markdown
 from lab.scenarios import places
+from lab.scenarios.catalogue import load_catalogue
 from lab.serve import commands
 from lab.serve.commands import Started
 from lab.serve.files import names_below, open_below
@@ -222,8 +223,8 @@ class _Shown:
     def home(self) -> str:
         """Return lessons, the newest runs, comparisons."""
         runs = [one for one in index.newest_runs(paths.RESULTS, _RUNS_SHOWN) if not one.scenario.startswith("drill-")]
-        lessons = {slug: _title(slug) for slug in places.slugs()}
-        return self._page("home", runs=runs, lessons=lessons, comparisons=index.list_comparisons(paths.RESULTS))
+        comparisons = index.list_comparisons(paths.RESULTS)
+        return self._page("home", runs=runs, catalogue=load_catalogue(), comparisons=comparisons)
 
     def live(self) -> str:
         """Return the run at work, and the command that was started last."""
@@ -345,14 +346,6 @@ def _unsolved(drill: Drill, state: incident.DrillState) -> str:
         f"remedy: {recovered}: {counts}",
     )
     return "\n".join(lines)
-
-
-def _title(slug: str) -> str:
-    try:
-        with open_below(paths.SCENARIOS, f"{slug}/README.md") as file:
-            return markdown.title(file.read().decode(errors="replace")) or slug
-    except OSError:
-        return slug
 
 
 def _exercises(slug: str) -> list[dict[str, Any]]:

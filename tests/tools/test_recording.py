@@ -36,9 +36,8 @@ PUBLISHED = "published:\n  description: 3 | succeed\n  here: {served: client.req
 
 def test_the_documents_are_as_made_from_the_record() -> None:
     scenarios, recorded = list(outcome.resolve_all()), recorded_runs.read()
-    current = documents.README.read_text()
     assert documents.DOCUMENT.read_text() == documents.document(scenarios, recorded), "run: make experiments"
-    assert current == documents.readme(current, scenarios, recorded), "run: make experiments"
+    assert documents.CATALOGUE.read_text() == documents.catalogue(scenarios, recorded), "run: make experiments"
     for one in scenarios:
         text = one.place.lesson.read_text()
         assert text == documents.lesson(text, one), "run: make experiments"
@@ -50,8 +49,7 @@ def test_every_published_experiment_has_a_source_that_its_lesson_and_the_documen
     for one in published:
         source = sources.source_of(one)
         assert source is not None
-        for document in (documents.README, one.place.lesson):
-            assert source.cited in document.read_text()
+        assert source.cited in one.place.lesson.read_text()
         assert f"| {source.title or '(untitled)'} | {source.language} |" in documents.DOCUMENT.read_text()
 
 
@@ -179,12 +177,9 @@ def test_other_words_do_not(effective: Make, old: str, new: str) -> None:
 @pytest.fixture
 def record(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A record and documents of the test's own, in a work tree without changes."""
-    (elsewhere / "README.md").write_text(
-        "before\n<!-- scenarios: made by 'make experiments' -->\nold\n<!-- end of scenarios -->\nafter\n"
-    )
     monkeypatch.setattr(recorded_runs, "FILE", elsewhere / "experiments.jsonl")
     monkeypatch.setattr(documents, "DOCUMENT", elsewhere / "experiments.md")
-    monkeypatch.setattr(documents, "README", elsewhere / "README.md")
+    monkeypatch.setattr(documents, "CATALOGUE", elsewhere / "catalogue.md")
     monkeypatch.setattr(recorded_figures, "FOLDER", elsewhere / "recorded")
     monkeypatch.setattr(recorder, "refuse_changes", lambda commit=COMMIT: commit)
     return elsewhere
@@ -233,7 +228,7 @@ def test_an_interruption_loses_nothing_and_the_command_goes_on(record: Path, mon
     with pytest.raises(Interruption, match="1 line was added; the same command goes on with the others"):
         recorded(scenarios, 2, "one", "two")
     assert [one.scenario for one in recorded_runs.read()] == ["one"]
-    assert "1 of 1" in documents.README.read_text()
+    assert "1 of 1" in documents.CATALOGUE.read_text()
     assert recorded(scenarios, 2, "one", "two").counts == {"one": 2, "two": 2}
     assert runs.ran == ["one", "two", "two", "one", "two"]
 
@@ -448,8 +443,6 @@ def test_a_claim_is_counted_by_the_predictions_that_speak_of_it(effective: Make,
     one = effective(text=MINIMAL + PUBLISHED + claim)
     taken = [line(one, 1), line(one, 2, unknown=["an-arm/served"]), line(one, 3, false=["served"])]
     assert rows(one, *taken)[4] == f"{word} in 1 of 3; but with fewer users"
-    marks = "<!-- scenarios: made by 'make experiments' -->\n<!-- end of scenarios -->"
-    assert f"| {word} in 1 of 3 | 3 of 3 |" in documents.readme(marks, [one], taken)
 
 
 def test_a_claim_that_the_scenario_cannot_tell_is_undecided(effective: Make) -> None:
@@ -469,17 +462,6 @@ def test_a_claim_that_the_scenario_cannot_tell_is_undecided(effective: Make) -> 
 def test_a_claim_that_nothing_can_tell_is_refused(effective: Make, claim: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         effective(text=f"{MINIMAL}{PUBLISHED}claim:\n  {claim}\n")
-
-
-def test_the_readme_keeps_what_stands_around_the_table(effective: Make) -> None:
-    marks = "# A\n<!-- scenarios: made by 'make experiments' -->\nold\n<!-- end of scenarios -->\nb\n"
-    found = documents.readme(marks, [effective()], [line(effective())])
-    assert found.startswith("# A\n")
-    assert found.endswith("-->\nb\n")
-    assert "| [one](scenarios/one/README.md) | B1 | k6 → backend | A title |  | 1 of 1 |" in found
-    assert documents.readme(found, [effective()], [line(effective())]) == found
-    with pytest.raises(BadInput, match="stands between"):
-        documents.readme("# A\n", [effective()], [])
 
 
 def test_the_experiments_stand_in_their_order(effective: Make) -> None:

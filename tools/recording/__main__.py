@@ -37,7 +37,7 @@ def record(
     check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a scenario until so many runs of it are recorded for docs/experiments.md; goes on where it stopped."""
+    """Run a scenario until so many runs of it are recorded for docs/experiments.md; resumes."""
     scenarios = _planned(scenario)
     recorder.refuse_folders(scenarios)
     recorder.refuse_changes()
@@ -54,7 +54,7 @@ def record(
 
 @app.command()
 def experiments(*, as_json: JsonOption = False) -> None:
-    """Make docs/experiments.md and the README's table of scenarios from the recorded runs."""
+    """Make docs/experiments.md and docs/catalogue.md from the recorded runs."""
     written = [paths.shown(file) for file in documents.write()]
     if as_json:
         terminal.result_json(written)

@@ -1,7 +1,8 @@
-"""docs/experiments.md, the README's table of scenarios and the source in each lesson, made from what they are about."""
+"""docs/experiments.md, docs/catalogue.md and the source in each lesson, made from what they are about."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,20 +12,19 @@ from analysis.formatting import format_count
 from formats.series import Verdict
 from lab import paths
 from lab.console import listing
-from lab.errors import BadInput, Problem
 from lab.outcomes import outcome
 from lab.scenarios import predictions, sources
+from lab.scenarios.catalogue import load_catalogue
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from tools.recording import recorded_runs
 from tools.recording.recorded_runs import RecordedRun
 
 DOCUMENT = paths.ROOT / "docs" / "experiments.md"
-README = paths.ROOT / "README.md"
-FILES = (DOCUMENT, README)
+CATALOGUE = paths.ROOT / "docs" / "catalogue.md"
+FILES = (DOCUMENT, CATALOGUE)
 
-_BEGIN = "<!-- scenarios: made by 'make experiments' -->"
-_END = "<!-- end of scenarios -->"
+_WORKSHOP = "workshop"
 _NONE = "not recorded yet"
 _SOURCE = "**Source**: "
 _WHOLE_FROM = 1000
@@ -56,16 +56,34 @@ version of a scenario, with other knobs or predictions, do not count. If a run r
 is then changed, counting starts again. `earlier` has the verdicts of the runs that no longer count.
 """
 
+_ABOUT_CATALOGUE = """\
+# The catalogue
+
+Made by `make experiments` from [scenarios/catalogue.yaml](../scenarios/catalogue.yaml) and from recorded runs; do not \
+edit it.
+
+The lab's own scenarios by subject, in the order in which one learns them. Each is a lesson: a question, a prediction \
+to write down, the run, and where to look. `make run SCENARIO=<name>` runs one, `make show SCENARIO=<name>` prints its \
+predictions and the value of each knob, `make list` prints this list.
+
+- **level**: 1, begin here; 2, wants the lessons above it; 3, several causes at once, or a claim to be tested.
+- **takes**: about how long its runs take, with start and end, on two processors.
+- **from**: the published experiment that it repeats; [what was published](experiments.md#sources), and what this lab \
+measured beside it. Empty: it is this lab's own.
+- **held**: in how many recorded runs all predictions were true; \
+[why some were false](series.md#the-whole-catalogue-and-recorded-runs).
+"""
+
 
 def write() -> list[Path]:
-    """Write the documents and the sources of the lessons, and give the documents' files.
+    """Write the documents and the sources of the lessons, and return the documents' files.
 
     Raises:
-        BadInput: a scenario or a recorded line is wrong, or the README has no place for the table.
+        BadInput: a scenario or a recorded line is wrong.
     """
     scenarios, recorded = list(outcome.resolve_all()), recorded_runs.read()
     DOCUMENT.write_text(document(scenarios, recorded))
-    README.write_text(readme(README.read_text(), scenarios, recorded))
+    CATALOGUE.write_text(catalogue(scenarios, recorded))
     for one in (one for one in scenarios if one.place.lesson.is_file()):
         text = one.place.lesson.read_text()
         made = lesson(text, one)
@@ -76,14 +94,14 @@ def write() -> list[Path]:
 
 def document(scenarios: Sequence[ResolvedScenario], recorded: Sequence[RecordedRun]) -> str:
     """Return the content of docs/experiments.md."""
-    catalogue = {one.slug: one for one in scenarios}
+    by_slug = {one.slug: one for one in scenarios}
     rows = []
     used: list[RecordedRun] = []
-    for effective in listing.sort_scenarios(scenarios):
+    for effective in sorted(scenarios, key=_by_experiment):
         counting = recorded_runs.counting(effective, recorded)
         used += counting
         earlier = _tally([one for one in recorded if one.scenario == effective.slug and one not in counting])
-        rows.append(_row(effective, counting, _control(effective, catalogue, recorded), earlier))
+        rows.append(_row(effective, counting, _control(effective, by_slug, recorded), earlier))
     header = (
         "id",
         "scenario",
@@ -100,32 +118,34 @@ def document(scenarios: Sequence[ResolvedScenario], recorded: Sequence[RecordedR
     return "\n".join([_INTRODUCTION, *_sources(), *_conditions(used), *_table(header, rows), ""])
 
 
-def readme(text: str, scenarios: Iterable[ResolvedScenario], recorded: Sequence[RecordedRun]) -> str:
-    """Return the README with its table of scenarios as it must be.
+def _by_experiment(one: ResolvedScenario) -> tuple[bool, list[tuple[int, str]], str]:
+    """Return the key that orders scenarios as the experiments are numbered; the workshop's own come last."""
+    parts = re.findall(r"\d+|\D+", one.scenario.experiment)
+    numbered = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+    return one.scenario.experiment == _WORKSHOP, numbered, one.slug
 
-    Raises:
-        BadInput: the marks between which the table stands are not there.
-    """
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not (begin and end):
-        raise BadInput(Problem(f"the table of scenarios stands between {_BEGIN} and {_END}", paths.shown(README)))
-    rows = [
-        (
-            f"[{one.slug}](scenarios/{one.slug}/README.md)",
-            one.scenario.experiment,
-            "; ".join(listing.describe_paths(arms.resolve_variants(one))),
-            _cell(one.scenario.title),
-            claim(one, counting),
-            count(counting),
-        )
-        for one in listing.sort_scenarios(scenarios)
-        for counting in [recorded_runs.counting(one, recorded)]
-    ]
-    header = ("scenario", "from", "path", "shows", "published claim", "predictions hold")
-    cited = "; ".join(f"{letter}, {source.cited}" for letter, source in sources.load_sources().items())
-    told = f"The letters of the column *from* are [published articles](docs/experiments.md#sources): {cited}."
-    return "\n".join([before + _BEGIN, *_table(header, rows), "", told, _END]) + after
+
+def catalogue(scenarios: Iterable[ResolvedScenario], recorded: Sequence[RecordedRun]) -> str:
+    """Return the content of docs/catalogue.md."""
+    by_slug = {one.slug: one for one in scenarios}
+    lines = [_ABOUT_CATALOGUE]
+    for subject in load_catalogue():
+        rows = [
+            (
+                f"[{entry.slug}](../scenarios/{entry.slug}/README.md)",
+                str(entry.level or ""),
+                entry.takes,
+                _cell(entry.shows or effective.scenario.title),
+                "; ".join(listing.describe_paths(arms.resolve_variants(effective))),
+                "" if effective.scenario.experiment == _WORKSHOP else effective.scenario.experiment,
+                count(recorded_runs.counting(effective, recorded)),
+            )
+            for entry in subject.entries
+            for effective in [by_slug[entry.slug]]
+        ]
+        header = ("scenario", "level", "takes", "shows", "path", "from", "held")
+        lines += [f"## {subject.name}", "", *filter(None, [subject.about]), "", *_table(header, rows), ""]
+    return "\n".join(lines)
 
 
 def lesson(text: str, effective: ResolvedScenario) -> str:

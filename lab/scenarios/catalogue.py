@@ -1,0 +1,92 @@
+"""The lab's own scenarios by subject, in the order in which one learns them: scenarios/catalogue.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from formats.knob_types import Duration
+from lab import paths
+from lab.reading import document
+from lab.scenarios import places
+
+# Where scenarios stand that the file does not name.
+OTHERS = "Others"
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    level: Literal[1, 2, 3]
+    takes: Duration
+    shows: str
+
+
+class _Subject(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    subject: str
+    about: str
+    scenarios: Mapping[str, _Entry]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A scenario in the catalogue.
+
+    Attributes:
+        level: 1 to 3; None if the file does not name it.
+        takes: about how long all of its runs take, as a reader writes it.
+        shows: one sentence; empty if the file does not name it.
+    """
+
+    slug: str
+    level: int | None = None
+    takes: str = ""
+    shows: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Scenarios of one subject.
+
+    Attributes:
+        about: one or two sentences.
+    """
+
+    name: str
+    about: str
+    entries: tuple[Entry, ...]
+
+
+_FILE = TypeAdapter(list[_Subject])
+
+
+@cache
+def _read() -> list[_Subject]:
+    return _FILE.validate_python(document.read(paths.CATALOGUE).content)
+
+
+def load_catalogue() -> list[Subject]:
+    """Return the scenarios that there are; those that the file does not name come last."""
+    left = dict.fromkeys(places.slugs(paths.SCENARIOS))
+    subjects = []
+    for one in _read():
+        entries = [
+            Entry(slug, entry.level, _in_words(entry.takes), entry.shows)
+            for slug, entry in one.scenarios.items()
+            if slug in left
+        ]
+        for entry in entries:
+            del left[entry.slug]
+        subjects.append(Subject(one.subject, one.about, tuple(entries)))
+    subjects.append(Subject(OTHERS, "", tuple(map(Entry, left))))
+    return [one for one in subjects if one.entries]
+
+
+def _in_words(ms: int) -> str:
+    return f"{ms // 60_000} min" if ms % 60_000 == 0 else f"{ms // 1000} s"
