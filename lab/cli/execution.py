@@ -113,7 +113,7 @@ def run_series(
     from lab.series import executor, printing
 
     if check:
-        end_checked(planned.effective for planned in plan.cells.values())
+        end_checked(planned.resolved for planned in plan.cells.values())
     if dry_run:
         executor.check_plan(plan, selected_engine())
         if as_json:
@@ -125,8 +125,8 @@ def run_series(
     answers = None
     if ask:
         executor.check_plan(plan, selected_engine())
-        answers = lessons.ask_before_run(terminal.stderr(), next(iter(plan.cells.values())).effective, plan)
-    lesson = next(iter(plan.cells.values())).effective.place if ask else None
+        answers = lessons.ask_before_run(terminal.stderr(), next(iter(plan.cells.values())).resolved, plan)
+    lesson = next(iter(plan.cells.values())).resolved.place if ask else None
     found = outcome.run_series(plan, command_line(), terminal.stderr(), new=new, answers=answers, profile=profile)
     end_judged(found, as_json=as_json, lesson=lesson, profiled=profile)
 

@@ -62,12 +62,12 @@ def exercise(
 
     ready = exercises.prepare(name, sets or [])
     if check:
-        end_checked([ready.effective])
-    capacity.check_capacity(ready.effective, selected_engine())
+        end_checked([ready.resolved])
+    capacity.check_capacity(ready.resolved, selected_engine())
     exercises.print_task(terminal.stderr(), ready)
     answer = () if ready.exercise.is_open else ready.exercise.answer
-    guessed = ask_about_exercise(terminal.stderr(), questions.questions_for_answer(ready.effective, answer, "exercise"))
-    found = outcome.run_once(ready.effective, command_line(), terminal.stderr(), guessed, tries_out=True)
+    guessed = ask_about_exercise(terminal.stderr(), questions.questions_for_answer(ready.resolved, answer, "exercise"))
+    found = outcome.run_once(ready.resolved, command_line(), terminal.stderr(), guessed, tries_out=True)
     judged = exercises.judge(ready, found.folder)
     if as_json:
         terminal.result_json(exercises.as_json(ready, found.folder, judged))

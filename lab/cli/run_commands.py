@@ -157,7 +157,7 @@ def search(
 
     planned = searches.plan_search(searches.Asked(scenario, knob, condition, low, high, step, confirm), sets or [])
     if check:
-        end_checked(one.effective for one in planned.plan.cells.values())
+        end_checked(one.resolved for one in planned.plan.cells.values())
     folder, series, found = None, None, planned.plan.search
     if dry_run:
         executor.check_plan(planned.plan, selected_engine())

@@ -65,7 +65,7 @@ def after_search(plan: Plan, search: Search) -> str | None:
     if search.found is None:
         return None
     sets = {**_settings(plan.overrides), search.knob: format_knob_value(search.found, search.unit)}
-    scenario = next(iter(plan.cells.values())).effective.place.named
+    scenario = next(iter(plan.cells.values())).resolved.place.named
     return f"next, a run with it: {command_hints.make_command_here('run', {'SCENARIO': scenario}, sets)}"
 
 

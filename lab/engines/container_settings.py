@@ -46,14 +46,14 @@ class ContainerLimits:
     processes: int
 
 
-def limits_for_instance(effective: ResolvedScenario, topology: Topology, instance: str) -> ContainerLimits:
+def limits_for_instance(resolved: ResolvedScenario, topology: Topology, instance: str) -> ContainerLimits:
     """Return the limits of an instance's container."""
     name = topology.role_of(instance)
     role = topology.roles[name]
-    of_script = effective.scenario.knobs.load.workload == "script"
-    users = _USERS_OF_SCRIPT if of_script else connections_of_load(effective)[0]
-    needed_mb = memory_mb(effective, topology, name, users) // len(topology.instances[name])
-    threads = effective.number(role.knob(role.limits.threads)) if role.limits.threads else 0
+    of_script = resolved.scenario.knobs.load.workload == "script"
+    users = _USERS_OF_SCRIPT if of_script else connections_of_load(resolved)[0]
+    needed_mb = memory_mb(resolved, topology, name, users) // len(topology.instances[name])
+    threads = resolved.number(role.knob(role.limits.threads)) if role.limits.threads else 0
     # The stack of a thread is a mebibyte at most.
     return ContainerLimits(max(_MEMORY_FACTOR * needed_mb + threads, _LEAST_MB), _PROCESSES + threads)
 
@@ -68,16 +68,16 @@ COLLECTOR_LIMITS = ContainerLimits(_LEAST_MB, 256)
 ONE_OFF_LIMITS = ContainerLimits(_LEAST_MB, _PROCESSES)
 
 
-def compute_deadline_s(effective: ResolvedScenario) -> int:
+def compute_deadline_s(resolved: ResolvedScenario) -> int:
     """Return the seconds after which every container of a run ends itself: no run of the lab takes so long."""
-    scenario = effective.scenario
-    ready = sum(one.ready_within for one in effective.registry.services.values())
+    scenario = resolved.scenario
+    ready = sum(one.ready_within for one in resolved.registry.services.values())
     load_ms: int = scenario.knobs.load.max_duration
     return (load_ms + scenario.drain + ready) // 1000 + _BESIDES_S
 
 
 def collector_environment(
-    effective: ResolvedScenario,
+    resolved: ResolvedScenario,
     topology: Topology,
     instance: str,
     run_id: str,
@@ -89,7 +89,7 @@ def collector_environment(
     """Return the environment of an instance's collector.
 
     Args:
-        effective: what is run.
+        resolved: what is run.
         topology: its instances.
         instance: which.
         run_id: of the run.
@@ -97,15 +97,15 @@ def collector_environment(
         metrics_port: where the collector serves its current figures; None if it does not.
         apart: whether instances may be on several machines.
     """
-    knobs, name = effective.scenario.knobs, topology.role_of(instance)
+    knobs, name = resolved.scenario.knobs, topology.role_of(instance)
     role = topology.roles[name]
     scrapes = " ".join(f"{name}={page.url}" for name, page in role.scrape.items())
     return {
         "CONNLAB_ROLE": instance,
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
-        "CONNLAB_CAPTURE": capture_mode(effective, name, apart=apart),
+        "CONNLAB_CAPTURE": capture_mode(resolved, name, apart=apart),
         "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),
-        "CONNLAB_DEADLINE_S": str(compute_deadline_s(effective)),
+        "CONNLAB_DEADLINE_S": str(compute_deadline_s(resolved)),
         **({"CONNLAB_READY_URL": role.ready} if role.ready else {}),
         **({"CONNLAB_SCRAPE": scrapes} if scrapes else {}),
         **({"CONNLAB_ADDRESSES": str(second)} if second else {}),
@@ -114,13 +114,13 @@ def collector_environment(
     }
 
 
-def role_environment(effective: ResolvedScenario, topology: Topology, instance: str) -> dict[str, str]:
+def role_environment(resolved: ResolvedScenario, topology: Topology, instance: str) -> dict[str, str]:
     """Return the environment of an instance of one of the lab's own roles."""
     role = topology.role_of(instance)
-    knobs = environment(effective.scenario.knobs, topology.roles[role].group)
+    knobs = environment(resolved.scenario.knobs, topology.roles[role].group)
     if instance in topology.clients:
         segment, sequence = segments(len(topology.clients))[topology.clients.index(instance)]
-        script = own_script.find_script(effective, topology)
+        script = own_script.find_script(resolved, topology)
         return {**(script.settings() if script else {}), **knobs} | {
             "CONNLAB_TARGETS": " ".join(topology.targets),
             "CONNLAB_INSTANCE": instance,
@@ -129,20 +129,20 @@ def role_environment(effective: ResolvedScenario, topology: Topology, instance: 
             # k6's own name: a service's certificate is its own, and nobody has signed it for the lab's network.
             **({"K6_INSECURE_SKIP_TLS_VERIFY": "true"} if topology.targets[0].startswith("https") else {}),
         }
-    if configuration := own_configuration.find_configuration(effective, topology, role):
+    if configuration := own_configuration.find_configuration(resolved, topology, role):
         return configuration.settings()
     if topology.roles[role].kind == "proxy":
         return knobs | {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
     return knobs
 
 
-def settable_sysctls(effective: ResolvedScenario, role: RoleName) -> dict[str, str]:
+def settable_sysctls(resolved: ResolvedScenario, role: RoleName) -> dict[str, str]:
     """Return the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
-    asked = effective.scenario.knobs.kernel.get(role, {})
+    asked = resolved.scenario.knobs.kernel.get(role, {})
     return {name: value for name, value in asked.items() if sysctls.settable(name)}
 
 
-def check_metrics_port(effective: ResolvedScenario, topology: Topology, port: int | None) -> Iterator[Problem]:
+def check_metrics_port(resolved: ResolvedScenario, topology: Topology, port: int | None) -> Iterator[Problem]:
     """Yield what uses the port of the metrics already, or would find one port fewer for it."""
     if port is None:
         return
@@ -153,7 +153,7 @@ def check_metrics_port(effective: ResolvedScenario, topology: Topology, port: in
     for role in topology.instances:
         if role not in clients and topology.roles[role].port == port:
             yield Problem(f"--metrics-port {port} is the port on which {role} takes its traffic", hint=other)
-        low, _, high = effective.scenario.knobs.kernel.get(role, {}).get(_EPHEMERAL, "").partition(" ")
+        low, _, high = resolved.scenario.knobs.kernel.get(role, {}).get(_EPHEMERAL, "").partition(" ")
         if low.isdecimal() and high.isdecimal() and int(low) <= port <= int(high):
             what = f"--metrics-port {port} would take one of the ports that {role} connects from"
-            yield Problem(what, effective.where_knob(f"kernel.{role}.{_EPHEMERAL}"), other)
+            yield Problem(what, resolved.where_knob(f"kernel.{role}.{_EPHEMERAL}"), other)

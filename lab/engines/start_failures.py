@@ -39,8 +39,8 @@ def ended_during_start(how: str, last_words: str, where: str | None = None) -> L
     return LabError(what, hint=start_failure_hint(how, last_words) if where else None)
 
 
-def where_sysctl(effective: ResolvedScenario | None, name: str) -> str | None:
+def where_sysctl(resolved: ResolvedScenario | None, name: str) -> str | None:
     """Return the place at which a scenario asks for a sysctl."""
-    asked = effective.asked() if effective else ()
+    asked = resolved.asked() if resolved else ()
     knobs = [one for one in asked if one.startswith("kernel.") and one.endswith(f".{name}")]
-    return effective.where_knob(knobs[0]) if effective and knobs else None
+    return resolved.where_knob(knobs[0]) if resolved and knobs else None

@@ -116,14 +116,14 @@ class Ready:
     """An exercise that can be run.
 
     Attributes:
-        effective: the scenario as the exercise, or the learner, turns it.
+        resolved: the scenario as the exercise, or the learner, turns it.
         sets: what was turned, each as knob=value.
     """
 
     place: Place
     number: int
     exercise: Exercise
-    effective: ResolvedScenario
+    resolved: ResolvedScenario
     sets: tuple[str, ...]
 
     @property
@@ -159,13 +159,13 @@ def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
         run = command_hints.make_command_here("run", {"SCENARIO": place.named})
         raise BadInput(Problem(f"exercise {name} says itself what is set", hint=f"leave SET out, or use {run}"))
     sets = (*exercise.set, *overrides)
-    effective = resolve(scenario, sets if exercise.arm is None else ())
+    resolved = resolve(scenario, sets if exercise.arm is None else ())
     if exercise.arm is not None:
-        effective = arms.resolve_arm(effective, sets, exercise.arm)
-    elif effective.scenario.arms:
+        resolved = arms.resolve_arm(resolved, sets, exercise.arm)
+    elif resolved.scenario.arms:
         raise BadInput(Problem(f"exercise {name} names no arm", paths.shown(place.home / FILE)))
-    _check(effective, exercise, place)
-    return Ready(place, int(number), exercise, effective, sets)
+    _check(resolved, exercise, place)
+    return Ready(place, int(number), exercise, resolved, sets)
 
 
 def _refuse(name: str, place: Place, number: int, exercise: Exercise, overrides: Sequence[str]) -> None:
@@ -184,10 +184,10 @@ def _refuse(name: str, place: Place, number: int, exercise: Exercise, overrides:
         )
 
 
-def _check(effective: ResolvedScenario, exercise: Exercise, place: Place) -> None:
+def _check(resolved: ResolvedScenario, exercise: Exercise, place: Place) -> None:
     for text in exercise.answer:
         try:
-            predictions.check(text, effective.roles, effective.on_path())
+            predictions.check(text, resolved.roles, resolved.on_path())
         except ExpressionError as error:
             raise BadInput(Problem(f"answer '{text}': {error}", paths.shown(place.home / FILE))) from None
 

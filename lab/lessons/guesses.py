@@ -42,12 +42,12 @@ class _NoMore(Exception):
     """The terminal has ended its input: the questions that are left are passed over."""
 
 
-def ask_before_run(console: Console, effective: ResolvedScenario, plan: Plan | None) -> Answers:
+def ask_before_run(console: Console, resolved: ResolvedScenario, plan: Plan | None) -> Answers:
     """Ask what somebody expects of a run, or of a series.
 
     Args:
         console: of the terminal.
-        effective: the scenario; of a series, any of its arms.
+        resolved: the scenario; of a series, any of its arms.
         plan: of its arms; None if it has none.
 
     Returns:
@@ -57,12 +57,12 @@ def ask_before_run(console: Console, effective: ResolvedScenario, plan: Plan | N
         console.print(_NOBODY, soft_wrap=True)
         return Answers()
     numbers, choices = (
-        (questions.questions_for_run(effective), []) if plan is None else questions.questions_for_series(plan)
+        (questions.questions_for_run(resolved), []) if plan is None else questions.questions_for_series(plan)
     )
     if not numbers and not choices:
         console.print("lesson: the predictions of this scenario have no number to ask for", soft_wrap=True)
         return Answers()
-    _introduce(console, effective, plan, len(numbers) + len(choices))
+    _introduce(console, resolved, plan, len(numbers) + len(choices))
     answers = Answers()
     try:
         _ask_all(console, numbers, choices, answers)
@@ -115,23 +115,23 @@ def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[Wh
         chosen.value = _ask(console, asks, choice.asks, partial(read_choice, options=choice.arms))
 
 
-def _introduce(console: Console, effective: ResolvedScenario, plan: Plan | None, count: int) -> None:
-    scenario = effective.scenario
+def _introduce(console: Console, resolved: ResolvedScenario, plan: Plan | None, count: int) -> None:
+    scenario = resolved.scenario
     console.print(Text(scenario.title, "bold"))
     console.print(" ".join(scenario.question.split()))
     if plan is None:
         console.print(f"path: {' → '.join(scenario.path)}", style="dim")
-    for name in effective.asked():
-        if plan is None or effective.source(name) != "cell":
+    for name in resolved.asked():
+        if plan is None or resolved.source(name) != "cell":
             console.print(
-                f"  {name} = {format_knob(name, effective.values[name], effective.registry.knobs)}",
+                f"  {name} = {format_knob(name, resolved.values[name], resolved.registry.knobs)}",
                 style="dim",
                 soft_wrap=True,
             )
     listing.print_actions(console, [action.model_dump(by_alias=True) for action in scenario.actions])
     if plan is not None and scenario.arms:
         listing.print_arms(console, scenario.arms.variants)
-    lesson = effective.place.lesson
+    lesson = resolved.place.lesson
     if lesson.is_file():
         console.print(f"the lesson: {paths.shown(lesson)}", style="dim", soft_wrap=True)
     console.print(f"\nBefore it runs, {format_count(count, 'question')}: what do you expect?\n{_HOW}\n", soft_wrap=True)

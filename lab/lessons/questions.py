@@ -58,23 +58,23 @@ class WhichArm:
     arms: tuple[str, str]
 
 
-def questions_for_run(effective: ResolvedScenario, most: int = _MOST) -> list[Question]:
+def questions_for_run(resolved: ResolvedScenario, most: int = _MOST) -> list[Question]:
     """Return the questions about one run, the most telling first.
 
     First come figures that a prediction computes from the settings alone: these can be worked out beforehand, and of
     them those that take a model say more than those that repeat a setting. What only relates two measured figures comes
     after them, if it is about another observer. For an arm, predictions about this arm come before those about all.
     """
-    everywhere = {one.id for one in effective.scenario.predictions if one.arms is None}
+    everywhere = {one.id for one in resolved.scenario.predictions if one.arms is None}
     found: dict[str, Question] = {}
     compared = [
         (one.prediction, name, others)
-        for one in effective.predictions
+        for one in resolved.predictions
         for name, others in _compared(parse(one.prediction.expression).tree)
-        if _can_be_asked(effective, name)
+        if _can_be_asked(resolved, name)
     ]
     compared.sort(key=lambda one: (one[0].id in everywhere, not any(other.startswith(_MODEL) for other in one[2])))
-    candidates = [(prediction, name, _is_settled(effective, others)) for prediction, name, others in compared]
+    candidates = [(prediction, name, _is_settled(resolved, others)) for prediction, name, others in compared]
     observers: set[str] = set()
     predictions: set[str] = set()
     for settled, last in ((True, False), (False, False), (True, True)):
@@ -86,15 +86,15 @@ def questions_for_run(effective: ResolvedScenario, most: int = _MOST) -> list[Qu
                 continue
             observers.add(observer)
             predictions.add(prediction.id)
-            found[name] = Question(prediction.id, name, *phrase_question(name), effective.variant.arm)
+            found[name] = Question(prediction.id, name, *phrase_question(name), resolved.variant.arm)
     return list(found.values())
 
 
-def questions_for_answer(effective: ResolvedScenario, expressions: Iterable[str], prediction: str) -> list[Question]:
+def questions_for_answer(resolved: ResolvedScenario, expressions: Iterable[str], prediction: str) -> list[Question]:
     """Return the questions about an exercise: the figures that its answer compares with something."""
     names = dict.fromkeys(name for text in expressions for name, _ in _compared(parse(text).tree))
-    asked = [name for name in names if _can_be_asked(effective, name)]
-    return [Question(prediction, name, *phrase_question(name), effective.variant.arm) for name in asked[:_MOST]]
+    asked = [name for name in names if _can_be_asked(resolved, name)]
+    return [Question(prediction, name, *phrase_question(name), resolved.variant.arm) for name in asked[:_MOST]]
 
 
 def questions_for_series(plan: Plan) -> tuple[list[Question], list[WhichArm]]:
@@ -102,7 +102,7 @@ def questions_for_series(plan: Plan) -> tuple[list[Question], list[WhichArm]]:
     choices = [choice for claim in plan.predictions for choice in _choices(claim, plan.cells)]
     left = max(_MOST_OF_SERIES - len(choices), len(plan.cells))
     each = max(1, left // len(plan.cells))
-    return [one for planned in plan.cells.values() for one in questions_for_run(planned.effective, each)], choices
+    return [one for planned in plan.cells.values() for one in questions_for_run(planned.resolved, each)], choices
 
 
 def _compared(tree: Node) -> Iterator[tuple[str, list[str]]]:
@@ -126,15 +126,15 @@ def _names(node: Node) -> Iterator[Name]:
     return (one for one in node.walk() if isinstance(one, Name))
 
 
-def _can_be_asked(effective: ResolvedScenario, name: str) -> bool:
-    if name in effective.values or name.startswith(_NOT_ASKED):
+def _can_be_asked(resolved: ResolvedScenario, name: str) -> bool:
+    if name in resolved.values or name.startswith(_NOT_ASKED):
         return False
     found = find_declared(name)
     return found is not None and found[0].kind is Kind.NUMBER
 
 
-def _is_settled(effective: ResolvedScenario, names: Iterable[str]) -> bool:
-    return all(name in effective.values or name.startswith(_MODEL) for name in names)
+def _is_settled(resolved: ResolvedScenario, names: Iterable[str]) -> bool:
+    return all(name in resolved.values or name.startswith(_MODEL) for name in names)
 
 
 def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[WhichArm]:

@@ -84,14 +84,14 @@ def run_all(
     ended: list[ScenarioEnd] = []
     failed_in_a_row = 0
     with machine_lock("the run of all scenarios") as lock:
-        for number, effective in enumerate(scenarios, start=1):
-            progress.print(Text(f"{number} of {len(scenarios)}: {effective.slug}", "bold"), soft_wrap=True)
+        for number, resolved in enumerate(scenarios, start=1):
+            progress.print(Text(f"{number} of {len(scenarios)}: {resolved.slug}", "bold"), soft_wrap=True)
             began = time.monotonic()
             try:
-                outcome = run_scenario(effective, arguments, progress, lock, new=new)
+                outcome = run_scenario(resolved, arguments, progress, lock, new=new)
             except (Exception, Interrupted) as error:  # noqa: BLE001 # whatever became of one, the others go on
                 failed = ScenarioEnd(
-                    effective.slug, failure_code(error), time.monotonic() - began, why=failure_reason(error)
+                    resolved.slug, failure_code(error), time.monotonic() - began, why=failure_reason(error)
                 )
                 ended.append(failed)
                 progress.print(Text(f"connlab: {failed.why}", "red"), soft_wrap=True)
@@ -99,9 +99,7 @@ def run_all(
                     break
             else:
                 took_s = time.monotonic() - began
-                ended.append(
-                    ScenarioEnd(effective.slug, outcome.code, took_s, outcome, build_brief(outcome, effective))
-                )
+                ended.append(ScenarioEnd(resolved.slug, outcome.code, took_s, outcome, build_brief(outcome, resolved)))
                 outcome.print(results)
             failed_in_a_row = failed_in_a_row + 1 if ended[-1].code is ExitCode.LAB_FAILED else 0
             if failed_in_a_row == FAILED_IN_A_ROW:

@@ -81,7 +81,7 @@ class Outcome:
 
 
 def run_once(
-    effective: ResolvedScenario,
+    resolved: ResolvedScenario,
     arguments: Sequence[str],
     console: Console,
     guesses: Sequence[Guess] = (),
@@ -96,7 +96,7 @@ def run_once(
         BadInput, LabError: as lab.runs.run.run.
     """
     folder = run(
-        effective,
+        resolved,
         selected_engine(),
         arguments,
         console,
@@ -154,16 +154,16 @@ def format_read_error(error: OSError | ValueError) -> str:
 
 
 def run_scenario(
-    effective: ResolvedScenario, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool
+    resolved: ResolvedScenario, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool
 ) -> Outcome:
     """Run a scenario, or the series of its arms, and judge it, all under the lock of one command.
 
     Raises:
         BadInput, LabError: as the two above.
     """
-    if effective.scenario.arms:
-        return run_series(arms.plan_arms(effective, ()), arguments, console, new=new, lock=lock)
-    return run_once(effective, arguments, console, lock=lock)
+    if resolved.scenario.arms:
+        return run_series(arms.plan_arms(resolved, ()), arguments, console, new=new, lock=lock)
+    return run_once(resolved, arguments, console, lock=lock)
 
 
 def resolve_checked(name: str) -> ResolvedScenario:
@@ -172,10 +172,10 @@ def resolve_checked(name: str) -> ResolvedScenario:
     Raises:
         BadInput: something in it is wrong.
     """
-    effective = resolve(name)
-    if effective.scenario.arms:
-        arms.plan_arms(effective, ())
-    return effective
+    resolved = resolve(name)
+    if resolved.scenario.arms:
+        arms.plan_arms(resolved, ())
+    return resolved
 
 
 def resolve_all() -> Iterator[ResolvedScenario]:
@@ -213,7 +213,7 @@ class Brief:
     identities: dict[Status, int]
 
 
-def build_brief(outcome: Outcome, effective: ResolvedScenario) -> Brief:
+def build_brief(outcome: Outcome, resolved: ResolvedScenario) -> Brief:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
     # It brings numpy and duckdb; a list of scenarios needs none.
     from analysis.verdicts.verdict_file import FILE, Verdict  # noqa: PLC0415
@@ -223,7 +223,7 @@ def build_brief(outcome: Outcome, effective: ResolvedScenario) -> Brief:
     for folder, verdict in of_runs.items():
         arm = f"{_arm(outcome.series, folder)}/" if outcome.series else ""
         judged += [(arm + one.id, one.status) for one in verdict.predictions]
-    judged += _never_judged(outcome.series, effective) if outcome.series else []
+    judged += _never_judged(outcome.series, resolved) if outcome.series else []
     unexplained = [verdict.ledger.unexplained for verdict in of_runs.values()]
     known = [count for count in unexplained if count is not None]
     return Brief(
@@ -236,11 +236,11 @@ def build_brief(outcome: Outcome, effective: ResolvedScenario) -> Brief:
     )
 
 
-def _never_judged(series: Series, effective: ResolvedScenario) -> Iterator[tuple[str, str]]:
+def _never_judged(series: Series, resolved: ResolvedScenario) -> Iterator[tuple[str, str]]:
     """Yield what is about the runs of arms that have none, such as those of a series that its stop rule ended."""
     ran = {place.cell for place in series.runs if place.status == "complete"}
     for arm in (cell.cell for cell in series.cells if cell.cell not in ran):
-        for one in effective.scenario.predictions:
+        for one in resolved.scenario.predictions:
             if one.judges(arm):
                 yield f"{arm}/{one.id}", "unknown"
 

@@ -33,7 +33,7 @@ _REQUEST_BYTES, _CONNECTION_BYTES = 430, 270
 _CAPTURED_BYTES = 1_000
 
 
-def check_capacity(effective: ResolvedScenario, engine: Engine) -> Configurations:
+def check_capacity(resolved: ResolvedScenario, engine: Engine) -> Configurations:
     """Refuse what this kernel lacks and what memory, open files or disk cannot hold.
 
     Returns:
@@ -42,103 +42,103 @@ def check_capacity(effective: ResolvedScenario, engine: Engine) -> Configuration
     Raises:
         BadInput: with the numbers, and a hint.
     """
-    topology = topology_of(effective)
+    topology = topology_of(resolved)
     of_machine = (_memory, heap_problems, _disk) if engine.on_this_machine else (heap_problems, _disk)
-    options, of_script = user_files.examine_script(effective, topology, engine)
-    found, of_configurations = user_files.examine_configurations(effective, topology, engine)
-    problems = [*engine_problems(effective, engine), *of_script, *of_configurations]
+    options, of_script = user_files.examine_script(resolved, topology, engine)
+    found, of_configurations = user_files.examine_configurations(resolved, topology, engine)
+    problems = [*engine_problems(resolved, engine), *of_script, *of_configurations]
     if problems:
         raise BadInput(problems)
-    users = (options.users_max, "load.workload") if options else connections_of_load(effective)
-    problems = [problem for check_capacity in of_machine for problem in check_capacity(effective, topology, users)]
+    users = (options.users_max, "load.workload") if options else connections_of_load(resolved)
+    problems = [problem for check_capacity in of_machine for problem in check_capacity(resolved, topology, users)]
     if problems:
         raise BadInput(problems)
-    values = {**effective.values, **user_files.configured_values(found, topology.roles)}
-    problems = list(_open_files(effective, topology, users, values, engine))
+    values = {**resolved.values, **user_files.configured_values(found, topology.roles)}
+    problems = list(_open_files(resolved, topology, users, values, engine))
     if problems:
         raise BadInput(problems)
     return found
 
 
-def engine_problems(effective: ResolvedScenario, engine: Engine) -> Iterator[Problem]:
+def engine_problems(resolved: ResolvedScenario, engine: Engine) -> Iterator[Problem]:
     """Return what a scenario asks for that the engine cannot do, or that this machine's kernel does not have."""
-    topology = topology_of(effective)
-    yield from engine.cannot(effective, topology)
-    yield from container_settings.check_metrics_port(effective, topology, engine.metrics)
+    topology = topology_of(resolved)
+    yield from engine.cannot(resolved, topology)
+    yield from container_settings.check_metrics_port(resolved, topology, engine.metrics)
     if engine.on_this_machine:
-        yield from kernel_problems(effective)
+        yield from kernel_problems(resolved)
 
 
-def program_problems(effective: ResolvedScenario, engine: Engine) -> list[Problem]:
+def program_problems(resolved: ResolvedScenario, engine: Engine) -> list[Problem]:
     """Return why k6 or a role's program refuses a file of the user's own, if they can be asked by now.
 
     Without an engine, or without an image of the program, nothing is given: `check` asks again before a run.
     """
-    topology, problems = topology_of(effective), list[Problem]()
+    topology, problems = topology_of(resolved), list[Problem]()
     with contextlib.suppress(LabError):
-        problems += user_files.examine_script(effective, topology, engine)[1]
-        problems += user_files.examine_configurations(effective, topology, engine)[1]
+        problems += user_files.examine_script(resolved, topology, engine)[1]
+        problems += user_files.examine_configurations(resolved, topology, engine)[1]
     return problems
 
 
-def kernel_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+def kernel_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Return what a scenario asks of this machine's kernel that it does not have."""
-    for role, names in effective.scenario.knobs.kernel.items():
+    for role, names in resolved.scenario.knobs.kernel.items():
         for name, value in names.items():
             lacking = sysctls.missing_sysctl(name, value)
             if lacking:
-                yield Problem(lacking[0], effective.where_knob(f"kernel.{role}.{name}"), lacking[1])
+                yield Problem(lacking[0], resolved.where_knob(f"kernel.{role}.{name}"), lacking[1])
 
 
-def _memory(effective: ResolvedScenario, topology: Topology, of_load: Users) -> Iterator[Problem]:
+def _memory(resolved: ResolvedScenario, topology: Topology, of_load: Users) -> Iterator[Problem]:
     users, knob = of_load
-    roles = sum(memory_mb(effective, topology, role, users) for role in topology.instances)
+    roles = sum(memory_mb(resolved, topology, role, users) for role in topology.instances)
     needed_mb = roles + len(topology.all) * COLLECTOR_MB
     total_mb = machine.memory_kb("MemTotal") >> 10
     if needed_mb > total_mb:
         what = f"the run needs about {needed_mb:,} MiB of memory for {users:,} users and its servers"
-        yield Problem(f"{what}, and this machine has {total_mb:,} MiB", effective.where_knob(knob), "ask for less")
+        yield Problem(f"{what}, and this machine has {total_mb:,} MiB", resolved.where_knob(knob), "ask for less")
 
 
-def heap_problems(effective: ResolvedScenario, topology: Topology, of_load: Users) -> Iterator[Problem]:
+def heap_problems(resolved: ResolvedScenario, topology: Topology, of_load: Users) -> Iterator[Problem]:
     """Refuse connections that end a server amid the measurement, because they fill its heap."""
     for name, instances in topology.instances.items():
         role = topology.roles[name]
         if role.memory.heap is None:
             continue
         knob = role.knob(role.memory.heap)
-        held = connections(effective, topology, name, of_load)
-        needed_mb, has_mb = (held * role.memory.connection_kb) >> 10, effective.number(knob)
+        held = connections(resolved, topology, name, of_load)
+        needed_mb, has_mb = (held * role.memory.connection_kb) >> 10, resolved.number(knob)
         if needed_mb > has_mb:
             what = f"{held:,} connections take about {needed_mb:,} MiB of the heap of {instances[0]}, and it has"
             lower = f", or lower {role.knob(role.limits.connections)}" if role.limits.connections else ""
-            yield Problem(f"{what} {has_mb:,} ({knob})", effective.where_knob(knob), f"raise it{lower}")
+            yield Problem(f"{what} {has_mb:,} ({knob})", resolved.where_knob(knob), f"raise it{lower}")
 
 
-def connections(effective: ResolvedScenario, topology: Topology, name: RoleName, of_load: Users) -> int:
+def connections(resolved: ResolvedScenario, topology: Topology, name: RoleName, of_load: Users) -> int:
     """Return the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
     role = topology.roles[name]
     users = of_load[0] // len(topology.instances[name])
     if role.limits.connections is not None:
-        users = min(users, effective.number(role.knob(role.limits.connections)))
+        users = min(users, resolved.number(role.knob(role.limits.connections)))
     return 2 * users if role.kind == "proxy" else users
 
 
-def _disk(effective: ResolvedScenario, topology: Topology, _: Users) -> Iterator[Problem]:
-    needed_mb = _DISK_BASE_MB + _captures_mb(effective, topology)
+def _disk(resolved: ResolvedScenario, topology: Topology, _: Users) -> Iterator[Problem]:
+    needed_mb = _DISK_BASE_MB + _captures_mb(resolved, topology)
     free_mb = machine.disk_free_bytes(paths.RESULTS) >> 20
     if needed_mb > free_mb:
         what = f"the run may write {needed_mb:,} MiB below {paths.shown(paths.RESULTS)}, and {free_mb:,} MiB are free"
         yield Problem(what, hint="free space, or lower capture.max_mb")
 
 
-def _captures_mb(effective: ResolvedScenario, topology: Topology, *, apart: bool = False) -> int:
-    captures = sum(capture_mode(effective, topology.role_of(one), apart=apart) != "off" for one in topology.all)
-    return captures * effective.scenario.knobs.capture.max_mb
+def _captures_mb(resolved: ResolvedScenario, topology: Topology, *, apart: bool = False) -> int:
+    captures = sum(capture_mode(resolved, topology.role_of(one), apart=apart) != "off" for one in topology.all)
+    return captures * resolved.scenario.knobs.capture.max_mb
 
 
 def _open_files(
-    effective: ResolvedScenario,
+    resolved: ResolvedScenario,
     topology: Topology,
     of_load: Users,
     values: Mapping[str, KnobValue | None],
@@ -152,7 +152,7 @@ def _open_files(
             knob = role.knob(role.limits.process_connections)
             needed[name] = int(values[knob] or 0) + role.files, knob
         else:
-            needed[name] = connections(effective, topology, name, of_load) + role.files, users_knob
+            needed[name] = connections(resolved, topology, name, of_load) + role.files, users_knob
     if max(files for files, _ in needed.values()) <= _FILES_SURE:
         return
     cap = engine.open_files_cap()
@@ -160,7 +160,7 @@ def _open_files(
         if cap is not None and files > cap:
             what = f"{knob} = {values[knob]:,} needs about {files:,} open files in one process of {name}"
             hint = "ask for less, share the load by load.instances, or raise the engine's nofile limit"
-            yield Problem(f"{what}, and a container may open {cap:,}", effective.where_knob(knob), hint)
+            yield Problem(f"{what}, and a container may open {cap:,}", resolved.where_knob(knob), hint)
 
 
 @dataclass(frozen=True)
@@ -205,29 +205,29 @@ class Demand:
     records_mb: int | None
 
 
-def compute_demand(effective: ResolvedScenario, *, apart: bool) -> tuple[Demand, list[Problem]]:
+def compute_demand(resolved: ResolvedScenario, *, apart: bool) -> tuple[Demand, list[Problem]]:
     """Work out what a run takes, and what of it cannot be.
 
     Args:
-        effective: what is to run.
+        resolved: what is to run.
         apart: whether instances may be on several machines: then every server captures.
     """
-    topology = topology_of(effective)
-    users, knob = connections_of_load(effective)
-    roles = tuple(_of_role(effective, topology, name) for name in topology.instances)
+    topology = topology_of(resolved)
+    users, knob = connections_of_load(resolved)
+    roles = tuple(_of_role(resolved, topology, name) for name in topology.instances)
     found = Demand(
         users=users,
         roles=roles,
         memory_mb=sum(each.instances * each.memory_mb for each in roles),
-        captures_mb=_captures_mb(effective, topology, apart=apart),
-        records_mb=_records_mb(effective),
+        captures_mb=_captures_mb(resolved, topology, apart=apart),
+        records_mb=_records_mb(resolved),
     )
-    return found, [*_without_ports(effective, found, knob), *heap_problems(effective, topology, (users, knob))]
+    return found, [*_without_ports(resolved, found, knob), *heap_problems(resolved, topology, (users, knob))]
 
 
-def _of_role(effective: ResolvedScenario, topology: Topology, name: str) -> RoleDemand:
+def _of_role(resolved: ResolvedScenario, topology: Topology, name: str) -> RoleDemand:
     role, instances = topology.roles[name], topology.instances[name]
-    held = connections(effective, topology, name, connections_of_load(effective))
+    held = connections(resolved, topology, name, connections_of_load(resolved))
     servers = dict(pairwise(topology.instances)).get(name)
     ports = f"model.ports.{name}"
     # A proxy holds two connections for each request that it passes on, and one of them is to a server.
@@ -237,24 +237,24 @@ def _of_role(effective: ResolvedScenario, topology: Topology, name: str) -> Role
         role=name,
         instances=len(instances),
         connections=held,
-        ports=-(-onwards // _addresses(effective, topology, servers)) if servers else None,
-        ports_max=preflight.known_before_run(effective, [ports]).get(ports) if servers else None,
-        files=(effective.number(role.knob(process)) if process else held) + role.files,
-        memory_mb=memory_mb(effective, topology, name, connections_of_load(effective)[0]) // len(instances)
+        ports=-(-onwards // _addresses(resolved, topology, servers)) if servers else None,
+        ports_max=preflight.known_before_run(resolved, [ports]).get(ports) if servers else None,
+        files=(resolved.number(role.knob(process)) if process else held) + role.files,
+        memory_mb=memory_mb(resolved, topology, name, connections_of_load(resolved)[0]) // len(instances)
         + COLLECTOR_MB,
-        memory_max_mb=container_settings.limits_for_instance(effective, topology, instances[0]).memory_mb,
+        memory_max_mb=container_settings.limits_for_instance(resolved, topology, instances[0]).memory_mb,
     )
 
 
-def _addresses(effective: ResolvedScenario, topology: Topology, name: str) -> int:
+def _addresses(resolved: ResolvedScenario, topology: Topology, name: str) -> int:
     """Return the addresses under which the instances of a server can be reached."""
     counting = topology.roles[name].counting("addresses")
-    each = effective.number(topology.roles[name].knob(counting)) if counting else 1
+    each = resolved.number(topology.roles[name].knob(counting)) if counting else 1
     return len(topology.instances[name]) * each
 
 
-def _records_mb(effective: ResolvedScenario) -> int | None:
-    load = effective.scenario.knobs.load
+def _records_mb(resolved: ResolvedScenario) -> int | None:
+    load = resolved.scenario.knobs.load
     if load.workload != "users":
         return None
     requests: int = load.users * load.calls
@@ -262,11 +262,11 @@ def _records_mb(effective: ResolvedScenario) -> int | None:
     return (requests * _REQUEST_BYTES + made * (_CONNECTION_BYTES + _CAPTURED_BYTES)) >> 20
 
 
-def _without_ports(effective: ResolvedScenario, demand: Demand, knob: str) -> list[Problem]:
+def _without_ports(resolved: ResolvedScenario, demand: Demand, knob: str) -> list[Problem]:
     client = demand.roles[0]
     if client.ports is None or client.ports_max is None or client.ports <= client.ports_max:
         return []
     least = -(-client.instances * client.ports // client.ports_max)
     what = f"{client.connections:,} users of one {client.role} need {client.ports:,} ports to one address"
     hint = f"share the load: load.instances={least}, or widen kernel.{client.role}.net.ipv4.ip_local_port_range"
-    return [Problem(f"{what}, and it has {client.ports_max:,}", effective.where_knob(knob), hint)]
+    return [Problem(f"{what}, and it has {client.ports_max:,}", resolved.where_knob(knob), hint)]

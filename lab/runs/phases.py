@@ -45,19 +45,19 @@ def start_servers(session: Session, watch: Watch) -> None:
         BadInput: the kernel refuses a sysctl.
         LabError: an image, an instance or a setting failed.
     """
-    engine, effective, topology = session.engine, session.effective, session.topology
-    own = effective.registry.services
+    engine, resolved, topology = session.engine, session.resolved, session.topology
+    own = resolved.registry.services
     step = session.steps.step
     with step("images"):
         session.manifest.images = {
-            **engine.images(["collector", *(role for role in effective.scenario.path if role not in own)]),
-            **engine.service_images(effective),
+            **engine.images(["collector", *(role for role in resolved.scenario.path if role not in own)]),
+            **engine.service_images(resolved),
         }
     with step("start"):
-        engine.start(Parts(effective, topology, session.manifest.run, session.places), watch)
+        engine.start(Parts(resolved, topology, session.manifest.run, session.places), watch)
         session.manifest.nodes = dict(engine.machines(topology))
     with step("read back"):
-        readback.read_back(engine, effective, topology, session.manifest, session.places)
+        readback.read_back(engine, resolved, topology, session.manifest, session.places)
         session.save()
 
 
@@ -132,7 +132,7 @@ def warm_up(session: Session) -> None:
     Raises:
         LabError: a request failed.
     """
-    engine, scenario, topology = session.engine, session.effective.scenario, session.topology
+    engine, scenario, topology = session.engine, session.resolved.scenario, session.topology
     count, run_load = scenario.warmup.requests, scenario.knobs.load
     server_url = f"http://127.0.0.1:{topology.roles[topology.answering].port}"
 
@@ -265,7 +265,7 @@ def run_load(session: Session, watch: Watch, display: Display) -> str | None:
 def _load(session: Session, watch: Watch, display: Display, actions: Actions) -> str | None:
     clients = session.topology.clients
     release_clients(session.engine, clients)
-    limit_s = session.effective.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
+    limit_s = session.resolved.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
     deadline = time.monotonic() + limit_s
     while any(watch.exit_code(client) is None for client in clients):
         _check(session, watch)
@@ -281,7 +281,7 @@ def _load(session: Session, watch: Watch, display: Display, actions: Actions) ->
 
 def drain(session: Session, watch: Watch, display: Display) -> None:
     """Go on watching the sockets after the load, for the scenario's window."""
-    end = time.monotonic() + session.effective.scenario.drain / 1000
+    end = time.monotonic() + session.resolved.scenario.drain / 1000
     while (left_s := end - time.monotonic()) > 0:
         _check(session, watch)
         display.refresh()

@@ -22,7 +22,7 @@ from lab.scenarios.topology import Topology
 
 
 def read_back(
-    engine: Engine, effective: ResolvedScenario, topology: Topology, manifest: Manifest, places: Places
+    engine: Engine, resolved: ResolvedScenario, topology: Topology, manifest: Manifest, places: Places
 ) -> None:
     """Fill in what the namespaces and servers say, and stop the run if anything is not as asked.
 
@@ -31,12 +31,12 @@ def read_back(
         LabError: some knob did not take; the message names knob, asked and found, for each.
     """
     inspected = parallel.each(
-        lambda instance: collector.inspect_namespace(engine, instance, _sysctl_names(effective)), topology.all
+        lambda instance: collector.inspect_namespace(engine, instance, _sysctl_names(resolved)), topology.all
     )
     in_files = {
-        instance: _configuration_read(effective, topology, instance, places)
+        instance: _configuration_read(resolved, topology, instance, places)
         for instance in topology.all
-        if topology.role_of(instance) in effective.scenario.configurations
+        if topology.role_of(instance) in resolved.scenario.configurations
     }
     told = parallel.each(
         lambda instance: _settings_told(engine, topology.roles[topology.role_of(instance)], instance, places),
@@ -46,18 +46,18 @@ def read_back(
         manifest.addresses[instance] = facts["addresses"]
         manifest.sysctls[instance] = facts["sysctls"]
         manifest.listeners[instance] = [Listener.model_validate(one) for one in facts["listeners"]]
-    if unreachable := list(_unreachable_services(effective, topology, manifest)):
+    if unreachable := list(_unreachable_services(resolved, topology, manifest)):
         raise BadInput(unreachable)
     for instance, found in in_files.items():
-        _record_configuration(effective, manifest, topology.role_of(instance), found)
+        _record_configuration(resolved, manifest, topology.role_of(instance), found)
     mismatches = [
-        *_sysctl_mismatches(effective, topology, manifest),
-        *_backlog_mismatches(effective, topology, manifest),
+        *_sysctl_mismatches(resolved, topology, manifest),
+        *_backlog_mismatches(resolved, topology, manifest),
         *(
             line
             for instance in topology.all
             for line in _compare(
-                effective,
+                resolved,
                 manifest,
                 told.get(instance, {}) | _addresses(topology.roles[topology.role_of(instance)], instance, manifest),
                 instance,
@@ -70,23 +70,23 @@ def read_back(
         )
 
 
-def _unreachable_services(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[Problem]:
+def _unreachable_services(resolved: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[Problem]:
     """Return services that take connections from their own container alone; their readiness is checked from there."""
-    for role in filter(effective.registry.services.__contains__, topology.instances):
+    for role in filter(resolved.registry.services.__contains__, topology.instances):
         port = topology.roles[role].port
         for instance in topology.instances[role]:
             found = {one.address for one in manifest.listeners[instance] if one.port == port}
             if found and all(ip_address(each).is_loopback for each in found):
                 what = f"{instance} listens on {' and '.join(sorted(found))} port {port} alone, where no client comes"
-                yield Problem(what, effective.where("services", role, "port"), "let it listen on 0.0.0.0")
+                yield Problem(what, resolved.where("services", role, "port"), "let it listen on 0.0.0.0")
 
 
 _IN_PREDICTION = re.compile(r"sysctl\.[a-z0-9_]+\.exists\.(?P<name>.+)")
 
 
-def _sysctl_names(effective: ResolvedScenario) -> list[str]:
-    asked = {name for names in effective.scenario.knobs.kernel.values() for name in names}
-    named = (name for stated in effective.predictions for name in preflight.names_in(stated.prediction.expression))
+def _sysctl_names(resolved: ResolvedScenario) -> list[str]:
+    asked = {name for names in resolved.scenario.knobs.kernel.values() for name in names}
+    named = (name for stated in resolved.predictions for name in preflight.names_in(stated.prediction.expression))
     predicted = {match["name"] for name in named if (match := _IN_PREDICTION.fullmatch(name))}
     return sorted(asked.union(predicted, sysctls.RECORDED))
 
@@ -110,25 +110,25 @@ def _settings_told(engine: Engine, role: Role, instance: str, places: Places) ->
 
 
 def _configuration_read(
-    effective: ResolvedScenario, topology: Topology, instance: str, places: Places
+    resolved: ResolvedScenario, topology: Topology, instance: str, places: Places
 ) -> ParsedConfiguration:
     """Return what an instance's own configuration says, as its program read it."""
     role = topology.role_of(instance)
     left = topology.roles[role].read_back
     text = _read_left_file(instance, places.role(instance, str(left.file if left else None)))
-    return own_configuration.read_configuration(effective, topology, role, text)
+    return own_configuration.read_configuration(resolved, topology, role, text)
 
 
 def _record_configuration(
-    effective: ResolvedScenario, manifest: Manifest, name: RoleName, found: ParsedConfiguration
+    resolved: ResolvedScenario, manifest: Manifest, name: RoleName, found: ParsedConfiguration
 ) -> None:
     """Put the values of a configuration into the manifest; one that is not known has no place there."""
-    role = effective.registry.roles[name]
+    role = resolved.registry.roles[name]
     manifest.roles[name] = _with_section_names(manifest.roles[name], found.called)
     for field, setting in found.settings.items():
         if setting.value is not None:
             knob = role.knob(field)
-            declared = effective.registry.knobs[knob]
+            declared = resolved.registry.knobs[knob]
             where = [str(one) for one in setting.where]
             manifest.knobs[knob] = Knob(
                 value=setting.value,
@@ -168,19 +168,17 @@ def _addresses(role: Role, instance: str, manifest: Manifest) -> dict[str, KnobV
 
 
 def _compare(
-    effective: ResolvedScenario, manifest: Manifest, found: Mapping[str, KnobValue], instance: str
+    resolved: ResolvedScenario, manifest: Manifest, found: Mapping[str, KnobValue], instance: str
 ) -> Iterator[str]:
     for knob, value in found.items():
         manifest.knobs[knob].read_back = value
-        if value != effective.values[knob]:
-            asked, read = (
-                format_knob(knob, each, effective.registry.knobs) for each in (effective.values[knob], value)
-            )
+        if value != resolved.values[knob]:
+            asked, read = (format_knob(knob, each, resolved.registry.knobs) for each in (resolved.values[knob], value))
             yield f"{knob} on {instance}: asked {asked}, found {read}"
 
 
-def _sysctl_mismatches(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[str]:
-    for role, names in effective.scenario.knobs.kernel.items():
+def _sysctl_mismatches(resolved: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[str]:
+    for role, names in resolved.scenario.knobs.kernel.items():
         for name, asked in names.items():
             knob = f"kernel.{role}.{name}"
             for instance in topology.instances[role]:
@@ -192,7 +190,7 @@ def _sysctl_mismatches(effective: ResolvedScenario, topology: Topology, manifest
                     yield f"{knob} on {instance}: asked {asked}, found {told}"
 
 
-def _backlog_mismatches(effective: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[str]:
+def _backlog_mismatches(resolved: ResolvedScenario, topology: Topology, manifest: Manifest) -> Iterator[str]:
     """Compare the kernel's own limit of each traffic listener with min(backlog, somaxconn)."""
     for role, instances in topology.instances.items():
         backlog = topology.roles[role].limits.backlog
@@ -213,13 +211,13 @@ def _backlog_mismatches(effective: ResolvedScenario, topology: Topology, manifes
             for one in listeners:
                 if one.limit != expected:
                     what = f"{knob} on {instance}: the listen queue's limit should be {expected}, and is {one.limit}"
-                    yield f"{what}{_service_note(effective, role, backlog)}"
+                    yield f"{what}{_service_note(resolved, role, backlog)}"
 
 
-def _service_note(effective: ResolvedScenario, role: RoleName, field: str) -> str:
+def _service_note(resolved: ResolvedScenario, role: RoleName, field: str) -> str:
     """Return where a service's knob stands, and what its program may not do."""
-    service = effective.registry.services.get(role)
+    service = resolved.registry.services.get(role)
     if service is None:
         return ""
-    where, variable = effective.where("services", role, "knobs", field), service.knobs[field].env
+    where, variable = resolved.where("services", role, "knobs", field), service.knobs[field].env
     return f" ({where}" + (f"; does the program read {variable}?)" if variable else "; its program has another)")

@@ -27,7 +27,7 @@ _STOP_GRACE_ABORTED_S = 5
 
 
 def run(
-    effective: ResolvedScenario,
+    resolved: ResolvedScenario,
     engine: Engine,
     command: Sequence[str],
     console: Console,
@@ -40,7 +40,7 @@ def run(
     """Run a scenario once and return the folder with everything recorded; containers are gone when this returns.
 
     Args:
-        effective: what is run.
+        resolved: what is run.
         engine: what runs it.
         command: the command line.
         console: where progress is shown.
@@ -55,16 +55,16 @@ def run(
     """
     steps = profile or Steps()
     with steps.step("check"):
-        for line in user_files.describe_configurations(effective, capacity.check_capacity(effective, engine)):
+        for line in user_files.describe_configurations(resolved, capacity.check_capacity(resolved, engine)):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
-    with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
+    with machine_lock(f"the run of {resolved.slug}", held=lock) as held, interruptible():
         with steps.step("clear up"):
             clear_up_after(held, engine)
-        cell = effective.variant.arm or Occasion.cell
+        cell = resolved.variant.arm or Occasion.cell
         occasion = Occasion(cell=cell, guesses=guesses, tries_out=tries_out, profile=profile)
         with steps.step("open"):
-            session = open_session(effective, engine, command, occasion, held)
-        record(session, console, held, effective.slug)
+            session = open_session(resolved, engine, command, occasion, held)
+        record(session, console, held, resolved.slug)
         return session.folder
 
 
@@ -215,7 +215,7 @@ def _try_to_remove(engine: Engine) -> str | None:
 
 
 def _phases(session: Session, console: Console, title: str) -> None:
-    scenario, topology, step = session.effective.scenario, session.topology, session.steps.step
+    scenario, topology, step = session.resolved.scenario, session.topology, session.steps.step
     with Display(console, title) as display, session.engine.watch(session.manifest.run) as watch:
         with step("prepare"):
             _begin(session, display, "prepare")
@@ -236,7 +236,7 @@ def _phases(session: Session, console: Console, title: str) -> None:
         gauges = Gauges(topology.clients, ports, session.places) if session.engine.on_this_machine else None
         display.watch(gauges)
         with step("measure"):
-            _begin(session, display, "measure", preflight.expected_s(session.effective))
+            _begin(session, display, "measure", preflight.expected_s(session.resolved))
             fault = phases.run_load(session, watch, display)
         with step("drain"):
             _begin(session, display, "drain", scenario.drain / 1000)

@@ -60,7 +60,7 @@ class Session:
     """
 
     engine: Engine
-    effective: ResolvedScenario
+    resolved: ResolvedScenario
     topology: Topology
     folder: Path
     manifest: Manifest
@@ -91,7 +91,7 @@ class Session:
 
 
 def open_session(
-    effective: ResolvedScenario,
+    resolved: ResolvedScenario,
     engine: Engine,
     command: Sequence[str],
     occasion: Occasion = _ALONE,
@@ -100,7 +100,7 @@ def open_session(
     """Make the run's folders and its first manifest.
 
     Args:
-        effective: what is run.
+        resolved: what is run.
         engine: what runs it.
         command: the command line.
         occasion: which run it is.
@@ -110,48 +110,48 @@ def open_session(
         BadInput: another folder's runs lie there.
         LabError: they cannot be made, or no engine answers.
     """
-    refuse_taken(effective.place)
-    topology = topology_of(effective)
+    refuse_taken(resolved.place)
+    topology = topology_of(resolved)
     host, git, version = machine.describe_host(engine), machine.git_state(), machine.lab_version()
-    options = user_files.script_options(effective, topology, engine)
-    folder = _make_folders(paths.RESULTS / effective.slug, topology, occasion)
+    options = user_files.script_options(resolved, topology, engine)
+    folder = _make_folders(paths.RESULTS / resolved.slug, topology, occasion)
     if lock:
         named = occasion.cell != Occasion.cell
         lock.note(f"{occasion.cell} r{occasion.repetition:02}" if named else None, folder)
-    scenario = effective.scenario
+    scenario = resolved.scenario
     first = Manifest(
         contract=manifest.SCHEMA,
         status="running",
-        scenario=effective.slug,
-        folder=None if effective.place.own else str(effective.place.home),
+        scenario=resolved.slug,
+        folder=None if resolved.place.own else str(resolved.place.home),
         title=scenario.title,
         question=scenario.question,
         run=folder.name,
         series=occasion.series,
         cell=occasion.cell,
         repetition=occasion.repetition,
-        preset=effective.preset,
-        by_set=scenario.arms is None and effective.variant.path is None,
+        preset=resolved.preset,
+        by_set=scenario.arms is None and resolved.variant.path is None,
         command=list(command),
         started=utc_now(),
         git=git,
         lab=version,
         host=host,
         path=list(scenario.path),
-        roles=dict(effective.roles),
+        roles=dict(resolved.roles),
         instances={str(role): list(instances) for role, instances in topology.instances.items()},
         metrics_port=engine.metrics,
-        knobs=knob_records(effective),
+        knobs=knob_records(resolved),
         actions=action_records(scenario.actions),
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,
-        predictions=[*(stated.prediction for stated in effective.predictions), *(options.claims() if options else ())],
-        published=effective.published,
+        predictions=[*(stated.prediction for stated in resolved.predictions), *(options.claims() if options else ())],
+        published=resolved.published,
         guesses=list(occasion.guesses),
         profile=None if occasion.profile is None else {},
     )
     apart = occasion.tries_out or tries_out(occasion.series)
-    session = Session(engine, effective, topology, folder, first, apart, occasion.profile or Steps())
+    session = Session(engine, resolved, topology, folder, first, apart, occasion.profile or Steps())
     try:
         owner.reserve(folder)
         session.save()
@@ -241,17 +241,17 @@ def point_latest(folder: Path) -> None:
         terminal.problem(f"connlab: {link} was not set: {error.strerror}")  # a run is not lost for it
 
 
-def knob_records(effective: ResolvedScenario) -> dict[str, Knob]:
+def knob_records(resolved: ResolvedScenario) -> dict[str, Knob]:
     """Return every knob of the roles on the path with its default and who set it; sysctls have no default here."""
-    declared = effective.registry.knobs
+    declared = resolved.registry.knobs
     return {
         name: Knob(
             value=value,
             default=declared[name].default if name in declared else None,
-            source=effective.source(name),
+            source=resolved.source(name),
             unit=declared[name].unit if name in declared else None,
         )
-        for name, value in effective.on_path().items()
+        for name, value in resolved.on_path().items()
     }
 
 

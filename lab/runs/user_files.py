@@ -14,7 +14,7 @@ from lab.scenarios.topology import Topology
 
 
 def examine_script(
-    effective: ResolvedScenario, topology: Topology, engine: Engine
+    resolved: ResolvedScenario, topology: Topology, engine: Engine
 ) -> tuple[Options | None, list[Problem]]:
     """Return the options as `options` does, with why k6 does not take the script, or what they contradict.
 
@@ -22,21 +22,21 @@ def examine_script(
         LabError: no engine answers.
     """
     try:
-        found = script_options(effective, topology, engine)
+        found = script_options(resolved, topology, engine)
     except ScriptRefused as refusal:
-        script = own_script.find_script(effective, topology)
-        return None, [own_script.refusal(effective, script, refusal.what)] if script else []
-    return found, [*own_script.contradictions(effective, found)] if found else []
+        script = own_script.find_script(resolved, topology)
+        return None, [own_script.refusal(resolved, script, refusal.what)] if script else []
+    return found, [*own_script.contradictions(resolved, found)] if found else []
 
 
-def script_options(effective: ResolvedScenario, topology: Topology, engine: Engine) -> Options | None:
+def script_options(resolved: ResolvedScenario, topology: Topology, engine: Engine) -> Options | None:
     """Return the options of a scenario's own script; None if it has none, or there is no k6 to ask yet.
 
     Raises:
         ScriptRefused: k6 does not take it.
         LabError: no engine answers.
     """
-    script = own_script.find_script(effective, topology)
+    script = own_script.find_script(resolved, topology)
     said = engine.examine_script(script) if script else None
     if said is None:
         return None
@@ -51,7 +51,7 @@ Configurations = Mapping[str, ParsedConfiguration]
 
 
 def examine_configurations(
-    effective: ResolvedScenario, topology: Topology, engine: Engine
+    resolved: ResolvedScenario, topology: Topology, engine: Engine
 ) -> tuple[Configurations, list[Problem]]:
     """Return what the scenario's own configurations say, with why one cannot be run.
 
@@ -63,16 +63,16 @@ def examine_configurations(
     found: dict[str, ParsedConfiguration] = {}
     problems: list[Problem] = []
     for role in topology.instances:
-        own = own_configuration.find_configuration(effective, topology, role)
+        own = own_configuration.find_configuration(resolved, topology, role)
         if own is None:
             continue
         try:
             text = engine.examine_configuration(own)
         except ConfigurationRefused as refusal:
-            problems.append(own_configuration.refusal(effective, own, refusal.what))
+            problems.append(own_configuration.refusal(resolved, own, refusal.what))
             continue
         if text is not None:
-            found[role] = own_configuration.read_configuration(effective, topology, role, text)
+            found[role] = own_configuration.read_configuration(resolved, topology, role, text)
             problems += own_configuration.fault_problems(own, list(found[role].faults))
     return found, problems
 
@@ -91,11 +91,11 @@ def configuration_texts(configurations: Iterable[Configurations]) -> list[str]:
     return [found.text for one in configurations for found in one.values()]
 
 
-def describe_configurations(effective: ResolvedScenario, configurations: Configurations) -> Iterator[str]:
+def describe_configurations(resolved: ResolvedScenario, configurations: Configurations) -> Iterator[str]:
     """Return, line by line, what the lab adds to configurations, and which knobs are theirs."""
     for role, found in configurations.items():
-        declared = effective.registry.roles[role]
-        yield f"{declared.display_name} runs {effective.scenario.configurations[role].config}, to which the lab adds:"
+        declared = resolved.registry.roles[role]
+        yield f"{declared.display_name} runs {resolved.scenario.configurations[role].config}, to which the lab adds:"
         yield from (f"    {line}" for line in found.added)
         yield "  these knobs are the file's own:"
         for name, setting in found.settings.items():
@@ -104,6 +104,6 @@ def describe_configurations(effective: ResolvedScenario, configurations: Configu
             said = (
                 f"unknown: {setting.why}"
                 if setting.value is None
-                else format_knob(knob, setting.value, effective.registry.knobs)
+                else format_knob(knob, setting.value, resolved.registry.knobs)
             )
             yield f"    {knob}: {said}{where if setting.value is not None or setting.where else ''}"

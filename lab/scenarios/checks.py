@@ -27,30 +27,30 @@ _HEADERS_MAX = 100
 _SHARED = "give each instance a user, or lower load.instances"
 
 
-def problems_of(effective: ResolvedScenario) -> Iterator[Problem]:
+def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield everything about the scenario that cannot be run or would silently do nothing."""
-    yield from overrides.preset_problems(effective.scenario, effective.document)
-    of_path = list(path_problems(effective))
+    yield from overrides.preset_problems(resolved.scenario, resolved.document)
+    of_path = list(path_problems(resolved))
     yield from of_path
-    yield from _roles(effective)
-    yield from own_script.script_problems(effective)
-    yield from own_configuration.configuration_problems(effective)
-    yield from _workload(effective)
-    if effective.scenario.load is None:
-        yield from _target(effective)
-    yield from _services(effective)
-    yield from _bounds(effective)
-    yield from _between_knobs(effective)
-    yield from _sysctls(effective)
+    yield from _roles(resolved)
+    yield from own_script.script_problems(resolved)
+    yield from own_configuration.configuration_problems(resolved)
+    yield from _workload(resolved)
+    if resolved.scenario.load is None:
+        yield from _target(resolved)
+    yield from _services(resolved)
+    yield from _bounds(resolved)
+    yield from _between_knobs(resolved)
+    yield from _sysctls(resolved)
     if not of_path:
-        yield from action_problems(effective)
-        yield from prediction_problems(effective)
+        yield from action_problems(resolved)
+        yield from prediction_problems(resolved)
 
 
-def path_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+def path_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield what is wrong with the path."""
-    path, roles = effective.scenario.path, effective.registry.roles
-    where = effective.where("path")
+    path, roles = resolved.scenario.path, resolved.registry.roles
+    where = resolved.where("path")
     shown = f"[{', '.join(path)}]"
     in_order = sorted(path, key=lambda role: KINDS.index(roles[role].kind))
     if roles[path[0]].kind != "client":
@@ -70,116 +70,114 @@ def path_problems(effective: ResolvedScenario) -> Iterator[Problem]:
         yield Problem(what, where, "leave one of the two out")
 
 
-def _roles(effective: ResolvedScenario) -> Iterator[Problem]:
-    path = effective.scenario.path
-    for knob in effective.asked():
+def _roles(resolved: ResolvedScenario) -> Iterator[Problem]:
+    path = resolved.scenario.path
+    for knob in resolved.asked():
         parts = knob.split(".")
         role = parts[1] if parts[0] == "kernel" else parts[0]
-        if role in effective.registry.roles and role not in path:
+        if role in resolved.registry.roles and role not in path:
             what = f"{knob} is set, but {role} is not on the path [{', '.join(path)}]"
-            yield Problem(what, effective.where_knob(knob), f"leave it out, or put {role} on the path")
+            yield Problem(what, resolved.where_knob(knob), f"leave it out, or put {role} on the path")
 
 
-def _workload(effective: ResolvedScenario) -> Iterator[Problem]:
-    workload = effective.scenario.knobs.load.workload
-    for knob in effective.asked():
+def _workload(resolved: ResolvedScenario) -> Iterator[Problem]:
+    workload = resolved.scenario.knobs.load.workload
+    for knob in resolved.asked():
         readers = CATALOGUE[knob].workloads if knob in CATALOGUE else None
         if readers and workload not in readers:
             what = f"{knob} is set, but the workload '{workload}' does not read it"
             hint = f"leave it out; only {' and '.join(readers)} {'read' if len(readers) > 1 else 'reads'} it"
-            if effective.scenario.load is not None:
+            if resolved.scenario.load is not None:
                 what = f"{knob} is set, but the options of the scenario's own script decide that"
-                hint = f"leave it out, and set it in {effective.scenario.load.script}"
-            yield Problem(what, effective.where_knob(knob), hint)
+                hint = f"leave it out, and set it in {resolved.scenario.load.script}"
+            yield Problem(what, resolved.where_knob(knob), hint)
 
 
-def _target(effective: ResolvedScenario) -> Iterator[Problem]:
-    load = effective.scenario.knobs.load
-    last = role_file.request_path(effective.scenario.path, lambda role: effective.roles[role].kind)[-1]
-    if effective.roles[last].kind == "proxy":
-        page = effective.roles[last].page
-        if last in effective.scenario.configurations:
+def _target(resolved: ResolvedScenario) -> Iterator[Problem]:
+    load = resolved.scenario.knobs.load
+    last = role_file.request_path(resolved.scenario.path, lambda role: resolved.roles[role].kind)[-1]
+    if resolved.roles[last].kind == "proxy":
+        page = resolved.roles[last].page
+        if last in resolved.scenario.configurations:
             return
         if page is None:
-            what = f"{effective.roles[last].display_name} has no page of its own to answer with"
-            yield Problem(what, effective.where("path"), "put backend on the path")
+            what = f"{resolved.roles[last].display_name} has no page of its own to answer with"
+            yield Problem(what, resolved.where("path"), "put backend on the path")
         elif load.workload == "long_polling":
             yield Problem(
                 "the workload long_polling needs the backend's waiting room",
-                effective.where("path"),
+                resolved.where("path"),
                 "put backend on the path",
             )
         elif load.path != page:
             what = f"without a backend, {last} has only its static page {page}, but load.path is {load.path}"
             yield Problem(
-                what, effective.where_knob("load.path"), f"set load.path to {page}, or put backend on the path"
+                what, resolved.where_knob("load.path"), f"set load.path to {page}, or put backend on the path"
             )
     elif last != "backend":
-        yield from _target_of_service(effective, last)
+        yield from _target_of_service(resolved, last)
     if load.path != _DELAY:
         for knob in ("load.method", "load.handler_delay", "load.response_bytes"):
-            if effective.source(knob) != "default":
+            if resolved.source(knob) != "default":
                 yield Problem(
                     f"{knob} is set, but only {_DELAY} reads it, and load.path is {load.path}",
-                    effective.where_knob(knob),
+                    resolved.where_knob(knob),
                     f"leave it out, or set load.path to {_DELAY}",
                 )
 
 
-def _target_of_service(effective: ResolvedScenario, last: str) -> Iterator[Problem]:
+def _target_of_service(resolved: ResolvedScenario, last: str) -> Iterator[Problem]:
     """Check what a service of the scenario's own is asked for: the workloads are written for the backend."""
-    if effective.scenario.knobs.load.workload == "long_polling":
+    if resolved.scenario.knobs.load.workload == "long_polling":
         yield Problem(
             "the workload long_polling needs the backend's waiting room",
-            effective.where("path"),
+            resolved.where("path"),
             "put backend on the path",
         )
-    if effective.source("load.path") == "default" and effective.scenario.load is None:
+    if resolved.source("load.path") == "default" and resolved.scenario.load is None:
         what = f"load.path has its default {_DELAY}, which only the lab's own backend answers, and not {last}"
-        yield Problem(what, effective.where("path"), "set load.path, such as /")
-    if effective.roles[last].tls and effective.scenario.warmup.requests:
+        yield Problem(what, resolved.where("path"), "set load.path, such as /")
+    if resolved.roles[last].tls and resolved.scenario.warmup.requests:
         what = f"the warm-up speaks plain HTTP only, and {last} takes TLS"
-        yield Problem(what, effective.where("warmup"), "leave warmup out")
+        yield Problem(what, resolved.where("warmup"), "leave warmup out")
 
 
-def _services(effective: ResolvedScenario) -> Iterator[Problem]:
-    own, path = effective.registry.services, effective.scenario.path
-    servers = [role for role in path if effective.roles[role].kind == "server"]
+def _services(resolved: ResolvedScenario) -> Iterator[Problem]:
+    own, path = resolved.registry.services, resolved.scenario.path
+    servers = [role for role in path if resolved.roles[role].kind == "server"]
     for server, behind in pairwise(servers):
         if server not in own:
             what = f"on the path {behind} comes after {server}, but {server} connects to no other server"
-            yield Problem(what, effective.where("path"), f"leave {behind} out")
+            yield Problem(what, resolved.where("path"), f"leave {behind} out")
         elif behind not in own[server].depends_on:
             what = f"on the path {behind} comes after {server}, but {server} does not name it in 'depends_on'"
             yield Problem(
-                what, effective.where("path"), f"write depends_on: [{behind}] in {server}, or leave {behind} out"
+                what, resolved.where("path"), f"write depends_on: [{behind}] in {server}, or leave {behind} out"
             )
     for name in needed_by(own, [role for role in path if role in own]):
         if name not in path and isinstance(own[name].ready, str):
             what = f"{name} is not on the path, so it has no collector that could ask for {own[name].ready}"
             hint = "give a command that runs in its container, such as [pg_isready]"
-            yield Problem(what, effective.where("services", name, "ready"), hint)
+            yield Problem(what, resolved.where("services", name, "ready"), hint)
 
 
-def _bounds(effective: ResolvedScenario) -> Iterator[Problem]:
-    for role in effective.registry.roles.values():
+def _bounds(resolved: ResolvedScenario) -> Iterator[Problem]:
+    for role in resolved.registry.roles.values():
         for name, limit in role.ordered_knobs():
-            value, most = effective.number(name), effective.number(limit)
+            value, most = resolved.number(name), resolved.number(limit)
             if value > most:
                 what = f"{name} ({value}) exceeds {limit} ({most})"
-                yield Problem(what, _first_asked(effective, limit, name), f"lower {name}, or raise {limit}")
+                yield Problem(what, _first_asked(resolved, limit, name), f"lower {name}, or raise {limit}")
 
 
-def _between_knobs(effective: ResolvedScenario) -> Iterator[Problem]:
-    knobs, at = effective.scenario.knobs, effective.where_knob
+def _between_knobs(resolved: ResolvedScenario) -> Iterator[Problem]:
+    knobs, at = resolved.scenario.knobs, resolved.where_knob
     load, backend = knobs.load, knobs.backend
     if load.workload == "long_polling" and backend.token_timeout <= backend.polling_period:
-        what = (
-            f"backend.token_timeout ({_shown(effective, 'backend.token_timeout')}) must exceed backend.polling_period"
-        )
+        what = f"backend.token_timeout ({_shown(resolved, 'backend.token_timeout')}) must exceed backend.polling_period"
         yield Problem(
-            f"{what} ({_shown(effective, 'backend.polling_period')}), or the backend abandons every waiting user",
-            _first_asked(effective, "backend.polling_period", "backend.token_timeout"),
+            f"{what} ({_shown(resolved, 'backend.polling_period')}), or the backend abandons every waiting user",
+            _first_asked(resolved, "backend.polling_period", "backend.token_timeout"),
         )
     if load.workload == "long_polling" and backend.instances > 1:
         what = (
@@ -194,85 +192,85 @@ def _between_knobs(effective: ResolvedScenario) -> Iterator[Problem]:
         yield Problem(what, at("load.users"), "set load.users to 2 or more")
     if load.workload not in ("spike", "sequential", "script") and load.users < load.instances:
         what = f"{load.users} users cannot be shared by {load.instances} instances of k6"
-        yield Problem(what, _first_asked(effective, "load.instances", "load.users"), _SHARED)
+        yield Problem(what, _first_asked(resolved, "load.instances", "load.users"), _SHARED)
     if load.workload == "spike" and load.max_users < load.instances:
         what = f"load.max_users ({load.max_users}) cannot be shared by {load.instances} instances of k6"
-        yield Problem(what, _first_asked(effective, "load.instances", "load.max_users"), _SHARED)
+        yield Problem(what, _first_asked(resolved, "load.instances", "load.max_users"), _SHARED)
     if load.workload == "slow_clients":
-        yield from _headers(effective)
-    yield from _durations(effective)
+        yield from _headers(resolved)
+    yield from _durations(resolved)
 
 
-def _headers(effective: ResolvedScenario) -> Iterator[Problem]:
-    load = effective.scenario.knobs.load
-    shown = _shown(effective, "load.header_duration")
+def _headers(resolved: ResolvedScenario) -> Iterator[Problem]:
+    load = resolved.scenario.knobs.load
+    shown = _shown(resolved, "load.header_duration")
     intervals = _HEADER_INTERVALS[load.method]
     if load.header_duration < intervals * load.header_interval:
         what = f"a header has at least {intervals + 1} lines; at one line every"
         yield Problem(
-            f"{what} {_shown(effective, 'load.header_interval')} it takes longer than load.header_duration ({shown})",
-            _first_asked(effective, "load.header_interval", "load.header_duration"),
+            f"{what} {_shown(resolved, 'load.header_interval')} it takes longer than load.header_duration ({shown})",
+            _first_asked(resolved, "load.header_interval", "load.header_duration"),
             "shorten load.header_interval, or raise load.header_duration",
         )
     # But for the request line and the empty one.
     headers = load.header_duration // load.header_interval - 1
     if headers > _HEADERS_MAX:
-        what = f"at one line every {_shown(effective, 'load.header_interval')}, a load.header_duration of {shown} makes"
+        what = f"at one line every {_shown(resolved, 'load.header_interval')}, a load.header_duration of {shown} makes"
         yield Problem(
             f"{what} {headers:,} headers, and Tomcat refuses a request with more than {_HEADERS_MAX}",
-            _first_asked(effective, "load.header_interval", "load.header_duration"),
+            _first_asked(resolved, "load.header_interval", "load.header_duration"),
             "raise load.header_interval, or shorten load.header_duration",
         )
     if load.request_timeout <= load.header_duration:
-        what = f"load.request_timeout ({_shown(effective, 'load.request_timeout')}) ends a slow client's request before"
+        what = f"load.request_timeout ({_shown(resolved, 'load.request_timeout')}) ends a slow client's request before"
         yield Problem(
             f"{what} its header is sent, which takes load.header_duration ({shown})",
-            _first_asked(effective, "load.header_duration", "load.request_timeout"),
+            _first_asked(resolved, "load.header_duration", "load.request_timeout"),
             "raise load.request_timeout",
         )
 
 
-def _durations(effective: ResolvedScenario) -> Iterator[Problem]:
-    load = effective.scenario.knobs.load
+def _durations(resolved: ResolvedScenario) -> Iterator[Problem]:
+    load = resolved.scenario.knobs.load
     needed_ms = load_ms(load, user_ms(load))
     if needed_ms >= load.max_duration:
         what = f"the load itself takes {format_ms(needed_ms)}, and load.max_duration ends it"
         yield Problem(
             f"{what} after {format_ms(load.max_duration)}",
-            effective.where_knob("load.max_duration"),
+            resolved.where_knob("load.max_duration"),
             "raise load.max_duration",
         )
     if load.workload == "long_polling" and needed_ms == 0:
         what = "all four times of long_polling, load.ramp_half to load.ramp_down, are 0"
-        yield Problem(what, effective.where_knob("load.ramp_full"), "set load.ramp_full, such as 5s")
+        yield Problem(what, resolved.where_knob("load.ramp_full"), "set load.ramp_full, such as 5s")
 
 
-def _sysctls(effective: ResolvedScenario) -> Iterator[Problem]:
-    for role, names in effective.scenario.knobs.kernel.items():
+def _sysctls(resolved: ResolvedScenario) -> Iterator[Problem]:
+    for role, names in resolved.scenario.knobs.kernel.items():
         for name, value in names.items():
             fault = sysctls.find_fault(name, value)
             if fault:
-                yield Problem(fault[0], effective.where_knob(f"kernel.{role}.{name}"), fault[1])
+                yield Problem(fault[0], resolved.where_knob(f"kernel.{role}.{name}"), fault[1])
 
 
-def _first_asked(effective: ResolvedScenario, *knobs: str) -> str:
+def _first_asked(resolved: ResolvedScenario, *knobs: str) -> str:
     """Cite the knob that someone set: of two that disagree, the default is not to blame."""
-    return effective.where_knob(next((knob for knob in knobs if effective.source(knob) != "default"), knobs[0]))
+    return resolved.where_knob(next((knob for knob in knobs if resolved.source(knob) != "default"), knobs[0]))
 
 
-def _shown(effective: ResolvedScenario, knob: str) -> str:
-    return format_knob(knob, effective.values[knob], effective.registry.knobs)
+def _shown(resolved: ResolvedScenario, knob: str) -> str:
+    return format_knob(knob, resolved.values[knob], resolved.registry.knobs)
 
 
-def action_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+def action_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield everything about the actions that cannot be done; the path is known to be sound."""
-    actions = effective.scenario.actions
+    actions = resolved.scenario.actions
     if not actions:
         return
-    topology = topology_of(effective)
-    end_ms, knob = _load_ends(effective)
+    topology = topology_of(resolved)
+    end_ms, knob = _load_ends(resolved)
     for index, action in enumerate(actions):
-        where = effective.where("actions", index, "instance")
+        where = resolved.where("actions", index, "instance")
         if action.instance in topology.clients:
             yield Problem(
                 f"{action.instance} makes the load, and is not a server",
@@ -286,14 +284,14 @@ def action_problems(effective: ResolvedScenario) -> Iterator[Problem]:
             yield Problem(f"{action.instance} cannot be started again within a run: {why}", where, "pause or stop it")
         if action.at >= end_ms:
             what = f"the action comes at {format_duration(action.at)}, but then the load is over: {knob}"
-            yield Problem(what, effective.where("actions", index, "at"), "act sooner, or let the load last longer")
-        yield from _duration(effective, index, action)
+            yield Problem(what, resolved.where("actions", index, "at"), "act sooner, or let the load last longer")
+        yield from _duration(resolved, index, action)
     for instance in dict.fromkeys(one.instance for one in actions):
-        yield from _one_after_the_other(effective, instance)
+        yield from _one_after_the_other(resolved, instance)
 
 
-def _duration(effective: ResolvedScenario, index: int, action: Action) -> Iterator[Problem]:
-    where = effective.where("actions", index, "do")
+def _duration(resolved: ResolvedScenario, index: int, action: Action) -> Iterator[Problem]:
+    where = resolved.where("actions", index, "do")
     if action.do == "pause" and not action.lasts:
         yield Problem("a pause needs a duration", where, "write for: 2s")
     if action.do == "stop" and action.lasts is not None:
@@ -301,12 +299,12 @@ def _duration(effective: ResolvedScenario, index: int, action: Action) -> Iterat
         yield Problem(what, where, "leave 'for' out, or write do: restart")
 
 
-def _one_after_the_other(effective: ResolvedScenario, instance: str) -> Iterator[Problem]:
-    indices = [index for index, one in enumerate(effective.scenario.actions) if one.instance == instance]
-    indices.sort(key=lambda index: effective.scenario.actions[index].at)
+def _one_after_the_other(resolved: ResolvedScenario, instance: str) -> Iterator[Problem]:
+    indices = [index for index, one in enumerate(resolved.scenario.actions) if one.instance == instance]
+    indices.sort(key=lambda index: resolved.scenario.actions[index].at)
     for before, after in pairwise(indices):
-        first, second = effective.scenario.actions[before], effective.scenario.actions[after]
-        where = effective.where("actions", after, "at")
+        first, second = resolved.scenario.actions[before], resolved.scenario.actions[after]
+        where = resolved.where("actions", after, "at")
         if first.do == "stop":
             what = f"an earlier action stops {instance} until the end of the run"
             yield Problem(what, where, "leave one of the two out")
@@ -314,13 +312,13 @@ def _one_after_the_other(effective: ResolvedScenario, instance: str) -> Iterator
             yield Problem(f"another action on {instance} still lasts at that time", where, "let it end first")
 
 
-def _load_ends(effective: ResolvedScenario) -> tuple[float, str]:
+def _load_ends(resolved: ResolvedScenario) -> tuple[float, str]:
     """Return when the load is over at the latest, in ms as far as that is known, and what says so."""
-    load = effective.scenario.knobs.load
+    load = resolved.scenario.knobs.load
     if load.workload == "spike":
         return load.duration, f"load.duration is {format_duration(load.duration)}"
-    undisturbed = effective.scenario.model_copy(update={"actions": []})
-    lasts_s = expected_s(replace(effective, scenario=undisturbed))
+    undisturbed = resolved.scenario.model_copy(update={"actions": []})
+    lasts_s = expected_s(replace(resolved, scenario=undisturbed))
     if lasts_s is None:
         return load.max_duration, f"load.max_duration is {format_duration(load.max_duration)}"
     return 1000 * lasts_s, f"it takes about {format_number(lasts_s)} s"

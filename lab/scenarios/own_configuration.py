@@ -43,12 +43,12 @@ class OwnConfiguration:
         return f"{paths.shown(self.file.parent)}/{place}"
 
 
-def find_configuration(effective: ResolvedScenario, topology: Topology, role: RoleName) -> OwnConfiguration | None:
+def find_configuration(resolved: ResolvedScenario, topology: Topology, role: RoleName) -> OwnConfiguration | None:
     """Return a role's own configuration; None if it has none."""
-    written, declared = effective.scenario.configurations.get(role), effective.registry.roles[role].own
+    written, declared = resolved.scenario.configurations.get(role), resolved.registry.roles[role].own
     if written is None or declared is None:
         return None
-    file = paths.real(paths.real(effective.place.home) / written.config)
+    file = paths.real(paths.real(resolved.place.home) / written.config)
     hosts = dict.fromkeys(address.partition(":")[0] for address in _behind(topology, role))
     return OwnConfiguration(role, file, declared, tuple(hosts))
 
@@ -61,44 +61,44 @@ def _behind(topology: Topology, role: RoleName) -> list[str]:
 
 
 def read_configuration(
-    effective: ResolvedScenario, topology: Topology, role: RoleName, text: str
+    resolved: ResolvedScenario, topology: Topology, role: RoleName, text: str
 ) -> ParsedConfiguration:
     """Return what a role's configuration says, out of what the program read."""
-    declared = effective.registry.roles[role]
+    declared = resolved.registry.roles[role]
     return parse_configuration(declared, text, Neighbours(declared.port, dict.fromkeys(_behind(topology, role))))
 
 
-def configuration_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+def configuration_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield what is wrong as far as the scenario and its files tell."""
-    for role, written in effective.scenario.configurations.items():
-        where = effective.where(role, "config")
-        if role not in effective.scenario.path:
-            what = f"{role} has a configuration, but is not on the path [{', '.join(effective.scenario.path)}]"
+    for role, written in resolved.scenario.configurations.items():
+        where = resolved.where(role, "config")
+        if role not in resolved.scenario.path:
+            what = f"{role} has a configuration, but is not on the path [{', '.join(resolved.scenario.path)}]"
             yield Problem(what, where, f"leave it out, or put {role} on the path")
-        file = paths.real(effective.place.home / written.config)
-        if paths.inside(effective.place.home, written.config) is None:
+        file = paths.real(resolved.place.home / written.config)
+        if paths.inside(resolved.place.home, written.config) is None:
             what = f"the configuration {written.config} leads out of the scenario's folder"
             yield Problem(what, where, "copy it into the folder, with what it includes")
         elif not file.is_file():
             beside = [one.name for one in file.parent.iterdir()] if file.parent.is_dir() else []
             hint = did_you_mean(file.name, beside) or "its path begins at the scenario's folder"
             yield Problem(f"there is no configuration {paths.shown(file)}", where, hint)
-    for knob in effective.asked():
-        file_says = effective.in_file(knob)
+    for knob in resolved.asked():
+        file_says = resolved.in_file(knob)
         if file_says:
             what = f"{knob} is set, but the scenario's own configuration {file_says} decides it"
-            yield Problem(what, effective.where_knob(knob), "leave it out, and set it there")
+            yield Problem(what, resolved.where_knob(knob), "leave it out, and set it there")
 
 
-def refusal(effective: ResolvedScenario, own: OwnConfiguration, said: str) -> Problem:
+def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Problem:
     """Return a program's refusal of a configuration as one problem.
 
     Args:
-        effective: the scenario.
+        resolved: the scenario.
         own: the configuration.
         said: the program's message.
     """
-    called = effective.registry.roles[own.role].display_name
+    called = resolved.registry.roles[own.role].display_name
     # The entry point's own words come first.
     lines = [line.partition(" refuses the configuration: ")[2] or line for line in said.splitlines() if line.strip()]
     message = lines[-1] if lines else "it said nothing"

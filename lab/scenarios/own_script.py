@@ -79,30 +79,30 @@ class Options:
         ]
 
 
-def find_script(effective: ResolvedScenario, topology: Topology) -> OwnScript | None:
+def find_script(resolved: ResolvedScenario, topology: Topology) -> OwnScript | None:
     """Return a scenario's own script; None if it has none."""
-    load = effective.scenario.load
+    load = resolved.scenario.load
     if load is None:
         return None
-    folder = paths.real(effective.place.home)
+    folder = paths.real(resolved.place.home)
     environment = {name: text.replace("{target}", topology.targets[0]) for name, text in load.environment.items()}
     return OwnScript(folder, paths.real(folder / load.script), environment)
 
 
-def script_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+def script_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield what is wrong with a scenario's own script as far as its files tell."""
-    load, chosen = effective.scenario.load, effective.scenario.knobs.load.workload
+    load, chosen = resolved.scenario.load, resolved.scenario.knobs.load.workload
     if load is None:
         if chosen == WORKLOAD:
             what = "the workload 'script' needs a k6 script of your own, and the scenario names none"
-            yield Problem(what, effective.where_knob("load.workload"), "write load: {script: ./<file>.js}")
+            yield Problem(what, resolved.where_knob("load.workload"), "write load: {script: ./<file>.js}")
         return
-    where = effective.where("load", "script")
+    where = resolved.where("load", "script")
     if chosen != WORKLOAD:
         what = f"load.workload is '{chosen}', but the scenario has a script of its own, {load.script}"
-        yield Problem(what, effective.where_knob("load.workload"), "leave one of the two out")
-    file = paths.real(effective.place.home / load.script)
-    if paths.inside(effective.place.home, load.script) is None:
+        yield Problem(what, resolved.where_knob("load.workload"), "leave one of the two out")
+    file = paths.real(resolved.place.home / load.script)
+    if paths.inside(resolved.place.home, load.script) is None:
         what = f"the script {load.script} leads out of the scenario's folder"
         yield Problem(what, where, "copy it into the folder, with what it imports")
     elif not file.is_file():
@@ -112,14 +112,14 @@ def script_problems(effective: ResolvedScenario) -> Iterator[Problem]:
     for name in load.environment:
         if name.startswith(_RESERVED):
             what = f"load.environment sets {name}, but the lab uses the names that begin with {' or '.join(_RESERVED)}"
-            yield Problem(what, effective.where("load", "environment", name), "use another name in the script")
+            yield Problem(what, resolved.where("load", "environment", name), "use another name in the script")
 
 
-def refusal(effective: ResolvedScenario, script: OwnScript, said: str) -> Problem:
+def refusal(resolved: ResolvedScenario, script: OwnScript, said: str) -> Problem:
     """Return k6's refusal of a script as one problem.
 
     Args:
-        effective: the scenario.
+        resolved: the scenario.
         script: its script.
         said: k6's message.
     """
@@ -138,7 +138,7 @@ def refusal(effective: ResolvedScenario, script: OwnScript, said: str) -> Proble
     elif "couldn't be retrieved" in what:
         what = what.partition(" from the resolved")[0]
         hint = "the lab's network has no way out: put the module beside the script"
-    where = _place(script, said) or effective.where("load", "script")
+    where = _place(script, said) or resolved.where("load", "script")
     return Problem(f"k6 refuses {paths.shown(script.file)}: {what}", where, hint)
 
 
@@ -188,10 +188,10 @@ def _milliseconds(text: str) -> int:
     return sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", text)))
 
 
-def contradictions(effective: ResolvedScenario, options: Options) -> Iterator[Problem]:
+def contradictions(resolved: ResolvedScenario, options: Options) -> Iterator[Problem]:
     """Yield where a script's options and the scenario contradict each other."""
-    load = effective.scenario.knobs.load
-    where = effective.where("load", "script")
+    load = resolved.scenario.knobs.load
+    where = resolved.where("load", "script")
     if options.lasts_ms > load.max_duration:
         what = f"the script's options let it run for {format_ms(options.lasts_ms)}"
         yield Problem(
@@ -199,8 +199,8 @@ def contradictions(effective: ResolvedScenario, options: Options) -> Iterator[Pr
         )
     if options.users_max < load.instances:
         what = f"the script's {options.users_max} users cannot be shared by {load.instances} instances of k6"
-        yield Problem(what, effective.where_knob("load.instances"), "lower load.instances")
-    stated = {one.prediction.id for one in effective.predictions}
+        yield Problem(what, resolved.where_knob("load.instances"), "lower load.instances")
+    stated = {one.prediction.id for one in resolved.predictions}
     for claim in options.claims():
         if claim.id in stated:
             yield Problem(f"a prediction and a threshold are both named '{claim.id}'", where, "rename the prediction")

@@ -15,47 +15,46 @@ from analysis.verdicts.predictions import check_known, check_prediction
 from formats.predictions import Part, Published
 from lab.errors import Problem
 from lab.reading.messages import did_you_mean
-from lab.scenarios import resolved
-from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.resolved import ResolvedScenario, knob_sentence
 
 
-def prediction_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+def prediction_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield every prediction that could not be judged, whatever the run brought."""
-    knobs = {**effective.on_path(), **effective.in_files()}
+    knobs = {**resolved.on_path(), **resolved.in_files()}
     seen: set[str] = set()
-    for index, prediction in enumerate(effective.scenario.predictions):
+    for index, prediction in enumerate(resolved.scenario.predictions):
         if prediction.id in seen:
             what = f"two predictions are named '{prediction.id}'"
-            yield Problem(what, effective.where("predictions", index, "id"), "rename one of them")
+            yield Problem(what, resolved.where("predictions", index, "id"), "rename one of them")
         seen.add(prediction.id)
-        if effective.scenario.arms is None and (prediction.arms or prediction.compares_arms):
+        if resolved.scenario.arms is None and (prediction.arms or prediction.compares_arms):
             what = f"prediction '{prediction.id}' is about arms, and the scenario has none"
             yield Problem(
                 what,
-                effective.where("predictions", index),
+                resolved.where("predictions", index),
                 "add arms to the scenario, or write the prediction without them",
             )
         if prediction.when is not None and prediction.compares_arms:
             what = f"prediction '{prediction.id}' compares arms, whose settings differ, so that 'when' has no one value"
-            yield Problem(what, effective.where("predictions", index, "when"), "leave 'when' out")
-    yield from _claim_problems(effective, seen)
-    yield from control_problems(effective)
-    for stated in effective.predictions:
+            yield Problem(what, resolved.where("predictions", index, "when"), "leave 'when' out")
+    yield from _claim_problems(resolved, seen)
+    yield from control_problems(resolved)
+    for stated in resolved.predictions:
         try:
-            check_prediction(stated.prediction.expression, effective.roles, knobs)
+            check_prediction(stated.prediction.expression, resolved.roles, knobs)
             if stated.prediction.when is not None:
-                check_known(stated.prediction.when, effective.roles, knobs)
+                check_known(stated.prediction.when, resolved.roles, knobs)
         except ExpressionError as error:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)
             continue
         for text in filter(None, (stated.prediction.expression, stated.prediction.when)):
-            for what, hint in _never(effective, parse(text)):
+            for what, hint in _never(resolved, parse(text)):
                 yield Problem(f"prediction '{stated.prediction.id}': {what}", stated.where, hint)
-    check = partial(check_expression, path=effective.roles, knobs=knobs, wanted=Kind.NUMBER)
-    yield from published_problems(effective, effective.published, check)
+    check = partial(check_expression, path=resolved.roles, knobs=knobs, wanted=Kind.NUMBER)
+    yield from published_problems(resolved, resolved.published, check)
 
 
-def _never(effective: ResolvedScenario, expression: Expression) -> Iterator[tuple[str, str | None]]:
+def _never(resolved: ResolvedScenario, expression: Expression) -> Iterator[tuple[str, str | None]]:
     """Yield the fault and a hint for each text that an expression compares a knob with, and that it never has."""
     pairs = (pair for node in expression.tree.walk() if isinstance(node, Chain) for pair in pairwise(node.operands))
     for one, other in pairs:
@@ -63,46 +62,46 @@ def _never(effective: ResolvedScenario, expression: Expression) -> Iterator[tupl
             if not (isinstance(name, Name) and isinstance(text, Literal) and isinstance(text.content, str)):
                 continue
             group, _, field = name.text.partition(".")
-            knobs = getattr(effective.scenario.knobs, group)
+            knobs = getattr(resolved.scenario.knobs, group)
             if isinstance(knobs, Part):  # a sysctl may be any text
                 try:
                     type(knobs).model_validate({field: text.content})
                 except ValidationError as error:
                     found = error.errors()[0]
                     found["loc"] = ("knobs", group, field)
-                    what, hint = resolved.knob_sentence(found, [], effective.registry.knobs)
+                    what, hint = knob_sentence(found, [], resolved.registry.knobs)
                     yield f"column {text.column}: {what}", hint
 
 
-def _claim_problems(effective: ResolvedScenario, predictions: Collection[str]) -> Iterator[Problem]:
-    claim = effective.scenario.claim
+def _claim_problems(resolved: ResolvedScenario, predictions: Collection[str]) -> Iterator[Problem]:
+    claim = resolved.scenario.claim
     if claim is None:
         return
     if sum(map(bool, (claim.supported_by, claim.refuted_by, claim.undecided))) != 1:
         yield Problem(
             "a claim takes exactly one of supported_by, refuted_by and undecided",
-            effective.where("claim"),
+            resolved.where("claim"),
             "name the predictions that confirm it, or those that refute it, or write why it stays undecided",
         )
     for key, names in (("supported_by", claim.supported_by), ("refuted_by", claim.refuted_by)):
         for index, name in enumerate(names):
             if name not in predictions:
-                where = effective.where("claim", key, index)
+                where = resolved.where("claim", key, index)
                 yield Problem(f"no prediction is named '{name}'", where, did_you_mean(name, predictions))
 
 
 def published_problems(
-    effective: ResolvedScenario, published: Published | None, check: Callable[[str], Expression]
+    resolved: ResolvedScenario, published: Published | None, check: Callable[[str], Expression]
 ) -> Iterator[Problem]:
     """Yield every figure beside a published experiment that could not be measured.
 
     Args:
-        effective: where it stands.
+        resolved: where it stands.
         published: the figures; None if there are none.
         check: refuses a wrong expression by an ExpressionError.
     """
     for name, expression in published.here.items() if published else ():
-        where = effective.where("published", "here", name)
+        where = resolved.where("published", "here", name)
         try:
             if not check(expression).names:
                 yield Problem(f"published.here '{name}' names no figure", where, "docs/figures.md has the figures")
@@ -110,7 +109,7 @@ def published_problems(
             yield Problem(f"published.here '{name}': {error}", where)
     for name in published.there if published else ():
         if published is not None and name not in published.here:
-            where = effective.where("published", "there", name)
+            where = resolved.where("published", "there", name)
             what = f"published.there names '{name}', and published.here does not"
             yield Problem(what, where, did_you_mean(name, published.here))
 
@@ -139,15 +138,15 @@ def compared_problems(
             yield Problem(faults[0], where(index))
 
 
-def control_problems(effective: ResolvedScenario) -> Iterator[Problem]:
+def control_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield what is wrong with a scenario's own control; what is said of another one is for `missing_controls`."""
-    control, arms = effective.scenario.control, effective.scenario.arms
+    control, arms = resolved.scenario.control, resolved.scenario.arms
     if control is None:
         return
     if bool(control.scenario) == bool(control.clean) or (control.scenario and control.arm):
         what = "a control names either another scenario, or predictions that are true without the fault"
         hint = "write 'scenario' alone, or 'clean', with 'arm' if the scenario has arms"
-        yield Problem(what, effective.where("control"), hint)
+        yield Problem(what, resolved.where("control"), hint)
         return
     if control.scenario:
         return
@@ -158,11 +157,11 @@ def control_problems(effective: ResolvedScenario) -> Iterator[Problem]:
             if names
             else "the scenario has no arms"
         )
-        yield Problem(what, effective.where("control", *(["arm"] if control.arm else [])))
+        yield Problem(what, resolved.where("control", *(["arm"] if control.arm else [])))
         return
-    predictions = {one.id: one for one in effective.scenario.predictions}
+    predictions = {one.id: one for one in resolved.scenario.predictions}
     for index, name in enumerate(control.clean):
-        where = effective.where("control", "clean", index)
+        where = resolved.where("control", "clean", index)
         if name not in predictions:
             yield Problem(f"no prediction is named '{name}'", where, did_you_mean(name, predictions))
         elif not predictions[name].judges(control.arm):
@@ -172,11 +171,11 @@ def control_problems(effective: ResolvedScenario) -> Iterator[Problem]:
 
 def missing_controls(catalogue: Mapping[str, ResolvedScenario]) -> Iterator[Problem]:
     """Yield each scenario of a catalogue whose control is in a scenario that has none."""
-    for effective in catalogue.values():
-        control = effective.scenario.control
+    for resolved in catalogue.values():
+        control = resolved.scenario.control
         if control is None or control.scenario is None:
             continue
-        where = effective.where("control", "scenario")
+        where = resolved.where("control", "scenario")
         if control.scenario not in catalogue:
             what = f"there is no scenario '{control.scenario}'"
             yield Problem(what, where, did_you_mean(control.scenario, catalogue))
@@ -185,15 +184,15 @@ def missing_controls(catalogue: Mapping[str, ResolvedScenario]) -> Iterator[Prob
 
 
 def resolve_control(
-    effective: ResolvedScenario, catalogue: Mapping[str, ResolvedScenario]
+    resolved: ResolvedScenario, catalogue: Mapping[str, ResolvedScenario]
 ) -> tuple[ResolvedScenario, str | None, list[str]] | None:
     """Return the scenario in which a scenario's control is, its arm, and its predictions as verdicts name them.
 
     None where there is no control.
     """
-    control = effective.scenario.control
+    control = resolved.scenario.control
     if control is None:
         return None
-    where = catalogue[control.scenario] if control.scenario else effective
+    where = catalogue[control.scenario] if control.scenario else resolved
     own = where.scenario.control or control
     return where, own.arm, [f"{own.arm}/{name}" if own.arm else name for name in own.clean]

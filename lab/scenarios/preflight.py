@@ -37,19 +37,19 @@ class _Plan(Run):
         return window if isinstance(window, Unknown) else compute(window)
 
 
-def known_before_run(effective: ResolvedScenario, names: Iterable[str]) -> dict[str, Any]:
+def known_before_run(resolved: ResolvedScenario, names: Iterable[str]) -> dict[str, Any]:
     """Return the value of each of these names that does not depend on measurements; lists as lists.
 
     A sysctl that the scenario does not set is taken to be what a new network namespace begins with.
     """
-    values = values_before_run(effective, names)
+    values = values_before_run(resolved, names)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-def values_before_run(effective: ResolvedScenario, names: Iterable[str]) -> dict[str, Value]:
+def values_before_run(resolved: ResolvedScenario, names: Iterable[str]) -> dict[str, Value]:
     """Return the same as expressions take it."""
-    plan = _Plan(RawRun(Path(), _manifest(effective)))
-    settled = [name for name in names if name in effective.values or name.startswith("model.")]
+    plan = _Plan(RawRun(Path(), _manifest(resolved)))
+    settled = [name for name in names if name in resolved.values or name.startswith("model.")]
     values = {name: figures.value(plan, name) for name in settled}
     return {name: value for name, value in values.items() if not isinstance(value, Unknown)}
 
@@ -60,12 +60,12 @@ def names_of(prediction: Claim) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names_in(prediction.expression), *conditions)))
 
 
-def applies(prediction: Claim, effective: ResolvedScenario) -> bool | None:
+def applies(prediction: Claim, resolved: ResolvedScenario) -> bool | None:
     """Return whether a prediction is about these settings; None if that is not known before the run."""
     if prediction.when is None:
         return True
     condition = parse(prediction.when)
-    known = values_before_run(effective, condition.names)
+    known = values_before_run(resolved, condition.names)
     held = condition.evaluate(lambda name: known.get(name, unknown("the run is to come")))
     return held if isinstance(held, bool) else None
 
@@ -75,27 +75,27 @@ def names_in(expression: str) -> tuple[str, ...]:
     return parse(expression).names
 
 
-def expected_s(effective: ResolvedScenario) -> float | None:
+def expected_s(resolved: ResolvedScenario) -> float | None:
     """Estimate how long the load takes, in seconds; None where the model does not know who waits and for how long."""
-    told_by_settings = effective.scenario.knobs.load.workload in ("sequential", "long_polling")
-    if not told_by_settings and set(_WAITING) - set(known_before_run(effective, _WAITING)):
+    told_by_settings = resolved.scenario.knobs.load.workload in ("sequential", "long_polling")
+    if not told_by_settings and set(_WAITING) - set(known_before_run(resolved, _WAITING)):
         return None
-    return least_s(effective)
+    return least_s(resolved)
 
 
-def least_s(effective: ResolvedScenario) -> float:
+def least_s(resolved: ResolvedScenario) -> float:
     """Estimate how long the load takes at least, in seconds: as expected, or as if nobody waited."""
-    load = effective.scenario.knobs.load
+    load = resolved.scenario.knobs.load
     if load.workload == "sequential":
         requests_ms: int = load.requests
         return max(load_ms(load, 0), requests_ms) / 1000
     if load.workload == "long_polling":
-        backend = effective.scenario.knobs.backend
+        backend = resolved.scenario.knobs.backend
         # Who waits in the accept queue is served when the first ones' idle connections end, and k6 waits for that.
         queued = load.users > backend.max_connections * backend.instances
         idle_ms: int = backend.keep_alive_timeout if queued else 0
         return (load_ms(load, 0) + idle_ms) / 1000
-    known = known_before_run(effective, _WAITING)
+    known = known_before_run(resolved, _WAITING)
     longest_ms = max(known.get(_RESPONSES) or [0])
     failing_ms = load.connect_timeout if known.get("model.users_failed") else 0
     last_ms: int = max(user_ms(load), longest_ms, failing_ms)
@@ -107,20 +107,20 @@ def _defaults_of_the_kernel() -> dict[str, str]:
     return {name: value for name, value in sysctls.IN_A_NEW_NAMESPACE.items() if sysctls.settable(name)}
 
 
-def _manifest(effective: ResolvedScenario) -> Manifest:
-    topology, scenario = topology_of(effective), effective.scenario
+def _manifest(resolved: ResolvedScenario) -> Manifest:
+    topology, scenario = topology_of(resolved), resolved.scenario
     defaults = _defaults_of_the_kernel()
     kernel = scenario.knobs.kernel
     return Manifest.model_validate(
         {
             "schema": "connlab.manifest/1",
-            "scenario": effective.slug,
+            "scenario": resolved.slug,
             "run": "to-come",
             "status": "complete",
             "path": list(scenario.path),
-            "roles": effective.roles,
+            "roles": resolved.roles,
             "instances": {role: list(instances) for role, instances in topology.instances.items()},
-            "knobs": {name: {"value": value} for name, value in effective.on_path().items()},
+            "knobs": {name: {"value": value} for name, value in resolved.on_path().items()},
             "actions": [{"do": each.do, "instance": each.instance, "at_ms": each.at} for each in scenario.actions],
             "sysctls": {one: defaults | kernel.get(topology.role_of(one), {}) for one in topology.all},
             "phases": [{"name": "measure", "start_us": 0, "end_us": 1}, {"name": "drain", "start_us": 1, "end_us": 2}],

@@ -1,4 +1,4 @@
-"""The effective configuration of a run: a scenario with the user's overrides, validated as a whole."""
+"""What will be run: a scenario with the user's overrides, validated as a whole."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -177,12 +177,12 @@ def load_unchecked(
     """
     place = places.find(name, folder or paths.SCENARIOS)
     parsed = document.read(place.file)
-    effective = _validate(place, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
+    resolved = _validate(place, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
     if preset is None:
-        return effective
-    over = {override.knob for override in effective.overrides}
-    below = (one for one in preset_overrides(effective.scenario, parsed, preset) if one.knob not in over)
-    return replace(_validate(place, parsed, (*below, *effective.overrides), variant), preset=preset)
+        return resolved
+    over = {override.knob for override in resolved.overrides}
+    below = (one for one in preset_overrides(resolved.scenario, parsed, preset) if one.knob not in over)
+    return replace(_validate(place, parsed, (*below, *resolved.overrides), variant), preset=preset)
 
 
 def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> ResolvedScenario:

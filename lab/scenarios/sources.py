@@ -42,6 +42,6 @@ def load_sources() -> dict[str, Source]:
     return _SOURCES.validate_python(document.read(paths.SOURCES).content)
 
 
-def source_of(effective: ResolvedScenario) -> Source | None:
+def source_of(resolved: ResolvedScenario) -> Source | None:
     """Return the source of one of the lab's own scenarios; None if it repeats no published experiment."""
-    return load_sources().get(effective.scenario.experiment[:1]) if effective.place.own else None
+    return load_sources().get(resolved.scenario.experiment[:1]) if resolved.place.own else None

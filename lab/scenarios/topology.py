@@ -75,27 +75,27 @@ class Topology:
         return next(role for role, instances in self.instances.items() if instance in instances)
 
 
-def topology_of(effective: ResolvedScenario) -> Topology:
+def topology_of(resolved: ResolvedScenario) -> Topology:
     """Return the instances that a configuration asks for."""
     instances: dict[RoleName, list[str]] = {}
     second_names: dict[str, str] = {}
-    for role in effective.scenario.path:
-        count = _count(effective, role, "instances")
+    for role in resolved.scenario.path:
+        count = _count(resolved, role, "instances")
         instances[role] = [role] if count is None else [f"{role}-{number}" for number in range(1, count + 1)]
-        if (_count(effective, role, "addresses") or 1) > 1:
+        if (_count(resolved, role, "addresses") or 1) > 1:
             second_names |= {instance: f"{instance}-second" for instance in instances[role]}
-    own = effective.registry.services
+    own = resolved.registry.services
     needed = services.needed_by(
-        own, [name for role in effective.scenario.path if role in own for name in own[role].depends_on]
+        own, [name for role in resolved.scenario.path if role in own for name in own[role].depends_on]
     )
-    return Topology(instances, effective.roles, second_names, tuple(name for name in needed if name not in instances))
+    return Topology(instances, resolved.roles, second_names, tuple(name for name in needed if name not in instances))
 
 
-def _count(effective: ResolvedScenario, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:
+def _count(resolved: ResolvedScenario, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:
     """Return how many instances or addresses a role has; None if no knob counts them."""
-    declared = effective.roles[role]
+    declared = resolved.roles[role]
     knob = declared.counting(what)
-    return None if knob is None else effective.number(declared.knob(knob))
+    return None if knob is None else resolved.number(declared.knob(knob))
 
 
 def collector_of(instance: str) -> str:
@@ -109,18 +109,18 @@ def segments(count: int) -> list[tuple[str, str]]:
     return [(f"{low}:{high}", ",".join(bounds)) for low, high in pairwise(bounds)]
 
 
-def capture_mode(effective: ResolvedScenario, role: RoleName, *, apart: bool = False) -> str:
+def capture_mode(resolved: ResolvedScenario, role: RoleName, *, apart: bool = False) -> str:
     """Return what the collectors beside a role capture.
 
     Args:
-        effective: the scenario's settings.
+        resolved: the scenario's settings.
         role: whose.
         apart: whether instances may be on several machines.
     """
-    capture = effective.scenario.knobs.capture
-    if role not in captures.expected(list(effective.scenario.path), capture.mode, capture.client, apart=apart):
+    capture = resolved.scenario.knobs.capture
+    if role not in captures.expected(list(resolved.scenario.path), capture.mode, capture.client, apart=apart):
         return "off"
-    return capture.client if effective.roles[role].kind == "client" else capture.mode
+    return capture.client if resolved.roles[role].kind == "client" else capture.mode
 
 
 COLLECTOR_MB = 39
@@ -129,9 +129,9 @@ COLLECTOR_MB = 39
 Users = tuple[int, str]
 
 
-def connections_of_load(effective: ResolvedScenario) -> Users:
+def connections_of_load(resolved: ResolvedScenario) -> Users:
     """Return the connections that the load may hold at once, and the knob that says so."""
-    load = effective.scenario.knobs.load
+    load = resolved.scenario.knobs.load
     if load.workload == "spike":
         return load.max_users, "load.max_users"
     if load.workload == "slow_clients":
@@ -141,16 +141,16 @@ def connections_of_load(effective: ResolvedScenario) -> Users:
     return (1, "load.workload") if load.workload in ("sequential", "script") else (load.users, "load.users")
 
 
-def memory_mb(effective: ResolvedScenario, topology: Topology, name: RoleName, connections: int) -> int:
+def memory_mb(resolved: ResolvedScenario, topology: Topology, name: RoleName, connections: int) -> int:
     """Return what all instances of a role need; MiB.
 
     Args:
-        effective: what is run.
+        resolved: what is run.
         topology: its instances.
         name: the role's.
         connections: those of the load, which the instances share.
     """
     memory, instances = topology.roles[name].memory, len(topology.instances[name])
     if memory.heap:
-        return instances * (memory.base_mb + effective.number(topology.roles[name].knob(memory.heap)))
+        return instances * (memory.base_mb + resolved.number(topology.roles[name].knob(memory.heap)))
     return instances * memory.base_mb + (connections * memory.connection_kb >> 10)

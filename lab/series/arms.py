@@ -150,7 +150,7 @@ def resolve_variants(
     """
     if base.scenario.arms is None:
         return [base]
-    return [planned.effective for planned in plan_arms(base, overrides, folder).cells.values()]
+    return [planned.resolved for planned in plan_arms(base, overrides, folder).cells.values()]
 
 
 def resolve_arm(

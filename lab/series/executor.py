@@ -37,7 +37,7 @@ _LOST = "the lab's process ended without a word (killed, or the machine went dow
 class Runner(Protocol):
     """Runs and judges one place."""
 
-    def run(self, effective: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+    def run(self, resolved: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
         """Run it once; `opened` is called with the run's folder before anything of it starts.
 
         Raises:
@@ -141,16 +141,16 @@ class Executor:
             place.lost.append(place.run)
         place.run, place.status = None, "planned"
         place.verdict, place.holds, place.reason = None, None, None
-        effective = self.cells[place.cell]
+        resolved = self.cells[place.cell]
 
         def opened(folder: Path) -> None:
-            place.run, place.status = f"{effective.slug}/{folder.name}", "running"
+            place.run, place.status = f"{resolved.slug}/{folder.name}", "running"
             self.save()
 
         occasion = Occasion(self.series.series, place.cell, place.repetition)
         began = time.monotonic()
         try:
-            self._runner.run(effective, occasion, self._progress.title(place), opened)
+            self._runner.run(resolved, occasion, self._progress.title(place), opened)
         except ConnlabError as error:
             _take_failure(place, error)
             self.save()
@@ -229,7 +229,7 @@ class RealRunner:
         self._guesses = guesses
         self._profile = profile
 
-    def run(self, effective: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+    def run(self, resolved: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
         """Run it once, with the images that the series began with."""
         now = self._engine.images(self._images)
         rebuilt = [name for name, image in now.items() if image != self._images[name]]
@@ -240,7 +240,7 @@ class RealRunner:
         guesses = self._guesses.get(occasion.cell, ())
         expected = replace(occasion, guesses=guesses, profile=steps if self._profile else None)
         with steps.step("open"):
-            session = open_session(effective, self._engine, self._command, expected, self._lock)
+            session = open_session(resolved, self._engine, self._command, expected, self._lock)
         opened(session.folder)
         record(session, self._console, self._lock, title)
 
@@ -294,7 +294,7 @@ def run_plan(
     found = check_plan(plan, engine)
     # Arms mostly have the same configuration.
     for lines in dict.fromkeys(
-        tuple(user_files.describe_configurations(plan.cells[cell].effective, one)) for cell, one in found.items()
+        tuple(user_files.describe_configurations(plan.cells[cell].resolved, one)) for cell, one in found.items()
     ):
         console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     if plan.remark:
@@ -302,12 +302,12 @@ def run_plan(
     with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
         clear_up_after(held, engine)
         texts = user_files.configuration_texts(found.values())
-        own = store.add_own_files(plan.digest(), texts, [planned.effective for planned in plan.cells.values()])
+        own = store.add_own_files(plan.digest(), texts, [planned.resolved for planned in plan.cells.values()])
         taken = store.take_fingerprint(own, plan.roles, engine, plan.with_services)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         answers = answers or Answers()
         series.guesses = answers.chosen or series.guesses
-        cells: dict[str, ResolvedScenario] = {name: planned.effective for name, planned in plan.cells.items()}
+        cells: dict[str, ResolvedScenario] = {name: planned.resolved for name, planned in plan.cells.items()}
         executor = Executor(
             series,
             folder,
@@ -352,7 +352,7 @@ def check_plan(plan: Plan, engine: Engine) -> Mapping[str, Configurations]:
     found: dict[str, Configurations] = {}
     for cell, planned in plan.cells.items():
         with gathered:
-            found[cell] = capacity.check_capacity(planned.effective, engine)
+            found[cell] = capacity.check_capacity(planned.resolved, engine)
     gathered.extend(_stop_rule(plan))
     gathered.refuse()
     return {cell: one for cell, one in found.items() if one}
@@ -364,8 +364,8 @@ def _stop_rule(plan: Plan) -> Iterator[Problem]:
     if plan.rules.stop.when is None:
         return
     for planned in plan.cells.values():
-        effective = planned.effective
+        resolved = planned.resolved
         try:
-            predictions.check(plan.rules.stop.when, effective.roles, effective.on_path())
+            predictions.check(plan.rules.stop.when, resolved.roles, resolved.on_path())
         except ExpressionError as error:
             yield Problem(f"stop.when: {error}")

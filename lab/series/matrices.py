@@ -18,14 +18,14 @@ from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
 from lab.reading.messages import did_you_mean, list_findings, siblings
-from lab.scenarios import places, resolved
+from lab.scenarios import places
 from lab.scenarios.model import Series as Rules
 from lab.scenarios.model import Settings
 from lab.scenarios.overrides import may_be_knob, nearest_knob
 from lab.scenarios.places import Place
 from lab.scenarios.predictions import compared_problems
 from lab.scenarios.resolve import resolve
-from lab.scenarios.resolved import ResolvedScenario, Stated, Variant
+from lab.scenarios.resolved import ResolvedScenario, Stated, Variant, knob_sentence
 from lab.series import arms
 from lab.series.arms import Change
 from lab.series.plan import (
@@ -136,7 +136,7 @@ def _file(name: str, folder: Path) -> Path:
 
 def _matrix_problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
     location = tuple(part for part in finding["loc"] if part != "[key]")
-    what, hint = resolved.knob_sentence(finding, siblings(Matrix, location))
+    what, hint = knob_sentence(finding, siblings(Matrix, location))
     return Problem(what, document.where(location), hint)
 
 

@@ -32,7 +32,7 @@ class PlannedCell:
     """A cell, and what it makes of its scenario."""
 
     cell: Cell
-    effective: ResolvedScenario
+    resolved: ResolvedScenario
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,14 @@ class Plan:
     def roles(self) -> set[str]:
         """Return the lab's roles that take part in some cell."""
         return {
-            role for one in self.cells.values() for role in one.cell.path if role not in one.effective.registry.services
+            role for one in self.cells.values() for role in one.cell.path if role not in one.resolved.registry.services
         }
 
     @property
     def with_services(self) -> list[ResolvedScenario]:
         """Return a cell of each scenario that brings services."""
         return list(
-            {
-                one.effective.slug: one.effective for one in self.cells.values() if one.effective.registry.services
-            }.values()
+            {one.resolved.slug: one.resolved for one in self.cells.values() if one.resolved.registry.services}.values()
         )
 
     def order(self) -> list[tuple[str, int]]:
@@ -100,7 +98,7 @@ class Plan:
     def run_s(self, cell: str, besides_s: float = BESIDES_S) -> float:
         """Estimate how long a run of a cell takes, its pause included; seconds."""
         planned = self.cells[cell]
-        own_s = planned.cell.load_s + (planned.effective.scenario.drain + self.rules.cooldown) / 1000
+        own_s = planned.cell.load_s + (planned.resolved.scenario.drain + self.rules.cooldown) / 1000
         return own_s + besides_s
 
     def expected_s(self) -> float:
@@ -115,10 +113,10 @@ class Plan:
         cells = {
             name: {
                 "scenario": planned.cell.scenario,
-                "document": planned.effective.document.content,
+                "document": planned.resolved.document.content,
                 "path": planned.cell.path,
-                "values": dict(planned.effective.values),
-                "predictions": [stated.prediction.model_dump() for stated in planned.effective.predictions],
+                "values": dict(planned.resolved.values),
+                "predictions": [stated.prediction.model_dump() for stated in planned.resolved.predictions],
             }
             for name, planned in self.cells.items()
         }
@@ -126,9 +124,9 @@ class Plan:
         return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def remark_on_arms(effectives: Iterable[ResolvedScenario]) -> str | None:
+def remark_on_arms(scenarios: Iterable[ResolvedScenario]) -> str | None:
     """Return a remark on the scenarios of which a series leaves out the arms; None if there is none."""
-    slugs = dict.fromkeys(one.slug for one in effectives if one.scenario.arms)
+    slugs = dict.fromkeys(one.slug for one in scenarios if one.scenario.arms)
     if not slugs:
         return None
     has = "has" if len(slugs) == 1 else "have"
@@ -162,16 +160,16 @@ def require_duration(plan: Plan, where: str) -> None:
         raise BadInput(Problem(f"{what} {format_duration(budget_ms)}", where, hint))
 
 
-def build_cell(name: str, effective: ResolvedScenario, levels: Mapping[str, str]) -> Cell:
+def build_cell(name: str, resolved: ResolvedScenario, levels: Mapping[str, str]) -> Cell:
     """Describe a cell as series.json has it."""
-    known = preflight.known_before_run(effective, [f"model.{figure}" for figure in _MODEL_FIGURES])
+    known = preflight.known_before_run(resolved, [f"model.{figure}" for figure in _MODEL_FIGURES])
     return Cell(
         cell=name,
-        scenario=effective.slug,
+        scenario=resolved.slug,
         levels=dict(levels),
-        path=list(effective.scenario.path),
-        knobs={one.knob: effective.values[one.knob] for one in effective.overrides},
-        load_s=preflight.least_s(effective),
+        path=list(resolved.scenario.path),
+        knobs={one.knob: resolved.values[one.knob] for one in resolved.overrides},
+        load_s=preflight.least_s(resolved),
         model={figure.removeprefix("model."): value for figure, value in known.items()},
     )
 

@@ -51,10 +51,10 @@ def print_plan(console: Console, plan: Plan) -> None:
         table.add_column(column, overflow="fold")
     for name, planned in plan.cells.items():
         sets = ", ".join(
-            f"{knob} = {format_knob(knob, value, planned.effective.registry.knobs)}"
+            f"{knob} = {format_knob(knob, value, planned.resolved.registry.knobs)}"
             for knob, value in planned.cell.knobs.items()
         )
-        way = f"path {' '.join(planned.cell.path)}" if planned.effective.variant.path else ""
+        way = f"path {' '.join(planned.cell.path)}" if planned.resolved.variant.path else ""
         predicted = planned.cell.model.get("users_failed", "?")
         mark = " (baseline)" if name == plan.baseline else ""
         last = (str(predicted),) if failing else ()

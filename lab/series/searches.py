@@ -111,7 +111,7 @@ class SearchPlan:
         series = executor.series
         planned = _planned(self.knob, value)
         name = planned.cell.cell
-        executor.cells[name] = planned.effective
+        executor.cells[name] = planned.resolved
         if name not in [cell.cell for cell in series.cells]:
             series.cells.append(planned.cell)
             series.axes[0].levels.append(_level(planned, self.knob))
@@ -212,9 +212,9 @@ def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
 def _check_expression(until: str, knob: _Knob) -> None:
     from analysis.verdicts import predictions  # noqa: PLC0415 # as in prediction_checks
 
-    effective = knob.base
+    resolved = knob.base
     try:
-        predictions.check(until, effective.roles, effective.on_path())
+        predictions.check(until, resolved.roles, resolved.on_path())
     except ExpressionError as error:
         raise BadInput(Problem(str(error), f"--condition '{until}'")) from None
 
@@ -234,14 +234,14 @@ def _ends(asked: Asked, knob: _Knob, foreseen: Border | None) -> tuple[int, int]
 
 
 def _planned(knob: _Knob, value: int) -> PlannedCell:
-    effective = knob.at(value)
-    shown = format_knob_value(effective.values[knob.name], knob.unit)
+    resolved = knob.at(value)
+    shown = format_knob_value(resolved.values[knob.name], knob.unit)
     name = f"{short_names([knob.name])[knob.name]}-{slugify(shown)}"
-    return PlannedCell(build_cell(name, effective, {knob.name: shown}), effective)
+    return PlannedCell(build_cell(name, resolved, {knob.name: shown}), resolved)
 
 
 def _level(planned: PlannedCell, knob: _Knob) -> Level:
-    return Level(name=planned.cell.levels[knob.name], knobs={knob.name: planned.effective.values[knob.name]})
+    return Level(name=planned.cell.levels[knob.name], knobs={knob.name: planned.resolved.values[knob.name]})
 
 
 # What each measured figure is in the model. A user of one call is one request, and one dial.
@@ -309,8 +309,8 @@ def _between(holds: Callable[[int], Status], ends: dict[int, Status], step: int)
     return Border(found, min(failing, key=lambda value: abs(value - found)))
 
 
-def _holds(until: str, effective: ResolvedScenario) -> Status:
-    load = effective.scenario.knobs.load
+def _holds(until: str, resolved: ResolvedScenario) -> Status:
+    load = resolved.scenario.knobs.load
     one_call = load.workload == "users" and load.calls == 1
     # A user that fails in long_polling comes again, so its requests are not the model's users; that some fail is.
     no_failure = load.workload == "long_polling"
@@ -319,7 +319,7 @@ def _holds(until: str, effective: ResolvedScenario) -> Status:
     names = {name: counterparts.get(name, name) for name in expression.names}
     if no_failure and "client.requests.failed" in names:
         names["client.requests.failed"] = "model.users_failed"
-    known = preflight.values_before_run(effective, set(names.values()))
+    known = preflight.values_before_run(resolved, set(names.values()))
 
     def value(name: str) -> Value:
         return known.get(names[name], unknown("the model does not say"))

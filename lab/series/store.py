@@ -53,15 +53,15 @@ def take_fingerprint(
     )
 
 
-def add_own_files(plan: str, configurations: Iterable[str], effectives: Iterable[ResolvedScenario]) -> str:
+def add_own_files(plan: str, configurations: Iterable[str], scenarios: Iterable[ResolvedScenario]) -> str:
     """Return the digest of a plan with what the user's own files say, where there are any.
 
     Args:
         plan: the digest of what is to be run.
         configurations: the text of each configuration of the user's own.
-        effectives: the scenarios; the folder of each one's script counts, for it may hold modules and data.
+        scenarios: the folder of each one's script counts, for it may hold modules and data.
     """
-    scripts = [script for one in effectives if (script := own_script.find_script(one, topology_of(one)))]
+    scripts = [script for one in scenarios if (script := own_script.find_script(one, topology_of(one)))]
     said = [*configurations, *(_digest(files, folder) for folder, files in _read_by(scripts).items())]
     return hashlib.sha256("\0".join((plan, *said)).encode()).hexdigest() if said else plan
 

@@ -110,7 +110,7 @@ def executor(plan: Plan, runner: FakeRunner, *, new: bool = False, **changed: An
     """The series of a plan, opened or gone on with, as `run_plan` does it."""
     taken = fingerprint(plan, **changed)
     series, folder, resumed = store.open_series(plan, taken, ["connlab"], new=new)
-    cells = {name: planned.effective for name, planned in plan.cells.items()}
+    cells = {name: planned.resolved for name, planned in plan.cells.items()}
     made = Executor(series, folder, cells, runner, Progress(series, cells, Console(file=sys.stderr)))
     if resumed:
         derive_again = series.fingerprint.analysis != taken.analysis

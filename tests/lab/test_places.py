@@ -105,10 +105,10 @@ def test_a_folder_that_is_named_like_a_scenario_is_answered_with_the_slash(
 def test_arms_matrices_and_records_take_or_refuse_a_folder(folder: WriteFolder) -> None:
     home = folder(text=MINIMAL + ARMS)
     resolved = resolve(str(home))
-    assert [one.effective.place for one in arms.plan_arms(resolved, []).cells.values()] == [resolved.place] * 2
+    assert [one.resolved.place for one in arms.plan_arms(resolved, []).cells.values()] == [resolved.place] * 2
     (home.parent / "grid.yaml").write_text(GRID)
     planned = matrices.plan_matrix(str(home.parent / "grid.yaml"))
-    assert {one.effective.place.home for one in planned.cells.values()} == {home}
+    assert {one.resolved.place.home for one in planned.cells.values()} == {home}
     with pytest.raises(BadInput, match="records the lab's own scenarios alone"):
         recorder.refuse_folders([resolved])
     recorder.refuse_folders([resolve("accept-queue-healthy")])

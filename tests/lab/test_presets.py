@@ -70,7 +70,7 @@ def test_what_the_user_sets_goes_over_it(write_scenario: Write) -> None:
 def test_in_a_series_an_arm_s_own_knobs_go_over_it_unless_it_names_the_arm(write_scenario: Write) -> None:
     folder = write_scenario(MINIMAL + ARMS)
     plan = arms.plan_arms(resolve("one", ["backend.max_connections=7"], folder, preset="published"), (), folder)
-    few, many = (plan.cells[arm].effective for arm in ("few", "many"))
+    few, many = (plan.cells[arm].resolved for arm in ("few", "many"))
     knobs = ("load.users", "load.calls", "backend.accept_count", "backend.heap_mb")
     assert [few.values[knob] for knob in knobs] == [5, 1, 1, 512]
     assert [many.values[knob] for knob in knobs] == [103, 2, 2, 512]

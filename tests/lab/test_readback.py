@@ -96,7 +96,7 @@ def session(opened: Callable[..., Session]) -> Session:
 
 
 def back(session: Session) -> None:
-    read_back(session.engine, session.effective, session.topology, session.manifest, session.places)
+    read_back(session.engine, session.resolved, session.topology, session.manifest, session.places)
 
 
 def test_a_sysctl_that_a_prediction_names_is_read_back_too(

@@ -234,10 +234,10 @@ def test_a_matrix_s_exercise_takes_the_ground_from_its_predictions(tmp_path: Pat
     file = tmp_path / "burst-300ms.yaml"
     file.write_text(text.replace("handler_delay: 1s", "handler_delay: 300ms"))
     for name, planned in matrices.plan_matrix(str(file)).cells.items():
-        stated = {one.prediction.id: one.prediction for one in planned.effective.predictions}
+        stated = {one.prediction.id: one.prediction for one in planned.resolved.predictions}
         applies = not name.endswith("users-40") or name.startswith("accept-count-20-max-connections-20-")
-        assert preflight.applies(stated["failed"], planned.effective) is applies, name
-        assert preflight.applies(stated["served"], planned.effective) is applies, name
+        assert preflight.applies(stated["failed"], planned.resolved) is applies, name
+        assert preflight.applies(stated["served"], planned.resolved) is applies, name
 
 
 def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:

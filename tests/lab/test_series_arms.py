@@ -51,7 +51,7 @@ def test_each_variant_is_an_arm(tmp_path: Path) -> None:
 def test_predictions_are_about_the_series_an_arm_s_runs_or_every_run(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     assert [one.id for one in plan.predictions] == ["faster"]
-    about = {name: [one.prediction.id for one in planned.effective.predictions] for name, planned in plan.cells.items()}
+    about = {name: [one.prediction.id for one in planned.resolved.predictions] for name, planned in plan.cells.items()}
     assert about == {"keep-alive": ["served"], "no-keep-alive": ["served", "closed"], "proxied": ["served"]}
 
 

@@ -58,7 +58,7 @@ def test_the_cells_are_the_cross_product(tmp_path: Path) -> None:
 
 
 def test_a_cell_s_knobs_say_that_the_cell_set_them(tmp_path: Path) -> None:
-    one = plan_of(tmp_path, "backend.max_connections=9").cells["accept-count-2-users-3"].effective
+    one = plan_of(tmp_path, "backend.max_connections=9").cells["accept-count-2-users-3"].resolved
     assert [one.source(f"backend.{knob}") for knob in ("accept_count", "max_connections", "heap_mb")] == [
         "cell",
         "set",
@@ -77,7 +77,7 @@ def test_named_variants_move_several_knobs_and_the_path(tmp_path: Path) -> None:
         "direct": ["k6", "backend"],
         "proxied": ["k6", "nginx", "backend"],
     }
-    assert plan.cells["proxied"].effective.values["nginx.worker_connections"] == 64
+    assert plan.cells["proxied"].resolved.values["nginx.worker_connections"] == 64
 
 
 def test_several_scenarios_are_an_axis(tmp_path: Path) -> None:
@@ -87,13 +87,13 @@ def test_several_scenarios_are_an_axis(tmp_path: Path) -> None:
     plan = matrices.plan_matrix("grid", folder=scenarios)
     assert len(plan.cells) == 8
     assert plan.axes[0].name == "scenario"
-    assert plan.cells["two-accept-count-1-users-4"].effective.slug == "two"
+    assert plan.cells["two-accept-count-1-users-4"].resolved.slug == "two"
 
 
 def test_a_matrix_s_predictions_stand_in_place_of_the_scenario_s(tmp_path: Path) -> None:
     more = "predictions: [{id: mine, description: So., expression: client.requests.failed == 0}]\n"
     plan = plan_of(tmp_path, more=more)
-    assert [one.prediction.id for planned in plan.cells.values() for one in planned.effective.predictions] == [
+    assert [one.prediction.id for planned in plan.cells.values() for one in planned.resolved.predictions] == [
         "mine"
     ] * 4
 
@@ -269,7 +269,7 @@ def test_of_a_scenario_with_arms_a_matrix_says_that_it_leaves_them_out(tmp_path:
     plan = plan_over_arms(tmp_path, OWN_PREDICTION)
     assert plan.remark == "one has arms: they are left out here, with what is predicted about them"
     assert plan.predictions == ()
-    assert plan.cells["accept-count-1-users-3"].effective.values["load.users"] == 3
+    assert plan.cells["accept-count-1-users-3"].resolved.values["load.users"] == 3
     assert plan_of(tmp_path / "without").remark is None
 
 

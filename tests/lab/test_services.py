@@ -420,7 +420,7 @@ def test_its_knobs_are_searched_and_are_axes(shop: Shop, tmp_path: Path) -> None
         "schema: 1\ntitle: t\nexperiment: workshop\nquestion: q?\nscenarios: [./corner]\naxes: {shop.places: [1, 2]}\n"
     )
     planned = matrices.plan_matrix(str(grid))
-    assert [one.effective.values["shop.places"] for one in planned.cells.values()] == [1, 2]
+    assert [one.resolved.values["shop.places"] for one in planned.cells.values()] == [1, 2]
     assert (planned.roles, [one.slug for one in planned.with_services]) == ({"k6"}, ["corner"])
 
 

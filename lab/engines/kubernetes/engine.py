@@ -66,19 +66,19 @@ class Kubernetes:
         """Return nothing: the nodes' container runtime has it."""
         return None
 
-    def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
+    def cannot(self, resolved: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
         """Yield what Kubernetes cannot, or what the lab cannot do on it yet."""
         yield from self.kubectl.check_target(paths.RESULTS)
-        if effective.registry.services:
+        if resolved.registry.services:
             yield Problem("services of a scenario's own do not run on Kubernetes yet", hint=_ELSEWHERE)
-        if effective.scenario.configurations:
+        if resolved.scenario.configurations:
             yield Problem("a configuration of a scenario's own does not run on Kubernetes yet", hint=_ELSEWHERE)
-        if effective.scenario.knobs.load.workload == "script":
+        if resolved.scenario.knobs.load.workload == "script":
             yield Problem("a script of a scenario's own does not run on Kubernetes yet", hint=_ELSEWHERE)
         for instance in topology.second_names:
             knob = f"{topology.role_of(instance)}.addresses"
             what = f"a pod has one address, and {knob} asks for a second one for {instance}"
-            yield Problem(what, effective.where_knob(knob), _ELSEWHERE)
+            yield Problem(what, resolved.where_knob(knob), _ELSEWHERE)
 
     def sidecars(self) -> Sidecars:
         """Ask the cluster for pods, and add collectors to them."""
@@ -122,9 +122,9 @@ class Kubernetes:
         finally:
             self.kubectl("delete", "job", name, "--ignore-not-found", "--wait=false")
 
-    def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
+    def service_images(self, resolved: ResolvedScenario) -> dict[str, str]:
         """Return none: `cannot` refuses services of a scenario's own."""
-        return dict.fromkeys(effective.registry.services, "")
+        return dict.fromkeys(resolved.registry.services, "")
 
     def watch(self, run_id: str) -> Watch:
         """Watch the run's pods."""

@@ -179,9 +179,9 @@ def build_pod(
         spread: whether roles are to be on nodes of their own; else all of a run are on one node.
         metrics_port: where the collector serves its current figures; None if it does not.
     """
-    effective, topology = parts.effective, parts.topology
+    resolved, topology = parts.effective, parts.topology
     role = topology.role_of(instance)
-    limits = limits_for_instance(effective, topology, instance)
+    limits = limits_for_instance(resolved, topology, instance)
     of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: parts.run_id}}, "topologyKey": _HOSTNAME}
     return {
         "apiVersion": "v1",
@@ -197,12 +197,10 @@ def build_pod(
             "restartPolicy": "Never",
             "shareProcessNamespace": True,
             "terminationGracePeriodSeconds": STOP_GRACE_S,
-            "activeDeadlineSeconds": compute_deadline_s(effective),
+            "activeDeadlineSeconds": compute_deadline_s(resolved),
             "securityContext": {
                 "seccompProfile": {"type": "RuntimeDefault"},
-                "sysctls": [
-                    {"name": name, "value": value} for name, value in settable_sysctls(effective, role).items()
-                ],
+                "sysctls": [{"name": name, "value": value} for name, value in settable_sysctls(resolved, role).items()],
             },
             "affinity": _apart(parts.run_id, role) if spread else {"podAffinity": {_REQUIRED: [of_run]}},
             "hostAliases": [{"ip": address, "hostnames": [name]} for name, address in hosts.items()],
@@ -212,7 +210,7 @@ def build_pod(
                     **images.of("collector"),
                     "env": env_entries(
                         collector_environment(
-                            effective, topology, instance, parts.run_id, metrics_port=metrics_port, apart=spread
+                            resolved, topology, instance, parts.run_id, metrics_port=metrics_port, apart=spread
                         )
                     ),
                     **({"ports": [{"name": "metrics", "containerPort": metrics_port}]} if metrics_port else {}),
@@ -234,7 +232,7 @@ def build_pod(
                 {
                     "name": ROLE,
                     **images.of(role),
-                    "env": env_entries(role_environment(effective, topology, instance)),
+                    "env": env_entries(role_environment(resolved, topology, instance)),
                     **_restricted(),
                     "volumeMounts": [_mount("role-raw", "/raw"), _mount("role-tmp", "/tmp")],  # noqa: S108 # in the container
                     **_resources(_ROLE_CPU, _ROLE_MB, limits.memory_mb),
@@ -242,7 +240,7 @@ def build_pod(
                 {
                     "name": HOLD,
                     **images.of("collector"),
-                    "args": ["hold", "--for", f"{compute_deadline_s(effective)}s"],
+                    "args": ["hold", "--for", f"{compute_deadline_s(resolved)}s"],
                     **_restricted(),
                     # The role has the same user, and reaches this container's files by /proc/<pid>/root.
                     "volumeMounts": [

@@ -144,13 +144,13 @@ def _is_ready(pod: Mapping[str, Any]) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
-def find_pod_problem(pod: Mapping[str, Any], effective: ResolvedScenario | None = None) -> BadInput | LabError | None:
+def find_pod_problem(pod: Mapping[str, Any], resolved: ResolvedScenario | None = None) -> BadInput | LabError | None:
     """Return why a pod can never be ready; None if it still may."""
     status = pod.get("status", {})
     message = str(status.get("message", ""))
     if status.get("reason") == "SysctlForbidden" or "forbidden sysctl" in message:
         found = _SYSCTL.search(message)
-        where = where_sysctl(effective, found["name"]) if found else None
+        where = where_sysctl(resolved, found["name"]) if found else None
         hint = f"let the nodes' kubelets allow it (allowedUnsafeSysctls), or leave it out: {GUIDE}"
         return BadInput(Problem(f"the cluster forbids a sysctl: {_last(message)}", where, hint))
     if status.get("phase") == "Failed" and status.get("reason"):
@@ -186,7 +186,7 @@ def find_scheduling_problem(pod: Mapping[str, Any]) -> LabError | None:
 
 
 def read_warnings(
-    kubectl: Kubectl, pod: str, effective: ResolvedScenario | None = None
+    kubectl: Kubectl, pod: str, resolved: ResolvedScenario | None = None
 ) -> Iterator[BadInput | LabError]:
     """Yield what the cluster's warnings about a pod mean: a sysctl that a node's kernel lacks, or their last words."""
     selector = f"involvedObject.name={pod},type=Warning"
@@ -197,7 +197,7 @@ def read_warnings(
             name = found["path"].replace("/", ".")
             what = f"a node's kernel refuses {name} in a pod{found['why']}"
             yield BadInput(
-                Problem(what, where_sysctl(effective, name), "leave it out, or take nodes with another kernel")
+                Problem(what, where_sysctl(resolved, name), "leave it out, or take nodes with another kernel")
             )
     if messages:
         yield LabError(f"a node cannot make {pod}: {_last(messages[-1])}")

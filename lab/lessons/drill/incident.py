@@ -255,10 +255,10 @@ def check_answer(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> N
 
 def resolve_remedy(drill: Drill, state: DrillState, sets: Sequence[str]) -> ResolvedScenario:
     """Record that a remedy was tried, and return the drill's scenario with it."""
-    effective = resolve_drill(drill, sets)
+    resolved = resolve_drill(drill, sets)
     state.remedies += sets
     save_state(drill, state)
-    return effective
+    return resolved
 
 
 def is_answer(cause: str | None, place: str | None, sets: Sequence[str], more: str | None, seed: int | None) -> bool:
