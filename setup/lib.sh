@@ -6,6 +6,8 @@ say() { printf 'connlab set-up: %s\n' "$*" >&2; }
 # What `make load` has taken out of a participant's kit (docs/kit.md); load.sh sets the variable while it takes a new one in.
 kit=${CONNLAB_KIT:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.cache/kit}
 
+lab_version() { sed -n 's/^version = "\(.*\)".*/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../pyproject.toml"; }
+
 base_recipe() { sha256sum <"$(dirname "${BASH_SOURCE[0]}")/base.Dockerfile" | cut -c1-16; }
 
 # The Python that the lab runs with, and its version as (3, 11).
@@ -175,3 +177,15 @@ debian_mirror() {
 
 # With the engine's own builder, which knows the lab's images: one that the user has chosen may live in a container.
 build_image() { docker buildx build --builder "$(docker context show)" --progress plain --network host "$@"; }
+
+# must_be_image_prefix WHAT VALUE: whether the lab's images may have these names: <registry>/<prefix>.
+must_be_image_prefix() {
+  [[ $2 =~ ^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$ ]] && return
+  say "$1: '$2' is no registry with a prefix"
+  say "hint: write it as <registry>/<prefix>, such as 127.0.0.1:5000/connlab"
+  exit 2
+}
+
+# What `make push-images` noted of an image under a tag: the digest of what it pushed.
+image_digests=$(dirname "${BASH_SOURCE[0]}")/images.digests
+image_digest() { sed -n "s/^$1 ${2//./\\.} //p" "$image_digests" 2>/dev/null || true; }

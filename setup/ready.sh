@@ -12,14 +12,12 @@ case ${1:-} in
   *)
     ./python.sh
     ./engine.sh
-    ./base-image.sh
     exec ./images.sh
     ;;
 esac
 
 # The packages of Python come while the images are built; the steps before need apt, as python.sh may.
 ./engine.sh
-./base-image.sh
 ./images.sh "${images[@]}" &
 building=$!
 trap 'kill "$building" 2>/dev/null || true; wait "$building" || true' EXIT

@@ -87,11 +87,11 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Here:
-    """The machine and the tree that take a kit in; `sources` says what each image is made from over a given base."""
+    """The machine and the tree that take a kit in; `sources` says what each image is made from."""
 
     commit: str
     debian: str
-    sources: Callable[[str], dict[str, str]]
+    sources: Callable[[], dict[str, str]]
     platform: str = sysconfig.get_platform()
     python: str = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -107,7 +107,7 @@ def write(folder: Path, archive: Path, version: str, here: Here) -> None:
     pieces = {name: _piece(folder / name) for name in names}
     with tempfile.TemporaryDirectory(dir=folder.parent) as apart, (folder / IMAGES).open("rb") as file:
         images = _Images(file, Path(apart) / WRITTEN_ANEW)
-    sources = here.sources(images.base)
+    sources = here.sources()
     images.must_be_of(sources)
     facts = {"version": version, "commit": here.commit, "platform": here.platform, "python": here.python}
     manifest = {"kit": FORMAT, **facts, "debian": here.debian, "sources": sources}
@@ -142,7 +142,7 @@ def unpack(archive: Path, folder: Path, here: Here) -> Manifest:
             _must_fit(manifest, here)
             _must_have_room(manifest, folder)
             images = _pieces(tar, manifest, folder)
-        _must_be_made_here(manifest, here.sources(images.base))
+        _must_be_made_here(manifest, here.sources())
         images.must_be_of(manifest.sources)
         (folder / "base").write_text(images.base_label)
         (folder / "flows.source").write_text(f"{manifest.sources['flows']}\n")
@@ -310,7 +310,6 @@ class _Images:
             self._labels = {tag: config["config"]["Labels"]["connlab.source"] for tag, config in configs.items()}
             self.base_label = str(base["config"]["Labels"]["connlab.base"])
             self._labels["connlab/base:latest"] = self.base_label.partition(".")[0]
-            self.base = f"[{' '.join(base['rootfs']['diff_ids'])}] {self.base_label}"
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise Refused(f"the kit's images cannot be read: {ascii(error)[:200]}", ANOTHER) from error
         text = json.dumps(made).encode()
@@ -357,10 +356,10 @@ def _json(tar: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401 # whatever st
 # --- the command line -----------------------------------------------------------------------------------------
 
 
-def _sources(base: str) -> dict[str, str]:
-    """What each image is made from here, over this base: images.sh knows it."""
+def _sources() -> dict[str, str]:
+    """What each image is made from here: images.sh knows it."""
     script = Path(__file__).parents[1] / "images.sh"
-    said = subprocess.run([script, "fingerprints", base], check=True, stdout=subprocess.PIPE, text=True).stdout
+    said = subprocess.run([script, "fingerprints"], check=True, stdout=subprocess.PIPE, text=True).stdout
     return dict(line.split() for line in said.splitlines())
 
 

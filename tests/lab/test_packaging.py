@@ -55,9 +55,8 @@ def test_packages_that_nobody_publishes_have_no_version_of_their_own(room: str) 
 
 
 def test_an_image_is_labelled_with_it(docker_program: FakeDocker) -> None:
-    docker_program.says('"image inspect"*connlab/base', "sha256:base")
     subprocess.run([paths.SETUP / "images.sh", "nginx"], check=True, capture_output=True, timeout=60)
-    [build] = [call for call in docker_program.calls if call.startswith("buildx build ")]
+    [build] = [call for call in docker_program.calls if "--tag connlab/nginx " in call]
     assert re.search(
         rf"--label connlab.source=[0-9a-f]{{16}} --label org.opencontainers.image.version={VERSION} ", build
     )

@@ -43,7 +43,7 @@ def test_a_signal_after_the_long_work_is_nobody_s_to_answer(tmp_path: Path) -> N
 
 
 def test_an_interrupted_build_of_images_ends_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script(tmp_path, "quietly 'long work' work").rename(tmp_path / "base-image.sh")
+    script(tmp_path, "quietly 'long work' work").rename(tmp_path / "images.sh")
     monkeypatch.setattr(paths, "SETUP", tmp_path)
 
     def interrupt(_number: int, _frame: object) -> None:

@@ -21,7 +21,7 @@ _LABEL = "connlab.source=own"
 
 
 def image_ids(names: Iterable[str]) -> dict[str, str]:
-    """Return the ids of the lab's images by their short names; those that are missing are built first."""
+    """Return the ids of the lab's images by their short names; those that are missing are pulled or built first."""
     wanted = list(dict.fromkeys(names))
     present = _lab_images()
     if missing := [name for name in wanted if name not in present]:
@@ -40,24 +40,23 @@ def _lab_images() -> dict[str, str]:
 
 
 def build_images(names: list[str]) -> None:
-    """Build images as the set-up does; what it says goes to this program's stderr.
+    """Pull or build images as the set-up does; what it says goes to this program's stderr.
 
     Raises:
         LabError: the build failed.
     """
-    for script, *arguments in (["base-image.sh"], ["images.sh", *names]):
-        command = [str(paths.SETUP / script), *arguments]
-        try:
-            with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr) as process:
-                try:
-                    process.wait()
-                except BaseException:
-                    process.terminate()  # and not killed, as `run` would: it ends what it has started
-                    raise
-        except OSError as error:
-            raise LabError(f"{command[0]}: {error.strerror}") from None
-        if process.returncode != 0:
-            raise LabError(f"the images were not built: {', '.join(names)}", hint="read what was printed above")
+    command = [str(paths.SETUP / "images.sh"), *names]
+    try:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr) as process:
+            try:
+                process.wait()
+            except BaseException:
+                process.terminate()  # and not killed, as `run` would: it ends what it has started
+                raise
+    except OSError as error:
+        raise LabError(f"{command[0]}: {error.strerror}") from None
+    if process.returncode != 0:
+        raise LabError(f"the images were not made ready: {', '.join(names)}", hint="read what was printed above")
 
 
 def image_of_service(service: Service, name: str, place: Place) -> str:
