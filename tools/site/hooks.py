@@ -82,7 +82,4 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
             return link[1]
         return f"{link[1].rstrip('/')}/{'README' if (ROOT / folder / 'README.md').is_file() else 'index'}.md"
 
-    if document == "docs/report.md":
-        link = f"[The report of docs/example]({REPORT.removeprefix('docs/')})"
-        markdown += f"\n## A recorded report\n\n{link}, a run that comes with the lab.\n"
     return _LINK.sub(led, markdown).replace("<details>", "<details markdown>")
