@@ -11,20 +11,18 @@ import glob
 import sys
 import tempfile
 import weakref
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Row: TypeAlias = dict[str, Any]

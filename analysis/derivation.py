@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from analysis.evidence import flows, size
 from analysis.evidence.flows import FlowsError
@@ -24,9 +24,6 @@ from analysis.verdicts import (
 from analysis.verdicts.verdict_file import JudgedRun, Verdict
 from formats import manifest
 from formats.manifest import ManifestError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["FlowsError", "JudgedRun", "ManifestError", "TooLargeError", "Verdict", "analyse", "judge"]
 

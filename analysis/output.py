@@ -9,17 +9,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from formats.field_types import check_numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # The context in which a file is read that somebody else may have written.
 FROM_ANYBODY = object()

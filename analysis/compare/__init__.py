@@ -6,7 +6,8 @@ It must not know raw files, nor how a comparison is shown.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from analysis.compare import verdict
 from analysis.compare.comparison import compare_cells, compare_groups
@@ -15,10 +16,6 @@ from analysis.compare.replicates import CompareError, load_group, load_series
 from analysis.compare.verdict import SeriesVerdict
 from analysis.output import make_folder, write
 from analysis.verdicts import verdict_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 __all__ = [
     "CompareError",

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from analysis.compare.comparison_file import Sample
 from analysis.compare.intervals import Floats, find_intervals, suffice
-from analysis.compare.replicates import figure_values
+from analysis.compare.replicates import Group, RunRecord, figure_values
 from analysis.expressions import ExpressionError
 from analysis.expressions.tree import Arithmetic, Call, Literal, Name, Negative, Node
 from analysis.expressions.values import FUNCTIONS, Kind, Unknown, Value, is_number, merge, unknown
 from analysis.verdicts.figures_file import ListSummary
-
-if TYPE_CHECKING:
-    from analysis.compare.replicates import Group, RunRecord
 
 PREFIX = "arms"
 # What stands for the arms where blocks of all of them are resampled.

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -26,17 +26,14 @@ from analysis.compare import intervals
 from analysis.compare.arm_figures import PREFIX, ArmFigures, arm_identifier, arms_in, name_list_functions
 from analysis.compare.comparison_file import Sample
 from analysis.compare.intervals import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffice
+from analysis.compare.replicates import Group
 from analysis.expressions import Expression, ExpressionError, parse, respelled
 from analysis.expressions.tree import Arithmetic, Call, Chain, Junction, Name, Node, Not, conjunction, disjunction
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
-from analysis.figures import UnknownFigure
+from analysis.figures import Scope, UnknownFigure
 from analysis.figures.catalogue import nearest
 from analysis.output import Written
-
-if TYPE_CHECKING:
-    from analysis.compare.replicates import Group
-    from analysis.figures import Scope
-    from formats.predictions import Claim
+from formats.predictions import Claim
 
 # Resamples of one arm alone, by which its share in the variance is known: to 3 %.
 _SHARE_RESAMPLES = 1_999

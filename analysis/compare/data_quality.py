@@ -7,24 +7,17 @@ drift meets them all alike; it widens their intervals all the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from analysis import command_hints
-from analysis.compare.comparison_file import TrustEntry
-from analysis.compare.intervals import RESAMPLES, SEED
+from analysis.compare.comparison_file import PairEntry, TrustEntry
+from analysis.compare.intervals import RESAMPLES, SEED, Floats
 from analysis.compare.narrative import with_unit
-from analysis.compare.replicates import figure_values
+from analysis.compare.replicates import Record, SeriesRuns, figure_values
 from analysis.formatting import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from analysis.compare.comparison_file import PairEntry
-    from analysis.compare.intervals import Floats
-    from analysis.compare.replicates import Record, SeriesRuns
 
 # With fewer, any order is one of a few dozen: chance gives each too often.
 _RUNS_MIN = 6

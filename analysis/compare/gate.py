@@ -13,22 +13,25 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from analysis.compare import intervals
 from analysis.compare.comparison_file import SettingChange
-from analysis.compare.intervals import Interval, find_intervals
+from analysis.compare.intervals import Floats, Interval, find_intervals
 from analysis.compare.narrative import unit_for
-from analysis.compare.replicates import CompareError, figure_names, figure_values, find_changes, require_comparable
+from analysis.compare.replicates import (
+    CompareError,
+    Group,
+    figure_names,
+    figure_values,
+    find_changes,
+    require_comparable,
+)
 from analysis.figures import catalogue
 from analysis.output import Written
-
-if TYPE_CHECKING:
-    from analysis.compare.intervals import Floats
-    from analysis.compare.replicates import Group
 
 BY_CHANCE_MAX = 0.001
 # Up to so many ways to deal the runs out, all are tried; of more, so many are drawn.

@@ -8,18 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from analysis.compare.comparison_file import Stage
+from analysis.compare.comparison_file import Effect, MatrixEntry, PairEntry, Sample, Stage
 from analysis.compare.intervals import REPETITIONS_MAX
+from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.catalogue import find
 from analysis.formatting import format_count, format_number
-
-if TYPE_CHECKING:
-    from analysis.compare.comparison_file import Effect, MatrixEntry, PairEntry, Sample
-    from analysis.compare.verdict import SeriesVerdict
-    from formats.series import Search, Series
-
+from formats.series import Search, Series
 
 _STATISTICS = {
     "min": "shortest {}",

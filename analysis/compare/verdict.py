@@ -6,19 +6,16 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from analysis.compare import arm_predictions
 from analysis.compare.arm_predictions import ArmPrediction
-from analysis.compare.replicates import Group
+from analysis.compare.replicates import Group, SeriesRuns
 from analysis.output import Written
 from analysis.verdicts.verdict_file import PublishedResult, measure_published
 from formats.predictions import Tolerance
-
-if TYPE_CHECKING:
-    from analysis.compare.replicates import SeriesRuns
 
 SCHEMA: Literal["connlab.series-verdict/1"] = "connlab.series-verdict/1"
 

@@ -6,20 +6,14 @@ what the evidence proves, 0 where it proves none; the parts need not add up to t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import duckdb
 
 from analysis.database import composed, make, sql
-from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
+from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause
 from analysis.diagnosis.health import limits
+from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.requests import CLOCK_SLACK_US, NGINX_TURN_US
-
-if TYPE_CHECKING:
-    import duckdb
-
-    from analysis.diagnosis.causes import Cause
-    from analysis.diagnosis.joins import Joined
-    from formats.manifest import Manifest
-
+from formats.manifest import Manifest
 
 TABLES = ("waits", "attributed")
 

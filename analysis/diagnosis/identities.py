@@ -7,19 +7,15 @@ values of the figures: an identity rests on what was observed, and does not know
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import Hop
 from analysis.expressions import parse
-from analysis.expressions.values import Number, Unknown, is_number, merge, unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from analysis.diagnosis.joins import Hop
-    from analysis.expressions.values import Value
-    from formats.manifest import Manifest
+from analysis.expressions.values import Number, Unknown, Value, is_number, merge, unknown
+from formats.manifest import Manifest
 
 Status = Literal["true", "false", "unknown"]
 

@@ -6,11 +6,8 @@ A setting that is missing or is no number raises UndefinedError, with the reason
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from formats.manifest import Manifest
-
+from formats.manifest import Manifest
 
 _SOMAXCONN = "net.core.somaxconn"
 BACKEND = "backend"

@@ -13,12 +13,8 @@ rounds up: a timeout of 8 s may be half a second late.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from analysis.diagnosis.settings import UndefinedError, require
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.settings import Settings
+from analysis.diagnosis.settings import Settings, UndefinedError, require
 
 INITIAL_TIMEOUT_MS = 1_000
 TIMEOUT_MAX_MS = 120_000

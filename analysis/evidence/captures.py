@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from analysis.evidence.clock import Clock
+from analysis.evidence.flows import Reduction
 from analysis.evidence.jsonl import Record, integer, moment, parse
 from formats.safe_open import read_regular
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from analysis.evidence.clock import Clock
-    from analysis.evidence.flows import Reduction
 
 SCHEMA = "connlab.capture/1"
 

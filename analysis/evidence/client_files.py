@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, kind_of
+from analysis.evidence.records import Log
 from formats.safe_open import read_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from analysis.evidence.records import Log
-
 
 # k6 writes its log as logfmt, or as JSON if so told.
 _LOG_ERROR = re.compile(rb'level=(?:error|fatal|panic)\b|"level":"(?:error|fatal|panic)"')

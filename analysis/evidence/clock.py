@@ -11,18 +11,14 @@ others stands to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from analysis.evidence.clock_fit import SAME, Rate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from analysis.evidence.jsonl import Record
-    from analysis.evidence.samples import Samples, Tick
-    from formats.manifest import Manifest, Phase
+from analysis.evidence.jsonl import Record
+from analysis.evidence.samples import Samples, Tick
+from formats.manifest import Manifest, Phase
 
 # A step of the wall clock against the monotonic one, between two ticks. Slewing is at most 0.5 ms in a second;
 # preemption between the two readings of a tick stays well below this.

@@ -9,31 +9,25 @@ of the first server on the path, the narrowest fits lead to all others.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import duckdb
 import numpy as np
 
-from analysis.database import composed, create, in_memory, literal, sql
+from analysis.database import Integers, composed, create, in_memory, literal, sql
 from analysis.evidence import clock, logs
+from analysis.evidence.clock import Clock
 from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
+from analysis.evidence.flows import Reduction
 from analysis.evidence.jsonl import WHOLE_DIAL, WHOLE_REQUEST
-from analysis.evidence.rawfiles import descriptor_path
+from analysis.evidence.rawfiles import Places, descriptor_path
+from analysis.evidence.samples import Samples
+from formats.manifest import Manifest
 from formats.safe_open import open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from analysis.database import Integers
-    from analysis.evidence.clock import Clock
-    from analysis.evidence.flows import Reduction
-    from analysis.evidence.rawfiles import Places
-    from analysis.evidence.samples import Samples
-    from formats.manifest import Manifest
 
 # The machine on which the lab ran, where the instances ran elsewhere.
 LAB = ""

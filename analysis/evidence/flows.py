@@ -11,27 +11,21 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntFlag
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import duckdb
 
 from analysis.database import literal, over_files
-from analysis.evidence.clock import NEVER_SET
+from analysis.evidence.clock import NEVER_SET, Clock
 from analysis.evidence.jsonl import why_unreadable
 from analysis.evidence.rawfiles import descriptor_path
 from formats.safe_open import open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from analysis.evidence.clock import Clock
-
 
 SCHEMA = "connlab.flows/1"
 

@@ -7,16 +7,12 @@ program. It knows no role, and nothing of a run but the file at hand.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from analysis.database import composed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import BinaryIO
-
 
 # Why the proxy gave a request up, where its log tells: no server was free in time; its kernel had no port left.
 QUEUE_TIMEOUT, NO_PORT = "queue-timeout", "no-port"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Sequence
 
 from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from analysis.evidence.window import Window
+from analysis.evidence.window import Window
 
 # The collector's own, which share the process namespace with the role.
 INSTRUMENTS = frozenset({"collector", "tcpdump", "docker-init", "tini"})

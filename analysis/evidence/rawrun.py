@@ -11,25 +11,21 @@ import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from analysis.evidence import captures, client_files, clock, clocks, flows, logs, processes, samples, scrapes, window
+from analysis.evidence.captures import Capture
+from analysis.evidence.client_files import Client
+from analysis.evidence.clocks import Clocks
+from analysis.evidence.flows import Reduction
+from analysis.evidence.jsonl import Record
 from analysis.evidence.rawfiles import Places
-from analysis.evidence.records import Records, load_records
-
-if TYPE_CHECKING:
-    from analysis.evidence.captures import Capture
-    from analysis.evidence.client_files import Client
-    from analysis.evidence.clocks import Clocks
-    from analysis.evidence.flows import Reduction
-    from analysis.evidence.jsonl import Record
-    from analysis.evidence.records import Log
-    from analysis.evidence.samples import Samples
-    from analysis.evidence.scrapes import Scrape
-    from analysis.evidence.window import Window
-    from analysis.expressions.values import Unknown
-    from formats.manifest import Manifest
-    from formats.role import Page
+from analysis.evidence.records import Log, Records, load_records
+from analysis.evidence.samples import Samples
+from analysis.evidence.scrapes import Scrape
+from analysis.evidence.window import Window
+from analysis.expressions.values import Unknown
+from formats.manifest import Manifest
+from formats.role import Page
 
 
 @dataclass(frozen=True)

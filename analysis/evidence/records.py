@@ -10,26 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import BinaryIO
 
 import duckdb
 
 from analysis.database import Tables, composed, create, in_memory, may_use, sql
 from analysis.evidence import jsonl, logs, size
-from analysis.evidence.clock import NEVER_SET
+from analysis.evidence.clock import NEVER_SET, Clock
+from analysis.evidence.clocks import Clocks
 from analysis.evidence.jsonl import Damage, parse, why_unreadable
-from analysis.evidence.rawfiles import descriptor_path
+from analysis.evidence.logs import Format
+from analysis.evidence.rawfiles import Places, descriptor_path
+from formats.manifest import Manifest
 from formats.safe_open import open_regular
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import BinaryIO
-
-    from analysis.evidence.clock import Clock
-    from analysis.evidence.clocks import Clocks
-    from analysis.evidence.logs import Format
-    from analysis.evidence.rawfiles import Places
-    from formats.manifest import Manifest
 
 # Enough for the longest line of a record; servers bound a URL at 8 KiB.
 _TAIL_BYTES = 1 << 16

@@ -5,17 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
+from analysis.database import Integers
 from analysis.evidence.jsonl import JsonLines, Record, integer, kind_of, moment, records
 from formats.role import TRAFFIC_PORT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from analysis.database import Integers
 
 SCHEMA = "connlab.samples/1"
 

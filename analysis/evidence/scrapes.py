@@ -5,17 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import duckdb
 
 from analysis.database import over_files
 from analysis.evidence.jsonl import Damage, JsonLines, integer, moment
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from formats.role import Page
+from formats.role import Page
 
 Find: TypeAlias = Callable[[str], int | None]
 

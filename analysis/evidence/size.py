@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from analysis.database import MEMORY_MB
 from analysis.evidence import logs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from analysis.evidence.rawfiles import Places
-    from formats.manifest import Manifest
+from analysis.evidence.rawfiles import Places
+from formats.manifest import Manifest
 
 _MB = 1_000_000
 # What a run's tables hold at once, as a share of the megabytes of its records, and which share goes to the disk.

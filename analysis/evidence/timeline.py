@@ -7,17 +7,13 @@ more than once: the outermost passage counts, so that nothing of the window is l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from analysis.evidence.samples import Samples, Tick
+from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown, unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from analysis.evidence.samples import Samples, Tick
-    from analysis.evidence.window import Window
 
 
 @dataclass(frozen=True, slots=True)

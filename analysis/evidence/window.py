@@ -12,12 +12,9 @@ samples is longer than that at an edge, the difference is unknown.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from analysis.expressions.values import Unknown, unknown
-
-if TYPE_CHECKING:
-    from formats.manifest import Manifest, Phase
+from formats.manifest import Manifest, Phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,23 @@ import math
 import re
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lark import Lark, Token, Tree, UnexpectedToken
 
-from analysis.expressions.tree import Arithmetic, Call, Chain, ExpressionError, Junction, Literal, Name, Negative, Not
+from analysis.expressions.tree import (
+    Arithmetic,
+    Call,
+    Chain,
+    ExpressionError,
+    Junction,
+    Literal,
+    Name,
+    Negative,
+    Node,
+    Not,
+)
 from analysis.expressions.values import FUNCTIONS
-
-if TYPE_CHECKING:
-    from analysis.expressions.tree import Node
 
 # Evaluating recurses; these bounds keep it far from Python's recursion limit.
 _TOKENS_MAX = 400

@@ -9,14 +9,11 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from analysis.expressions.values import FUNCTIONS, Kind, Number, Unknown, Value, is_number, merge, unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 KindOf: TypeAlias = Callable[[str], Kind]
 ValueOf: TypeAlias = Callable[[str], Value]

@@ -6,14 +6,10 @@ It must not know predictions. A figure is declared in the module of what it is a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from analysis.expressions.values import Value
 from analysis.figures import declaration, programs
 from analysis.figures.catalogue import Scope, UnknownFigure, find, scope
 from analysis.figures.run import Run
-
-if TYPE_CHECKING:
-    from analysis.expressions.values import Value
 
 __all__ = ["Run", "Scope", "UnknownFigure", "scope", "value"]
 

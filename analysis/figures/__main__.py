@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ruamel.yaml import YAML
 
@@ -15,12 +14,10 @@ from analysis.evidence.jsonl import ERROR_KINDS
 from analysis.expressions.values import FUNCTIONS, Kind
 from analysis.figures import programs
 from analysis.figures.catalogue import FIGURES
+from analysis.figures.declaration import Figure
 from analysis.figures.kernel import STATES
 from analysis.figures.run import STATISTICS
 from formats.role import Role
-
-if TYPE_CHECKING:
-    from analysis.figures.declaration import Figure
 
 _HEADINGS = {
     "client": "The client",

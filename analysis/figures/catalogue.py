@@ -6,33 +6,24 @@ A wrong name is answered with the nearest valid one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from analysis.database import sql
+from analysis.database import Tables, sql
 from analysis.diagnosis import identities
 from analysis.diagnosis.causes import CAUSES
+from analysis.diagnosis.identities import HopAccount
 from analysis.evidence.client_files import figure_name
 from analysis.evidence.jsonl import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
 from analysis.figures import client, declaration, flows, kernel, ledger, model, programs, proxies
 from analysis.figures.declaration import Compute, Figure, comparable_value
-from analysis.figures.run import STATISTICS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from analysis.database import Tables
-    from analysis.diagnosis.identities import HopAccount
-    from analysis.figures.declaration import Figure
-    from analysis.figures.run import Run
-    from formats.role import Role
-
+from analysis.figures.run import STATISTICS, Run
+from formats.role import Role
 
 _OBSERVED: tuple[Figure, ...] = tuple(
     figure for module in (client, kernel, programs, proxies, flows, ledger) for figure in module.FIGURES

@@ -6,21 +6,15 @@ SQL over `raw.records` counts and selects; the statistics of times are those of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
-from analysis.database import sql
+from analysis.database import Integers, Row, sql
 from analysis.diagnosis.health import Evidence
-from analysis.evidence.client_files import figure_name
-from analysis.evidence.jsonl import integer
+from analysis.evidence.client_files import Client, Judged, figure_name
+from analysis.evidence.jsonl import Record, integer
+from analysis.evidence.records import Records
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, milliseconds, statistic, status_bounds
-
-if TYPE_CHECKING:
-    from analysis.database import Integers, Row
-    from analysis.evidence.client_files import Client, Judged
-    from analysis.evidence.jsonl import Record
-    from analysis.evidence.records import Records
 
 _REQUESTS = {Evidence.REQUESTS: "k6", Evidence.LOAD: ""}
 _DIALS = {Evidence.DIALS: "k6", Evidence.LOAD: ""}

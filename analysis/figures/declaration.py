@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from analysis.expressions.values import Kind, Value, unknown
-
-if TYPE_CHECKING:
-    from analysis.figures.run import Run
+from analysis.figures.run import Run
 
 Compute: TypeAlias = Callable[["Run", Mapping[str, str]], Value]
 Find: TypeAlias = Callable[[str], "tuple[Figure, dict[str, str]] | None"]

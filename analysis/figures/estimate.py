@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from analysis import figures
 from analysis.database import sql
@@ -18,9 +17,7 @@ from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.settings import Settings, UndefinedError
 from analysis.diagnosis.syn_ladder import TIMEOUT_MAX_MS, Syn, before, syn_ladder
 from analysis.expressions.values import Unknown, Value, is_number, merge, unknown
-
-if TYPE_CHECKING:
-    from analysis.figures import Run
+from analysis.figures import Run
 
 SYN_RETRIES = "net.ipv4.tcp_syn_retries"
 LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"

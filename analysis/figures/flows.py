@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.database import sql
+from analysis.database import Integers, sql
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.connections import TIME_WAIT_MS
 from analysis.diagnosis.syn_ladder import timer_lateness_ms
+from analysis.evidence.samples import Samples
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, milliseconds, statistic, total
-
-if TYPE_CHECKING:
-    from analysis.database import Integers
-    from analysis.diagnosis.joins import Joined
-    from analysis.evidence.samples import Samples
 
 _SOURCE = "capture.pcap of one end"
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from analysis.diagnosis.health import Evidence
 from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
+from analysis.evidence.samples import Listener, Samples
+from analysis.evidence.timeline import Span
+from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, greatest, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from analysis.evidence.samples import Listener, Samples
-    from analysis.evidence.timeline import Span
-    from analysis.evidence.window import Window
-    from analysis.figures.run import Run
-
 
 _SAMPLES_FILE = "collector: samples.jsonl"
 _AT_EDGES = {Evidence.COUNTERS: "sampler", Evidence.CLOCK: ""}

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from analysis.database import sql
 from analysis.diagnosis import attribution, joins
 from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import Joined
 from analysis.expressions.values import Unknown, Value, merge, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.joins import Joined
 
 _SOURCE = "derived/ledger.json"
 

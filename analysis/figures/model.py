@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from analysis.database import sql
 from analysis.diagnosis import syn_ladder
@@ -13,9 +12,7 @@ from analysis.diagnosis.settings import Settings, UndefinedError, accept_capacit
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures import model_outcomes as outcomes
 from analysis.figures.declaration import Compute, Figure
-
-if TYPE_CHECKING:
-    from analysis.figures.run import Run
+from analysis.figures.run import Run
 
 
 def _of_settings(compute: Callable[[Settings], Value]) -> Compute:

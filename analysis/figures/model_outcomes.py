@@ -5,8 +5,6 @@ Every function raises UndefinedError where the model does not hold, with the rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from analysis.diagnosis import syn_ladder
 from analysis.diagnosis.settings import (
     BACKEND,
@@ -17,10 +15,8 @@ from analysis.diagnosis.settings import (
     listen_backlog,
     require,
 )
+from analysis.diagnosis.syn_ladder import Syn
 from analysis.figures.queue_simulation import Capacity, Load, UsersOutcome, simulate
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.syn_ladder import Syn
 
 # The simulation's time grows with the users; beyond this the analysis would wait seconds for it.
 _USERS_MAX = 20_000

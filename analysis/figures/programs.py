@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from analysis.diagnosis.health import Evidence
 from analysis.evidence import processes, timeline
-from analysis.evidence.jsonl import integer
+from analysis.evidence.captures import Capture
+from analysis.evidence.jsonl import Record, integer
+from analysis.evidence.rawrun import Scraped
+from analysis.evidence.window import Window
 from analysis.expressions.values import Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, greatest, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from analysis.evidence.captures import Capture
-    from analysis.evidence.jsonl import Record
-    from analysis.evidence.rawrun import Scraped
-    from analysis.evidence.window import Window
-    from formats.role import Role
-
+from formats.role import Role
 
 _PROCESSES = {Evidence.PROCESSES: "sampler", Evidence.CLOCK: ""}
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import Row
+from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown, Value
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, status_bounds
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.joins import Row
-    from analysis.evidence.window import Window
-
 
 _ACCESS = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
 _ERRORS = {Evidence.ERRORS: "errors", Evidence.TIMES: ""}

@@ -19,17 +19,14 @@ is in the queue, and SYN cookies let in others without a trace in it. Then all f
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import product
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from analysis.diagnosis.syn_ladder import Syn
+from analysis.diagnosis.syn_ladder import Syn
 
 # org.apache.tomcat.util.net.NioEndpoint.Poller looks for idle connections once a second (timeoutInterval), in a loop
 # whose select() may itself last a second (selectorTimeout).

@@ -5,27 +5,23 @@ Statistics of times are exact, and the same on every machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.database import Integers
 from analysis.diagnosis import attribution, health, joins
 from analysis.diagnosis.health import Evidence, Health, limits
+from analysis.diagnosis.identities import HopAccount
+from analysis.diagnosis.joins import Joined
 from analysis.evidence import captures, timeline, window
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.timeline import Span
+from analysis.evidence.window import Window
 from analysis.expressions.values import Number, Unknown, Value, is_number, merge, unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from analysis.database import Integers
-    from analysis.diagnosis.identities import HopAccount
-    from analysis.diagnosis.joins import Joined
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.timeline import Span
-    from analysis.evidence.window import Window
 
 
 @dataclass

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from analysis.evidence.clocks import LAB
+from analysis.evidence.clocks import LAB, Clocks
 from analysis.expressions.values import Unknown
+from analysis.figures import Run
 from analysis.output import Written
 from analysis.output import write as write_file
-
-if TYPE_CHECKING:
-    from analysis.evidence.clocks import Clocks
-    from analysis.figures import Run
 
 FILE = Path("derived") / "clocks.json"
 SCHEMA: Literal["connlab.clocks/1"] = "connlab.clocks/1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,14 +11,12 @@ from analysis import output
 from analysis.database import has_rows, sql
 from analysis.diagnosis import observed
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.observed import Observation
+from analysis.figures import Run
 from analysis.output import Written
 from analysis.verdicts import overflow_advice
 from analysis.verdicts.overflow_advice import Advice, FailedBehindOverflows
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.observed import Observation
-    from analysis.figures import Run
-    from formats.manifest import Target as Observed
+from formats.manifest import Target as Observed
 
 FILE = Path("derived") / "connections.json"
 TABLE = Path("derived") / "connections.parquet"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypeVar, get_args
+from pathlib import Path
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -11,9 +12,6 @@ from analysis.command_hints import quote
 from analysis.output import FROM_ANYBODY
 from formats.safe_open import read_within
 from formats.sanitize import format_validation_error, visible
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _Model = TypeVar("_Model", bound=BaseModel)
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from analysis import figures
 from analysis.expressions.values import Unknown, Value
 from analysis.figures.catalogue import figure_names
+from analysis.figures.run import Run
 from analysis.output import Written
-
-if TYPE_CHECKING:
-    from analysis.figures.run import Run
-
 
 # A longer list is reduced to its length and its ends; the raw files have all of it.
 _LIST_MAX = 100

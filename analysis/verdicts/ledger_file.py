@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -12,14 +12,11 @@ from analysis.database import sql
 from analysis.diagnosis import attribution, joins
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.identities import Balance, HopAccount
+from analysis.diagnosis.joins import Joined
 from analysis.expressions.values import Unknown, is_number
-from analysis.figures import catalogue
+from analysis.figures import Run, catalogue
 from analysis.output import Written
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.identities import Balance, HopAccount
-    from analysis.diagnosis.joins import Joined
-    from analysis.figures import Run
 
 FILE = Path("derived") / "ledger.json"
 SCHEMA: Literal["connlab.ledger/1"] = "connlab.ledger/1"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from analysis.database import sql
-from analysis.figures import estimate
+from analysis.diagnosis.observed import Observation
+from analysis.figures import Run, estimate
 from analysis.figures.estimate import Estimate
 from analysis.output import Written
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.observed import Observation
-    from analysis.figures import Run
-    from formats.manifest import Target
+from formats.manifest import Target
 
 _SOMAXCONN = "net.core.somaxconn"
 # What a queue of half a thousand costs is little; a bigger one than the burst needs costs memory and waiting.

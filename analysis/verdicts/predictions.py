@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from analysis import figures
 from analysis.diagnosis.health import Evidence
 from analysis.expressions import Expression, ExpressionError, idle_parts, parse, respelled
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from analysis.figures import Run, Scope
-    from formats.role import Role
+from analysis.figures import Run, Scope
+from formats.role import Role
 
 Status = Literal["true", "false", "unknown"]
 # A prediction may be about some settings only.

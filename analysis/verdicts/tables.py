@@ -10,29 +10,22 @@ docs/data-format.md describes their columns.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.database import create, over_files, sql
+from analysis.database import Integers, create, over_files, sql
+from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.tables import insert
 from analysis.evidence import processes, timeline
 from analysis.evidence.jsonl import Record, integer, records
+from analysis.evidence.rawrun import RawRun, Scraped
+from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown
+from analysis.figures import Run
 from analysis.output import copy_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from analysis.database import Integers
-    from analysis.diagnosis.joins import Joined
-    from analysis.evidence.rawrun import RawRun, Scraped
-    from analysis.evidence.window import Window
-    from analysis.figures import Run
-
 
 FILES = ("requests.parquet", "flows.parquet", "timeline.parquet")
 

@@ -5,28 +5,23 @@ Beside it the figures of a published experiment: what was published, and what a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.identities import Status
-from analysis.expressions.values import Unknown
+from analysis.expressions.values import Number, Unknown
+from analysis.figures import Run
 from analysis.output import Written
 from analysis.verdicts import ledger_file
 from analysis.verdicts.figures_file import MeasuredValue, measured
+from analysis.verdicts.ledger_file import IdentityEntry, Ledger
 from analysis.verdicts.predictions import Outcome, judge, keeps_out, number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from analysis.expressions.values import Number
-    from analysis.figures import Run
-    from analysis.verdicts.ledger_file import IdentityEntry, Ledger
-    from formats.predictions import Claim, Published
+from formats.predictions import Claim, Published
 
 
 class Here(Written):

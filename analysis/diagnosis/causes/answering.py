@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, Cause
-from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, more, more_places
+from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Recorded, Remedy, more, more_places
 from formats.durations import format_duration
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.causes.remedies import Recorded
 
 # A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
 _WORKER_OWN = 8

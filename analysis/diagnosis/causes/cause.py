@@ -5,14 +5,11 @@ Also the SQL for evidence that several causes tell, and what stands in a cause's
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from analysis.diagnosis.causes.remedies import Recorded, Remedy
-
+from analysis.diagnosis.causes.remedies import Recorded, Remedy
 
 # Places on the path.
 BEFORE_CONNECTION = "Between {client} and {server}, before there was a connection."

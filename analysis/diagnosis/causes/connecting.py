@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from analysis.diagnosis.causes.cause import (
     BEFORE_CONNECTION,
@@ -17,10 +16,7 @@ from analysis.diagnosis.causes.cause import (
     Cause,
     syns,
 )
-from analysis.diagnosis.causes.remedies import KNOBS, NO_KNOB, QUEUE, SILENCE, Remedy, more_places, other
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.causes.remedies import Recorded
+from analysis.diagnosis.causes.remedies import KNOBS, NO_KNOB, QUEUE, SILENCE, Recorded, Remedy, more_places, other
 
 _PORTS = "1024 65535"
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, LAST_HOP, UP, Cause, syns
-from analysis.diagnosis.causes.remedies import KNOBS, NO_KNOB, QUEUE, SILENCE, Remedy, more, more_places
-
-if TYPE_CHECKING:
-    from analysis.diagnosis.causes.remedies import Recorded
+from analysis.diagnosis.causes.remedies import KNOBS, NO_KNOB, QUEUE, SILENCE, Recorded, Remedy, more, more_places
 
 
 def _main(part: str) -> str:

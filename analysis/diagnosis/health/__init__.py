@@ -6,16 +6,12 @@ It must not know what the evidence says of the servers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from analysis.diagnosis.health import arrivals, host, k6, recordings, sampler
 from analysis.diagnosis.health.problems import Evidence, Health, Problem, Report
 from analysis.evidence import logs, processes
+from analysis.evidence.rawrun import RawRun, Scraped
+from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown, is_number
-
-if TYPE_CHECKING:
-    from analysis.evidence.rawrun import RawRun, Scraped
-    from analysis.evidence.window import Window
 
 __all__ = ["Evidence", "Health", "Problem", "Report", "examine"]
 

@@ -18,22 +18,18 @@ Go closes a connection that it would keep when it learns more than 50 ms late th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from analysis.database import literal, over_files, sql
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.diagnosis.settings import Settings, UndefinedError, accept_capacity
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.window import Window
 from analysis.expressions.values import is_number
 from analysis.formatting import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.window import Window
-
 
 # The workloads whose users come one after another, if load.arrival_gap is not 0.
 _IN_TURN = ("users", "tcp", "slow_clients")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.evidence import processes, timeline
 from analysis.evidence.clocks import LAB
 from analysis.evidence.jsonl import Record, integer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.samples import Samples
-    from analysis.evidence.window import Window
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.samples import Samples
+from analysis.evidence.window import Window
 
 
 def examine(raw: RawRun, window: Window | None) -> Report:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
+from analysis.evidence.client_files import Client, Events
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.records import Log
 from analysis.formatting import format_count
-
-if TYPE_CHECKING:
-    from analysis.evidence.client_files import Client, Events
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.records import Log
 
 # The workloads with so many users, each of whom sends a request at least.
 _OF_USERS = ("users", "tcp", "long_polling", "half_open")

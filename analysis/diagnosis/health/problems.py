@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from analysis.diagnosis.health import limits
 from analysis.expressions.values import Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 HealthFigure: TypeAlias = bool | int | float | str | None
 

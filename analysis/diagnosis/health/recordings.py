@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from analysis.database import sql
 from analysis.diagnosis.health import k6, limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.evidence import timeline
-from analysis.evidence.jsonl import integer, why_unreadable
+from analysis.evidence.captures import Capture
+from analysis.evidence.flows import Reduction
+from analysis.evidence.jsonl import Record, integer, why_unreadable
+from analysis.evidence.rawrun import Scraped
+from analysis.evidence.records import Log, Records
+from analysis.evidence.window import Window
 from formats.safe_open import open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from analysis.evidence.captures import Capture
-    from analysis.evidence.flows import Reduction
-    from analysis.evidence.jsonl import Record
-    from analysis.evidence.rawrun import Scraped
-    from analysis.evidence.records import Log, Records
-    from analysis.evidence.window import Window
 
 # A proxy may read its clock once in each turn of its event loop.
 _TURN_US = 100_000

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.evidence import clock, processes, timeline
+from analysis.evidence.clock import Clock
 from analysis.evidence.jsonl import Record, integer
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.samples import Samples
+from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown
 from analysis.formatting import format_count
-
-if TYPE_CHECKING:
-    from analysis.evidence.clock import Clock
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.samples import Samples
-    from analysis.evidence.window import Window
 
 _ALL = (Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.PROCESSES)
 

@@ -7,23 +7,19 @@ It must not know causes: a table says what belongs together, not why a request f
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from analysis.database import Row, Tables, sql
+from analysis.diagnosis.health import Health
 from analysis.diagnosis.joins import tables
 from analysis.diagnosis.joins.connections import Hop, build_connections, build_port_shortages, find_hops
 from analysis.diagnosis.joins.requests import build_cases, build_links
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import duckdb
-
-    from analysis.diagnosis.health import Health
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.window import Window
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.window import Window
 
 _SOURCES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)", re.IGNORECASE)
 

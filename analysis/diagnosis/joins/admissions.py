@@ -13,20 +13,15 @@ which counts the same, is answered with RST.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from analysis.database import create, sql
-from analysis.evidence.flows import Connection, Flags, extract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import duckdb
-
-    from analysis.evidence.flows import Packet
-    from analysis.evidence.rawrun import RawRun
+from analysis.evidence.flows import Connection, Flags, Packet, extract
+from analysis.evidence.rawrun import RawRun
 
 
 @dataclass(frozen=True, slots=True)

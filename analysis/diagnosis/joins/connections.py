@@ -9,25 +9,20 @@ first holds its port for 60 s more, in TIME_WAIT.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from analysis.database import create, has_rows, make, sql
-from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.health import Evidence, Health
 from analysis.diagnosis.joins.admissions import build_admissions
 from analysis.evidence.logs import NO_PORT
+from analysis.evidence.rawrun import RawRun
 from analysis.evidence.samples import TICK_SLACK_US
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import duckdb
-
-    from analysis.diagnosis.health import Health
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.window import Window
-    from formats.manifest import Manifest
+from analysis.evidence.window import Window
+from formats.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,9 @@ proxy's connection to the last).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import duckdb
 
 from analysis.database import has_rows, make, sql
-
-if TYPE_CHECKING:
-    import duckdb
-
 
 # How far two observers' times of one event may lie apart when both read the same clock. Where they do not,
 # `Clocks.apart_us` (analysis.evidence.clocks) comes on top. A program reads the clock, then the kernel sends a packet,

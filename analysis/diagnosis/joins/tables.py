@@ -7,24 +7,20 @@ health of the instruments says so.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import numpy as np
 
-from analysis.database import composed, create, literal
+from analysis.database import Integers, composed, create, literal
 from analysis.evidence import logs, processes
 from analysis.evidence.logs import lines_of
+from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import put_on_steady, tell_processes_apart
+from analysis.evidence.samples import Samples
 from formats.safe_open import open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from analysis.database import Integers
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.samples import Samples
 
 # docs/flows.md says what each is.
 FLOWS = {

@@ -9,28 +9,20 @@ kind. So a listener has at least the namespace's overflows less the drops of all
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+import duckdb
 import numpy as np
 
-from analysis.database import Tables, create, in_memory, sql
+from analysis.database import Integers, Tables, create, in_memory, sql
 from analysis.diagnosis.joins import connections, tables
 from analysis.diagnosis.joins.tables import DROP_COUNTERS, TICKS, insert
 from analysis.evidence import window
 from analysis.evidence.jsonl import integer
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.samples import Samples
 from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import duckdb
-
-    from analysis.database import Integers
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.samples import Samples
-    from analysis.evidence.window import Window
-
 
 # Who connects to a listener, and who is listening, on the one hop that an observed instance has.
 PEERS, LISTENER = "peers", "listener"
