@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 import glob
+import re
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import count
@@ -93,32 +94,36 @@ def composed(module: str, name: str, **parts: str) -> str:
     return Template(sql(module, name)).safe_substitute(parts)
 
 
-def make(
-    database: duckdb.DuckDBPyConnection,
-    tables: Mapping[str, Mapping[str, str]],
-    sources: Iterable[str],
-    queries: Callable[[], object],
-) -> None:
+# The columns that a query gives; no row changes them.
+_COLUMNS: dict[str, dict[str, str]] = {}
+_CREATES = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
+
+
+def make(database: duckdb.DuckDBPyConnection, sources: Iterable[str], queries: Mapping[str, Mapping[str, Any]]) -> None:
     """Make tables by queries if there is anything that they are made from; else make them empty.
+
+    For a small run DuckDB takes longer to plan a query than to run it: what has nothing to join is planned once.
 
     Args:
         database: where.
-        tables: their names; of each its columns, name → type.
         sources: tables, or tables with a condition; one of them has to have a row.
-        queries: runs the queries that make the tables.
+        queries: those that make the tables, with their parameters, in order.
     """
-    if any(has_rows(database, source) for source in sources):
-        queries()
-    else:
-        for table, columns in tables.items():
-            create(database, table, columns)
+    found = any(has_rows(database, source) for source in sources)
+    for query, parameters in queries.items():
+        created = _CREATES.search(query)
+        if found:
+            database.execute(query, parameters)
+        elif created and query in _COLUMNS:
+            create(database, created[1], _COLUMNS[query])
+        elif created:
+            database.execute(f"{query} WITH NO DATA", parameters)
+            described = database.execute(f"DESCRIBE {created[1]}").fetchall()
+            _COLUMNS[query] = {name: type_ for name, type_, *_ in described}
 
 
 def has_rows(database: duckdb.DuckDBPyConnection, source: str) -> bool:
-    """Return whether a table, or a table with a condition, has any row.
-
-    For a small run DuckDB takes longer to plan a query than to run it: what has nothing to join is not planned.
-    """
+    """Return whether a table, or a table with a condition, has any row."""
     return database.execute(f"SELECT 1 FROM {source} LIMIT 1").fetchone() is not None  # noqa: S608  names of our own
 
 

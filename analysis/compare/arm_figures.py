@@ -8,8 +8,7 @@ of that run like any other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from analysis.compare.comparison_file import Sample
 from analysis.compare.intervals import Floats, find_intervals, suffice
 from analysis.compare.replicates import Group, RunRecord, figure_values
 from analysis.expressions import ExpressionError
-from analysis.expressions.tree import Arithmetic, Call, Literal, Name, Negative, Node
+from analysis.expressions.tree import Call, Inner, Literal, Name, Node
 from analysis.expressions.values import FUNCTIONS, Kind, Unknown, Value, is_number, merge, unknown
 from analysis.verdicts.figures_file import ListSummary
 
@@ -47,28 +46,23 @@ def name_list_functions(tree: Node) -> tuple[Node, dict[str, Call]]:
 
 
 def _rewritten(node: Node, calls: dict[str, Call]) -> Node:
-    if isinstance(node, Call) and Kind.LIST in FUNCTIONS[node.function].kinds(len(node.arguments)):
+    function = FUNCTIONS.get(node.function) if isinstance(node, Call) else None
+    if isinstance(node, Call) and function and Kind.LIST in function.kinds(len(node.operands)):
         name = _spelled(node)
         calls[name] = node
         return Name(node.column, name)
-    changed: dict[str, Any] = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        if isinstance(value, Node):
-            changed[field.name] = _rewritten(value, calls)
-        elif isinstance(value, tuple) and all(isinstance(each, Node) for each in value):
-            changed[field.name] = tuple(_rewritten(each, calls) for each in value)
-    return replace(node, **changed) if changed else node
+    if isinstance(node, Inner):
+        return replace(node, operands=tuple(_rewritten(each, calls) for each in node.operands))
+    return node
 
 
 def _spelled(node: Node) -> str:
     """Return the spelling of a node that is a number or a list."""
     if isinstance(node, Call):
-        return f"{node.function}({', '.join(map(_spelled, node.arguments))})"
-    if isinstance(node, Arithmetic):
-        return f"({_spelled(node.left)} {node.sign} {_spelled(node.right)})"
-    if isinstance(node, Negative):
-        return f"-{_spelled(node.operand)}"
+        spelled = list(map(_spelled, node.operands))
+        if node.function in FUNCTIONS:
+            return f"{node.function}({', '.join(spelled)})"
+        return f"({f' {node.function} '.join(spelled)})" if len(spelled) > 1 else f"{node.function}{spelled[0]}"
     if isinstance(node, Literal):
         return str(node.content)
     return node.text if isinstance(node, Name) else "…"

@@ -28,7 +28,7 @@ from analysis.compare.comparison_file import Sample
 from analysis.compare.intervals import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffice
 from analysis.compare.replicates import Group
 from analysis.expressions import Expression, ExpressionError, parse, respelled
-from analysis.expressions.tree import Arithmetic, Call, Chain, Junction, Name, Node, Not, conjunction, disjunction
+from analysis.expressions.tree import Call, Chain, Junction, Name, Node, conjunction, disjunction
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 from analysis.figures import Scope, UnknownFigure
 from analysis.figures.catalogue import nearest
@@ -187,8 +187,8 @@ class _Judge:
         if isinstance(node, Junction):
             values = [self._truth(operand) for operand in node.operands]
             return conjunction(values) if node.word == "and" else disjunction(values)
-        if isinstance(node, Not):
-            value = self._truth(node.operand)
+        if isinstance(node, Call) and node.function == "not":
+            value = self._truth(node.operands[0])
             return value if isinstance(value, Unknown) else not value
         kind = node.operands[0].kind(_is_number) if isinstance(node, Chain) else None
         if isinstance(node, Chain) and kind is Kind.TRUTH:
@@ -209,7 +209,7 @@ class _Judge:
         return all((left == right) == (sign == "==") for (left, right), sign in pairs)
 
     def _compare(self, left: Node, sign: str, right: Node) -> Value:
-        difference = Arithmetic(left.column, "-", right, left)
+        difference = Call(left.column, (right, left), "-")
         nodes = (each for side in (left, right) for each in side.walk())
         names = list(dict.fromkeys(each.text for each in nodes if isinstance(each, Name)))
         missing = self._figures.missing(names)
@@ -265,13 +265,13 @@ def _comparisons(node: Node) -> Iterator[tuple[Node, str, Node]]:
         for (left, right), sign in zip(pairwise(node.operands), node.signs, strict=True):
             yield left, sign, right
     elif isinstance(node, Call) and node.function == "between":
-        number, low, high = node.arguments
+        number, low, high = node.operands
         yield low, "<=", number
         yield number, "<=", high
     elif isinstance(node, Call) and node.function == "near":
-        number, other, tolerance = node.arguments
-        yield Arithmetic(node.column, "-", number, other), "<=", tolerance
-        yield Arithmetic(node.column, "-", other, number), "<=", tolerance
+        number, other, tolerance = node.operands
+        yield Call(node.column, (number, other), "-"), "<=", tolerance
+        yield Call(node.column, (other, number), "-"), "<=", tolerance
 
 
 def _decide(sign: str, interval: Interval) -> bool | None:

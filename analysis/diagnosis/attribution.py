@@ -55,15 +55,9 @@ def attribute(
         "keep_alive_us": _keep_alive_us(manifest),
         "apart_us": _UNBOUNDED_US if apart_us is None else apart_us,
     }
-    make(
-        database,
-        BESIDE,
-        ["errors", "port_shortages", "acted"],
-        # An error log of seconds is by the second of its own machine.
-        lambda: database.execute(
-            sql(__name__, "beside"), {"turn_us": NGINX_TURN_US, "apart_us": known_us and known_us + 1_000_000}
-        ),
-    )
+    # An error log of seconds is by the second of its own machine.
+    seconds_us = {"turn_us": NGINX_TURN_US, "apart_us": known_us and known_us + 1_000_000}
+    make(database, ["errors", "port_shortages", "acted"], {sql(__name__, "beside"): seconds_us})
     database.execute(sql(__name__, "known"), constants)
     doubted = "NULL::VARCHAR" if apart_us == 0 else f"if(apart_us > {_APART}, cause, NULL)"
     database.execute(composed(__name__, "decided", cause=_CAUSE, doubted=doubted), {"unexplained": UNEXPLAINED.name})
@@ -101,16 +95,6 @@ def _keep_alive_us(manifest: Manifest) -> int | None:
     return 1000 * knob.value - CLOCK_SLACK_US
 
 
-# What a run has none of without complaints of a proxy, dials that found no port, and actions of the lab.
-BESIDE = {
-    "beside": {
-        "instance": "VARCHAR", "id": "BIGINT", "error_line": "BIGINT", "error_text": "VARCHAR",
-        "acted_says": "VARCHAR", "exhausted_line": "BIGINT", "shortage_held": "HUGEINT",
-        "shortage_waiting": "HUGEINT", "shortage_ports": "BIGINT",
-    },
-}  # fmt: skip
-
-
 def _when(cause: Cause) -> str:
     return cause.when if cause.seen else f"NOT torn AND ({cause.when})"
 
@@ -140,11 +124,5 @@ def build_waits(database: duckdb.DuckDBPyConnection, *, proxied: bool, silent: l
         database.execute(sql(__name__, "served_over_a_proxy"))
     else:
         database.execute(sql(__name__, "served_directly"), {"apart_us": apart_us})
-    make(database, ACTED, ["actions"], lambda: database.execute(sql(__name__, "acted")))
+    make(database, ["actions"], {sql(__name__, "acted"): {}})
     database.execute(sql(__name__, "waits"), {"silent": silent})
-
-
-# What a run has none of without actions of the lab.
-ACTED = {
-    "acted": {"instance": "VARCHAR", "id": "BIGINT", "overlap_us": "BIGINT", "paused": "VARCHAR", "says": "VARCHAR"}
-}

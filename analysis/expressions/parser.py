@@ -10,18 +10,7 @@ from typing import Any
 
 from lark import Lark, Token, Tree, UnexpectedToken
 
-from analysis.expressions.tree import (
-    Arithmetic,
-    Call,
-    Chain,
-    ExpressionError,
-    Junction,
-    Literal,
-    Name,
-    Negative,
-    Node,
-    Not,
-)
+from analysis.expressions.tree import Call, Chain, ExpressionError, Junction, Literal, Name, Node
 from analysis.expressions.values import FUNCTIONS
 
 # Evaluating recurses; these bounds keep it far from Python's recursion limit.
@@ -140,17 +129,17 @@ def _node(parsed: Tree[Token] | Token, depth: int) -> Node:
     if parsed.data == "call":
         return _call(parsed, depth)
     if parsed.data == "negative":
-        return Negative(_start(parsed), _node(parsed.children[1], depth + 1))
+        return Call(_start(parsed), (_node(parsed.children[1], depth + 1),), "-")
     if parsed.data == "not_":
-        return Not(_start(parsed), _node(first, depth + 1))
+        return Call(_start(parsed), (_node(first, depth + 1),), "not")
     nodes: list[Any] = [each if _is_sign(each) else _node(each, depth + 1) for each in parsed.children]
     if parsed.data in ("or_", "and_"):
-        return Junction(nodes[0].column, parsed.data.removesuffix("_"), tuple(nodes))
+        return Junction(nodes[0].column, tuple(nodes), parsed.data.removesuffix("_"))
     if parsed.data == "comparison":
         return Chain(nodes[0].column, tuple(nodes[::2]), tuple(map(str, nodes[1::2])))
     left: Node = nodes[0]
     for sign, right in zip(nodes[1::2], nodes[2::2], strict=True):
-        left = Arithmetic(left.column, str(sign), left, right)
+        left = Call(left.column, (left, right), str(sign))
     return left
 
 
@@ -185,4 +174,4 @@ def _call(parsed: Tree[Token], depth: int) -> Node:
         raise ExpressionError(f"there is no function {name}; {hint}", _start(parsed))
     if not function.takes(len(arguments)):
         raise ExpressionError(f"{name}() is written {function.usage}", _start(parsed))
-    return Call(_start(parsed), str(name), tuple(_node(each, depth + 1) for each in arguments))
+    return Call(_start(parsed), tuple(_node(each, depth + 1) for each in arguments), str(name))

@@ -13,7 +13,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from analysis.expressions.values import FUNCTIONS, Kind, Number, Unknown, Value, is_number, merge, unknown
+from analysis.expressions.values import (
+    FUNCTIONS,
+    OPERATORS,
+    Function,
+    Kind,
+    Number,
+    Unknown,
+    Value,
+    is_number,
+    merge,
+    unknown,
+)
 
 KindOf: TypeAlias = Callable[[str], Kind]
 ValueOf: TypeAlias = Callable[[str], Value]
@@ -99,61 +110,22 @@ class Name(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Negative(Node):
-    """A minus sign before a number."""
-
-    operand: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """See Node."""
-        return (self.operand,)
-
-    def kind(self, kind_of: KindOf) -> Kind:
-        """See Node."""
-        _expect(self.operand, kind_of, Kind.NUMBER, "-")
-        return Kind.NUMBER
-
-    def value(self, value_of: ValueOf) -> Value:
-        """See Node."""
-        return _strict([self.operand.value(value_of)], operator.neg)
-
-
-@dataclass(frozen=True, slots=True)
-class Arithmetic(Node):
-    """Two numbers joined by `+ - * / // %`."""
-
-    sign: str
-    left: Node
-    right: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """See Node."""
-        return (self.left, self.right)
-
-    def kind(self, kind_of: KindOf) -> Kind:
-        """See Node."""
-        _expect(self.left, kind_of, Kind.NUMBER, self.sign)
-        _expect(self.right, kind_of, Kind.NUMBER, self.sign)
-        return Kind.NUMBER
-
-    def value(self, value_of: ValueOf) -> Value:
-        """See Node."""
-        return _strict([self.left.value(value_of), self.right.value(value_of)], _ARITHMETIC[self.sign])
-
-
-@dataclass(frozen=True, slots=True)
-class Chain(Node):
-    """A chain of comparisons, as in `0 < a <= b`: all of them must hold."""
+class Inner(Node):
+    """A node with others below it."""
 
     operands: tuple[Node, ...]
-    signs: tuple[str, ...]
 
     @property
     def children(self) -> tuple[Node, ...]:
         """See Node."""
         return self.operands
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(Inner):
+    """A chain of comparisons, as in `0 < a <= b`: all of them must hold."""
+
+    signs: tuple[str, ...]
 
     def kind(self, kind_of: KindOf) -> Kind:
         """See Node."""
@@ -178,37 +150,10 @@ class Chain(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Not(Node):
-    """A denial."""
-
-    operand: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """See Node."""
-        return (self.operand,)
-
-    def kind(self, kind_of: KindOf) -> Kind:
-        """See Node."""
-        _expect(self.operand, kind_of, Kind.TRUTH, "not")
-        return Kind.TRUTH
-
-    def value(self, value_of: ValueOf) -> Value:
-        """See Node."""
-        return _strict([self.operand.value(value_of)], operator.not_)
-
-
-@dataclass(frozen=True, slots=True)
-class Junction(Node):
+class Junction(Inner):
     """Truth values joined by `and` or by `or`."""
 
     word: str
-    operands: tuple[Node, ...]
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """See Node."""
-        return self.operands
 
     def kind(self, kind_of: KindOf) -> Kind:
         """See Node."""
@@ -223,37 +168,25 @@ class Junction(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Node):
-    """A call of one of the language's functions, whose name and number of arguments the parser has checked."""
+class Call(Inner):
+    """A sign with its operands, `not`, or a function with its arguments, in the number that the parser has checked."""
 
     function: str
-    arguments: tuple[Node, ...]
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """See Node."""
-        return self.arguments
 
     def kind(self, kind_of: KindOf) -> Kind:
         """See Node."""
-        function = FUNCTIONS[self.function]
-        for node, expected in zip(self.arguments, function.kinds(len(self.arguments)), strict=True):
-            _expect(node, kind_of, expected, f"{self.function}()")
+        function, name = self._called(), self.function
+        for node, expected in zip(self.operands, function.kinds(len(self.operands)), strict=True):
+            _expect(node, kind_of, expected, f"{name}()" if name in FUNCTIONS else name)
         return function.result
 
     def value(self, value_of: ValueOf) -> Value:
         """See Node."""
-        return _strict([node.value(value_of) for node in self.arguments], FUNCTIONS[self.function].compute)
+        return _strict([node.value(value_of) for node in self.operands], self._called().compute)
 
+    def _called(self) -> Function:
+        return FUNCTIONS.get(self.function) or OPERATORS[self.function, len(self.operands)]
 
-_ARITHMETIC: dict[str, Callable[..., Value]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
 
 _COMPARE: dict[str, Callable[..., Value]] = {
     "==": operator.eq,

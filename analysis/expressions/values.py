@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -106,6 +107,18 @@ def _near(number: Number, other: Number, tolerance: Number) -> Value:
 
 
 _N = Kind.NUMBER
+
+# Signs and `not`, with how many operands each takes.
+OPERATORS: dict[tuple[str, int], Function] = {
+    ("not", 1): Function("not x", "the contrary", (Kind.TRUTH,), Kind.TRUTH, operator.not_),
+    ("-", 1): Function("-x", "below zero", (_N,), _N, operator.neg),
+} | {
+    (sign, 2): Function(f"x {sign} y", "arithmetic", (_N, _N), _N, compute)
+    for sign, compute in (
+        ("+", operator.add), ("-", operator.sub), ("*", operator.mul), ("/", operator.truediv),
+        ("//", operator.floordiv), ("%", operator.mod),
+    )
+}  # fmt: skip
 
 FUNCTIONS: dict[str, Function] = {
     "abs": Function("abs(x)", "x without its sign", (_N,), _N, abs),

@@ -112,7 +112,7 @@ def _compared(tree: Node) -> Iterator[tuple[str, list[str]]]:
             operands: tuple[Node, ...] = node.operands
             asked: Iterable[Node] = operands
         elif isinstance(node, Call) and node.function in _COMPARING:
-            operands = node.arguments
+            operands = node.operands
             asked = operands[:1]
         else:
             continue

@@ -9,12 +9,8 @@ import pytest
 
 from analysis.database import in_memory, over_files
 from analysis.derivation import judge
-from analysis.diagnosis.attribution import ACTED, BESIDE
 from analysis.diagnosis.joins import Joined
-from analysis.diagnosis.joins.connections import OF_LOST_SYNS, SHORTAGES
-from analysis.diagnosis.joins.requests import AT_THE_PROXY, PROXIED
-from tests.analysis.packets import Connection
-from tests.analysis.support import MEASURE_S, USERS, RunFolder, at_us
+from tests.analysis.support import USERS, RunFolder
 
 
 def databases() -> set[str]:
@@ -55,28 +51,6 @@ def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
         with over_files() as database:
             database.execute(f"COPY (SELECT {number} AS number) TO '{path}'")
             assert database.execute(f"SELECT number FROM '{path}'").fetchall() == [(number,)]  # noqa: S608  our own
-
-
-def test_a_table_that_is_made_empty_has_the_columns_that_its_query_gives(proxied_run: RunFolder) -> None:
-    """All queries run: a line at the proxy, a SYN that got lost, a dial without a port, and an action."""
-    proxied_run.manifest["actions"] = [
-        {
-            "do": "pause", "instance": "backend-1", "at_ms": 0, "for_ms": 1000, "start_us": at_us(MEASURE_S),
-            "end_us": at_us(MEASURE_S + 1), "exit_code": None, "down_us": None,
-        }
-    ]  # fmt: skip
-    proxied_run.clients["k6-1"].dials[5]["error_kind"] = "address-not-available"
-    capture = proxied_run.captures["nginx"]
-    Connection(capture, "172.18.0.3:41999", "172.18.0.4:8080").syns(MEASURE_S + 1)
-    joined = judge(proxied_run.write()).run.joined
-    assert isinstance(joined, Joined)
-    joined.need("attributed")
-
-    for source in ("access", "request_links", "lost_syns", "port_shortages", "actions"):
-        assert joined.rows(f"SELECT 1 FROM {source} LIMIT 1"), source  # noqa: S608  names of our own
-    made = AT_THE_PROXY | OF_LOST_SYNS | PROXIED | BESIDE | SHORTAGES | ACTED
-    for table, columns in made.items():
-        assert {row["column_name"]: row["column_type"] for row in joined.rows(f"DESCRIBE {table}")} == columns
 
 
 @pytest.mark.parametrize("query", ["SELECT count(*) AS n FROM cases", "select count(*) as n\n  from\n       cases"])

@@ -93,32 +93,14 @@ def follow_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, window:
     database.execute(sql(__name__, "connections"), {"start_us": window.start_us, "end_us": window.end_us})
     database.execute(sql(__name__, "connections_raced"))
     database.execute(sql(__name__, "accepted"))
-    apart_us = raw.clocks.apart_us or 0
-    make(database, OF_LOST_SYNS, ["connections WHERE syns_lost > 0"], lambda: _find_lost_syns(database, apart_us))
-
-
-def _find_lost_syns(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
     # Where connections were captured at their server, their SYNs and the server's ticks are by one clock.
     elsewhere = has_rows(database, "connections WHERE syns_lost > 0 AND observer <> split_part(to_instance, ':', 1)")
-    database.execute(sql(__name__, "lost_syns"), {"slack_us": TICK_SLACK_US + (apart_us if elsewhere else 0)})
-    database.execute(sql(__name__, "queue_proof"))
+    slack_us = TICK_SLACK_US + (raw.clocks.apart_us or 0 if elsewhere else 0)
+    proofs = {sql(__name__, "lost_syns"): {"slack_us": slack_us}, sql(__name__, "queue_proof"): {}}
+    make(database, ["connections WHERE syns_lost > 0"], proofs)
 
 
 HOPS = {"hop": "BIGINT", "client": "VARCHAR", "server": "VARCHAR", "observer": "VARCHAR"}
-
-# What a run has none of that lost no SYN.
-OF_LOST_SYNS = {
-    "lost_syns": {
-        "observer": "VARCHAR", "id": "BIGINT", "time_us": "BIGINT", "overflows": "BIGINT", "drops": "BIGINT",
-        "depth": "BIGINT", "queue_limit": "BIGINT", "enough": "BOOLEAN", "syn_queue_full": "BOOLEAN",
-    },
-    "queue_proof": {
-        "observer": "VARCHAR", "id": "BIGINT", "syns": "BIGINT", "syns_overflowed": "BIGINT",
-        "syns_syn_queue_full": "BIGINT", "syns_not_dropped": "BIGINT", "syns_unsampled": "BIGINT",
-        "depth_min": "BIGINT", "depth_max": "BIGINT", "queue_limit": "BIGINT",
-    },
-}  # fmt: skip
-
 
 # TCP_TIMEWAIT_LEN (include/net/tcp.h).
 TIME_WAIT_MS = 60_000
@@ -134,12 +116,8 @@ def build_port_shortages(database: duckdb.DuckDBPyConnection, manifest: Manifest
         if ports is not None:
             database.execute("INSERT INTO port_ranges VALUES (?, ?)", [instance, ports])
     constants = {"time_wait_us": 1000 * TIME_WAIT_MS, "error_kind": _NO_PORT_KIND, "gave_up": NO_PORT}
-    make(
-        database,
-        SHORTAGES,
-        [f"dials WHERE error_kind = '{_NO_PORT_KIND}'", f"access WHERE gave_up = '{NO_PORT}'"],
-        lambda: database.execute(sql(__name__, "port_shortages"), constants),
-    )
+    sources = [f"dials WHERE error_kind = '{_NO_PORT_KIND}'", f"access WHERE gave_up = '{NO_PORT}'"]
+    make(database, sources, {sql(__name__, "port_shortages"): constants})
 
 
 def port_count(text: str | None) -> int | None:
@@ -149,13 +127,6 @@ def port_count(text: str | None) -> int | None:
         return None
     return int(numbers[1]) - int(numbers[0]) + 1
 
-
-SHORTAGES = {
-    "port_shortages": {
-        "instance": "VARCHAR", "dial": "BIGINT", "line": "BIGINT", "held": "HUGEINT", "waiting": "HUGEINT",
-        "ports": "BIGINT",
-    },
-}  # fmt: skip
 
 # What is known about a dial that found no port.
 _NO_PORT_KIND = "address-not-available"
