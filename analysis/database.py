@@ -81,15 +81,10 @@ def sql(module: str, name: str) -> str:
 
 
 def composed(module: str, name: str, **parts: str) -> str:
-    """Read the SQL of a query of which some parts are SQL that stands elsewhere, in the record of what it is about.
+    """Read the SQL of a query of which some parts, each a `$name`, are SQL from the record of what it is about.
 
     A cause has its proof in its record, a format of a log its columns. What a run's files hold is never a part: that
     is a parameter.
-
-    Args:
-        module: the module's `__name__`.
-        name: the file's, without its ending.
-        parts: each `$name` of the file that is not a parameter → SQL.
     """
     return Template(sql(module, name)).safe_substitute(parts)
 
@@ -100,14 +95,10 @@ _CREATES = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 
 
 def make(database: duckdb.DuckDBPyConnection, sources: Iterable[str], queries: Mapping[str, Mapping[str, Any]]) -> None:
-    """Make tables by queries if there is anything that they are made from; else make them empty.
+    """Make tables by queries, with their parameters, if a source has a row; else make them empty.
 
-    For a small run DuckDB takes longer to plan a query than to run it: what has nothing to join is planned once.
-
-    Args:
-        database: where.
-        sources: tables, or tables with a condition; one of them has to have a row.
-        queries: those that make the tables, with their parameters, in order.
+    A source is a table, or one with a condition. For a small run DuckDB takes longer to plan a query than to run it:
+    what has nothing to join is planned once.
     """
     found = any(has_rows(database, source) for source in sources)
     for query, parameters in queries.items():
@@ -128,11 +119,7 @@ def has_rows(database: duckdb.DuckDBPyConnection, source: str) -> bool:
 
 
 class Tables:
-    """Tables of one database, to be asked.
-
-    Attributes:
-        database: its connection.
-    """
+    """Tables of one database, to be asked."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection) -> None:
         self.database = database

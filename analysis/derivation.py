@@ -29,13 +29,7 @@ __all__ = ["FlowsError", "JudgedRun", "ManifestError", "TooLargeError", "Verdict
 
 
 def judge(run_dir: Path) -> JudgedRun:
-    """Judge a run, and write nothing.
-
-    Args:
-        run_dir: the folder with manifest.json and raw/.
-
-    Returns:
-        The judgement, each part of which is worked out when it is first asked for.
+    """Judge the run in a folder, and write nothing; each part is worked out when it is first asked for.
 
     Raises:
         ManifestError: the folder is not a run's, or its manifest cannot be read.
@@ -52,12 +46,7 @@ def judge(run_dir: Path) -> JudgedRun:
 def analyse(run_dir: Path, steps: Steps | None = None) -> Verdict:
     """Judge a run and write derived/ into its folder: verdict, ledger, figures, and the records behind them.
 
-    Args:
-        run_dir: the folder with manifest.json and raw/.
-        steps: gets the steps of the analysis, and how long each took.
-
-    Returns:
-        The verdict, as written.
+    `steps` gets the steps of the analysis, and how long each took.
 
     Raises:
         ManifestError: the folder is not a run's, or its manifest cannot be read.

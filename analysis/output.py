@@ -66,16 +66,7 @@ def write(path: Path, content: str) -> None:
 
 
 def copy_rows(execute: Callable[[str], object], query: str, path: Path) -> None:
-    """Write what a query gives as Parquet, in the order in which the query gives it.
-
-    Args:
-        execute: runs a statement of DuckDB.
-        query: what to write, without a semicolon.
-        path: the file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write what a query gives as Parquet, in the order in which the query gives it; raise OSError if that fails."""
     with replacing(path) as partial:
         target = str(partial).replace("'", "''")
         execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")

@@ -29,12 +29,7 @@ __all__ = [
 
 
 def compare_runs(a: Sequence[Path], b: Sequence[Path], others: Iterable[Path] = ()) -> Comparison:
-    """Compare two groups of runs.
-
-    Args:
-        a: the folders of the runs to compare with, repetitions of one another.
-        b: those of the others.
-        others: folders of any runs: those that are further repetitions of a or b tell of the noise.
+    """Compare two groups of runs by their folders, each of repetitions; others that repeat a or b tell of the noise.
 
     Raises:
         CompareError: something that is not a run, or runs that cannot be compared.
@@ -43,10 +38,7 @@ def compare_runs(a: Sequence[Path], b: Sequence[Path], others: Iterable[Path] = 
 
 
 def compare_series(folder: Path) -> tuple[Comparison, SeriesVerdict]:
-    """Compare the cells of a series, and judge it.
-
-    Args:
-        folder: the folder with series.json, at its place below the results with the runs that it names.
+    """Compare the cells of a series, whose folder lies below the results with the runs that it names, and judge it.
 
     Raises:
         CompareError: there is no series, or its runs cannot be compared.

@@ -60,12 +60,9 @@ class ArmPrediction(Written):
 
 
 def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Expression:
-    """Return the expression of a prediction over arms, if a series can decide it; raise ExpressionError if not.
+    """Return the expression of a prediction over arms, or of what else is wanted, if a series can decide it.
 
-    Args:
-        text: the expression.
-        arms: each arm's name, and what names can refer to in its runs.
-        wanted: a number instead, for an expression that predicts nothing.
+    Raise ExpressionError if not. Of each arm the scope says what names can refer to in its runs.
     """
     expression = parse(text)
     scopes = {arm_identifier(arm): scope for arm, scope in arms.items()}

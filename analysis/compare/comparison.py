@@ -59,13 +59,7 @@ Means = Mapping[Groups, Interval]
 
 
 def compare_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
-    """Compare two groups of runs.
-
-    Args:
-        a: the group to compare with.
-        b: the other.
-        others: folders of runs among which may be further repetitions of a or b, which tell of the noise.
-    """
+    """Compare two groups of runs; others, by their folders, tell of the noise if they repeat a or b."""
     require_comparable(a, b)
     compared = {run.folder.resolve() for run in (*a.runs, *b.runs)}
     found = [_load_or_none(folder) for folder in others if folder.resolve() not in compared]
@@ -151,14 +145,7 @@ def _mean_intervals(groups: Sequence[Group]) -> Means:
 
 
 def _compare_pair(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]], means: Means) -> PairEntry:
-    """Compare two groups.
-
-    Args:
-        a: the group to compare with.
-        b: the other.
-        repetitions: groups of runs of one cell each, which tell how far such runs lie apart.
-        means: the intervals of the means of both groups' values.
-    """
+    """Compare b with a; `repetitions`: groups of runs of one cell each, which tell how far such runs lie apart."""
     # Without a run that is evidence every figure is unknown, for a reason that stands beside the run.
     effects = _effects(a, b, repetitions, means) if a.used and b.used else []
     counted = Counter((effect.stage, effect.status) for effect in effects)

@@ -100,17 +100,7 @@ class Decided(Written):
 
 
 class Gate(Decided):
-    """What a gate found.
-
-    Attributes:
-        figure: its name.
-        unit: its unit, empty for a count.
-        greater_is_better: which way is worse.
-        limit: how much worse it may be.
-        a, b: the means of the baseline and of what is judged; None without a value.
-        runs_a, runs_b: the runs that count.
-        unasked: settings that differ though nobody set them.
-    """
+    """What a gate found: of the baseline a and of what is judged, b, the means, and the runs that count."""
 
     figure: str
     unit: str
@@ -124,7 +114,7 @@ class Gate(Decided):
 
 
 def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: bool | None = None) -> Gate:
-    """Judge whether a figure is worse in b than in a, by more than a limit.
+    """Judge whether a figure is worse in b than in a, the baseline, by more than a limit.
 
     Args:
         a: the baseline.

@@ -95,8 +95,7 @@ def find_intervals(samples: Iterable[Groups]) -> dict[Groups, Interval]:
 def bootstrap(*groups: Floats) -> list[Interval]:
     """Return the interval of the mean of each row of one group, or of the difference of the means of two.
 
-    Args:
-        groups: one sample to a row, of two runs or more; in both as many rows.
+    A row is a sample, of two runs or more; both groups have as many.
     """
     sizes = [group.shape[1] for group in groups]
     contributions = np.stack([group.var(axis=1, ddof=1) / group.shape[1] for group in groups], axis=1)

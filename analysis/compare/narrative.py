@@ -109,15 +109,7 @@ def find_main_figure(plan: Series) -> str | None:
 def answer_series(
     plan: Series, figure: str | None, pairs: list[PairEntry], matrix: MatrixEntry, verdict: SeriesVerdict
 ) -> Iterator[str]:
-    """Yield what answers a series' question, in sentences.
-
-    Args:
-        plan: of the series.
-        figure: that it is about.
-        pairs: its cells side by side.
-        matrix: the cells.
-        verdict: on its claims.
-    """
+    """Yield what answers a series' question, in sentences."""
     if plan.search is not None:
         yield _found(plan.search)
     elif plan.kind == "matrix":
@@ -334,11 +326,9 @@ def find_moved(pair: PairEntry) -> list[Moved]:
 
 
 def summarize_moved(story: Sequence[Moved], figure: str | None) -> str:
-    """Return the story in a sentence: of the counters and of the packets what moved by most, and then the users.
+    """Return the story of a pair in a sentence: of counters and packets what moved by most, and then the users.
 
-    Args:
-        story: of a pair, as `find_moved` tells it.
-        figure: the one that the comparison is about, of which the users' part is told if it moved.
+    Of the users' part `figure` is told, if it moved.
     """
     plain = [each for each in story if each.plain]
     way = [

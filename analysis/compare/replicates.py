@@ -35,14 +35,11 @@ class CompareError(ValueError):
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run.
+    """One run, as its manifest and the files of derived/ have it.
 
     Attributes:
-        folder: where it lies.
-        manifest: the whole of manifest.json.
-        verdict: derived/verdict.json; None where nothing is derived.
-        figures: every figure, as derived/figures.json has it.
-        why: of each that is unknown, why.
+        verdict: None where nothing is derived.
+        why: of each figure that is unknown, why.
         underived: why there is nothing but the manifest, None if there is.
     """
 
@@ -212,12 +209,7 @@ def find_mismatch(a: RunRecord, b: RunRecord) -> SettingChange | None:
 
 @dataclass(frozen=True)
 class Group:
-    """Repetitions of one cell.
-
-    Attributes:
-        name: the cell, or the side of a comparison.
-        runs: all of them, those that are not evidence too.
-    """
+    """Repetitions of one cell, or of one side of a comparison; those that are not evidence too."""
 
     name: str
     runs: tuple[RunRecord, ...]
@@ -261,13 +253,7 @@ def group_runs(name: str, records: Sequence[RunRecord]) -> Group:
 
 
 def require_comparable(a: Group, b: Group, *, scenarios_differ: bool = False) -> None:
-    """Raise CompareError unless two groups can be compared.
-
-    Args:
-        a: the one.
-        b: the other.
-        scenarios_differ: whether they may be of different scenarios, as the cells of a matrix over scenarios are.
-    """
+    """Raise CompareError unless two groups can be compared; cells of a matrix may be of different scenarios."""
     both = {run.name for run in a.runs} & {run.name for run in b.runs}
     if both:
         raise CompareError(f"the run {min(both)} stands on both sides; a run can only be compared with another")
@@ -308,13 +294,7 @@ def _number(run: RunRecord, name: str) -> Number | None:
 
 @dataclass(frozen=True)
 class SeriesRuns:
-    """A series with its runs.
-
-    Attributes:
-        folder: where series.json lies.
-        plan: what it says.
-        groups: each cell's name and its runs that completed; cells without any are missing.
-    """
+    """A series with its runs: of each cell those that completed; cells without any are missing."""
 
     folder: Path
     plan: Series

@@ -109,14 +109,7 @@ _APART = "CASE cause {} END".format(
 
 
 def build_waits(database: duckdb.DuckDBPyConnection, *, proxied: bool, silent: list[str], apart_us: int) -> None:
-    """Make the table.
-
-    Args:
-        database: with the tables of analysis.diagnosis.joins.
-        proxied: whether a proxy stands between the client and the backend.
-        silent: servers none of whose pages tells of their threads.
-        apart_us: how far the times of two instances may be off against each other.
-    """
+    """Make the table `waits`; `silent`: servers none of whose pages tells of their threads."""
     database.execute(sql(__name__, "scraped"), {"gap_us": 1000 * limits.SECONDLY_GAP_MS})
     database.execute(sql(__name__, "queued_ticks"))
     database.execute(sql(__name__, "idle_spans"))

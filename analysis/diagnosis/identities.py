@@ -85,13 +85,7 @@ class HopAccount:
 
 
 def balance(hops: Sequence[Hop], manifest: Manifest, value: Callable[[str], Value]) -> tuple[HopAccount, ...]:
-    """Balance the identities of each hop.
-
-    Args:
-        hops: the hops of the path.
-        manifest: of the run.
-        value: gives the value of an observed figure by its name; evidence in `SET_ASIDE` is not asked for.
-    """
+    """Balance the identities of each hop, by observed figures; evidence in `SET_ASIDE` is not asked for."""
     return tuple(
         HopAccount(hop, tuple(_balance(value, identity) for identity in list_identities(manifest, hop))) for hop in hops
     )

@@ -41,12 +41,9 @@ class Syn:
 
 
 def syn_ladder(syn_retries: int, linear_timeouts: int, timeout_max_ms: int = TIMEOUT_MAX_MS) -> tuple[Syn, ...]:
-    """Return the SYNs of an attempt that nothing answers and no one ends.
+    """Return the SYNs of an attempt that nothing answers and no one ends, by the client's sysctls.
 
-    Args:
-        syn_retries: net.ipv4.tcp_syn_retries of the client.
-        linear_timeouts: its net.ipv4.tcp_syn_linear_timeouts; 0 for a kernel that has none.
-        timeout_max_ms: its net.ipv4.tcp_rto_max_ms.
+    A kernel that has no net.ipv4.tcp_syn_linear_timeouts behaves as with 0.
     """
     ladder = [Syn(0, 0)]
     timeout_ms = INITIAL_TIMEOUT_MS

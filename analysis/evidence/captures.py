@@ -75,15 +75,9 @@ def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:
 def expected(path: list[str], mode: object, client_mode: object, *, apart: bool) -> list[str]:
     """Return the roles whose instances capture: each hop once, and at the client's end too if asked.
 
-    A role in the midst of the path sees both of its hops, so every second one captures.
-
-    On several machines all servers do: what one clock timed must be seen by another.
-
-    Args:
-        path: the run's path.
-        mode: the knob capture.mode.
-        client_mode: the knob capture.client.
-        apart: whether the instances are on several machines.
+    A role in the midst of the path sees both of its hops, so every second one captures. On several machines, `apart`,
+    all servers do: what one clock timed must be seen by another. The modes are the knobs capture.mode and
+    capture.client.
     """
     on = ("headers", "handshakes")
     return [*(path[1 :: 1 if apart else 2] if mode in on else ()), *(path[:1] if client_mode in on else ())]

@@ -23,14 +23,7 @@ _CROSSED = b"thresholds on metrics"
 
 @dataclass(slots=True)
 class Events:
-    """What events.jsonl holds.
-
-    Attributes:
-        damage: what is wrong with the file.
-        header: whether there is a header of the version this reads.
-        ended: whether there is the last line, which k6 writes as it ends.
-        records: the events.
-    """
+    """What events.jsonl holds: whether there is its header and k6's last line, and the events."""
 
     damage: Damage
     header: bool
@@ -40,15 +33,12 @@ class Events:
 
 @dataclass(slots=True)
 class Client:
-    """All of one k6 instance.
+    """All of one k6 instance; None for a count that it left no account of.
 
     Attributes:
-        requests: how requests.jsonl was read.
-        dials: the same of dials.jsonl.
-        events: what users reported, from events.jsonl.
-        dropped_iterations: iterations that k6 could not begin; None if it left no account of itself.
-        interrupted_iterations: iterations that k6 ended before their end; None if it does not say.
-        log_errors: lines of level error and above in k6.log; None if there is no log.
+        dropped_iterations: iterations that k6 could not begin.
+        interrupted_iterations: iterations that k6 ended before their end.
+        log_errors: lines of level error and above in k6.log.
         judged: checks and thresholds, from summary.json; None if k6 left no whole one.
     """
 
@@ -134,12 +124,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a summary says.
-
-    Attributes:
-        checks: by their names in figures; None for a name that two different checks would have.
-        thresholds: whether each was kept, by its name in figures; None for a name that two would have.
-    """
+    """The checks and thresholds of a summary by their names in figures; None for a name that two would have."""
 
     checks: dict[str, Check | None]
     thresholds: dict[str, bool | None]

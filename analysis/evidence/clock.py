@@ -90,11 +90,9 @@ class Clock:
         return bool(self.stretches) and len(self._meant(time_us, mono_us)) > 1
 
     def steady(self, time_us: int, mono_us: int | None = None) -> int:
-        """Return the steady clock's time for the wall clock's; the earlier one of two.
+        """Return the steady clock's time for the wall clock's, both Unix epoch; the earlier one of two.
 
-        Args:
-            time_us: the wall clock's, Unix epoch.
-            mono_us: the monotonic clock's at the same moment.
+        `mono_us`: the monotonic clock's at the same moment, which tells which of two is meant.
         """
         if self.stretches:
             time_us += self._meant(time_us, mono_us)[0].shift_us

@@ -69,11 +69,9 @@ SAME = Rate(0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of the difference of two clocks: one of them is `us` ahead at the most, or at the least.
+    """What is known of the difference of two clocks: one is `us` ahead at the most, or at the least.
 
-    Attributes:
-        times_us: when, by the clock that is to be fitted.
-        us: by how much the other one is ahead.
+    `times_us` says when, by the clock that is to be fitted.
     """
 
     times_us: Integers
@@ -99,16 +97,10 @@ class Fit:
 
 
 def fit(least: Bounds, most: Bounds, first_us: int, last_us: int) -> Fit | None:
-    """Fit one clock to another.
+    """Fit one clock to another, for the time from first to last by the clock that is to be fitted.
 
-    Args:
-        least: by how much the other one is ahead at the least.
-        most: the same at the most.
-        first_us: the beginning of the time that the fit is for, by the clock that is to be fitted.
-        last_us: its end.
-
-    Returns:
-        None if nothing bounds the difference, or only from one side.
+    The bounds say by how much the other one is ahead at the least and at the most. None if nothing bounds the
+    difference, or only from one side.
     """
     if not len(least) or not len(most):
         return None

@@ -262,14 +262,7 @@ class Flags(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Which packets to read: those between two sockets, within a span of time.
-
-    Attributes:
-        client: the client's address and port.
-        server: the server's.
-        first_us: when its first packet was captured, Unix epoch.
-        last_us: the same of its last packet.
-    """
+    """Which packets to read: those between two sockets, from its first packet to its last, Unix epoch."""
 
     client: tuple[str, int]
     server: tuple[str, int]
@@ -320,10 +313,7 @@ class Extract:
 def extract(path: Path, connections: Sequence[Connection], clock: Clock = NEVER_SET) -> Extract:
     """Read the packets of some connections, in one process for all of them; it never raises.
 
-    Args:
-        path: the capture.
-        connections: whose packets, with times on the steady clock, as those of the packets are.
-        clock: the wall clock that the capture's times are by.
+    Times of connections and packets are on the steady clock; `clock` is the wall clock that the capture's are by.
     """
     nothing = tuple(() for _ in connections)
     try:

@@ -13,12 +13,7 @@ INSTRUMENTS = frozenset({"collector", "tcpdump", "docker-init", "tini"})
 
 
 def select_role(series: Iterable[Record], names: Collection[str]) -> list[Record]:
-    """Return the readings with the processes alone that belong to the role.
-
-    Args:
-        series: the readings.
-        names: the names of its processes; empty: all but the instruments'.
-    """
+    """Return the readings with the role's processes alone: those of these names; without names, all but instruments."""
     return [
         reading
         | {

@@ -64,13 +64,7 @@ class Log:
 
 
 class Records(Tables):
-    """The tables, and how each file was read, by instance.
-
-    Attributes:
-        requests: of each requests.jsonl.
-        dials: of each dials.jsonl, of clients and of proxies.
-        access: of each access log.
-    """
+    """The tables, and how each file of requests, dials and access logs was read, by instance."""
 
     def __init__(self) -> None:
         super().__init__(in_memory())

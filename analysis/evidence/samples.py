@@ -57,14 +57,7 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One tick.
-
-    Attributes:
-        time_us: the wall clock, Unix epoch.
-        mono_us: the monotonic clock.
-        late_us: how long after it was due.
-        listeners: the listening sockets.
-    """
+    """One tick: when by both clocks, how long after it was due, and the listening sockets."""
 
     time_us: int
     mono_us: int

@@ -25,7 +25,6 @@ class Scrape:
     """All readings of one page.
 
     Attributes:
-        damage: what is wrong with the file.
         times_us: when each good reading was taken, Unix epoch, ascending but for steps of the clock.
         bodies: what each of them read: a JSON object, or text.
         errors_us: when each of those that failed was tried.
@@ -57,12 +56,7 @@ def read(path: Path, page: Page) -> Scrape:
 
 
 def values(page: Page, bodies: Sequence[Any]) -> list[dict[str, int]]:
-    """Return the declared values of each reading of a page, by their names; what a reading lacks is left out.
-
-    Args:
-        page: its declaration.
-        bodies: what was read, each a JSON object or text.
-    """
+    """Return the declared values of each reading of a page, by their names; what a reading lacks is left out."""
     if page.format == "text":
         columns = {name: _in_texts(bodies, value.at) for name, value in page.values.items()}
         found = [{name: column[number] for name, column in columns.items()} for number in range(len(bodies))]

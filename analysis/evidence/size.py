@@ -30,13 +30,7 @@ class TooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the analysis of a run needs.
-
-    Attributes:
-        tables_mb: of memory, for its tables.
-        memory_mb: of memory, in all.
-        disk_mb: in the folder for temporary files; 0 where its tables fit into memory.
-    """
+    """What the analysis of a run needs of memory, for its tables and in all, and of disk, if they do not fit."""
 
     tables_mb: int
     memory_mb: int

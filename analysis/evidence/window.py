@@ -29,9 +29,7 @@ class Window:
 def find_window(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
     """Return the window of a run; unknown if the run did not complete or its phases are missing.
 
-    Args:
-        manifest: the run's.
-        apart_us: how far the lab's clock may be off; the window begins as much earlier, before the load surely did.
+    It begins as much earlier as the lab's clock may be off, before the load surely did.
     """
     if manifest.status != "complete":
         reason = f": {manifest.reason}" if manifest.reason else ""

@@ -39,12 +39,7 @@ class Expression:
         return tuple((node.text, node.column) for node in self.tree.walk() if isinstance(node, Name))
 
     def check(self, kind_of: KindOf, wanted: Kind = Kind.TRUTH) -> None:
-        """Raise ExpressionError unless its kinds fit together and it is a truth value, as a prediction must be.
-
-        Args:
-            kind_of: gives the kind of a name.
-            wanted: another kind that the whole must have.
-        """
+        """Raise ExpressionError unless its kinds fit together and it is of the wanted one."""
         kind = self.tree.kind(kind_of)
         if kind is wanted:
             return
@@ -61,14 +56,9 @@ _HYPHENED = re.compile(r"[A-Za-z_][\w.]*(?:-[\w.]+)+", re.ASCII)
 
 
 def respelled(text: str, column: int, exists: Callable[[str], bool]) -> str | None:
-    """Return how the name at a column is written, if hyphens are all that is wrong with it; else None.
+    """Return how the name at a column, from 1, is written, if hyphens are all that is wrong with it; else None.
 
     Causes, arms and instances have hyphens in their own names, and an expression takes those for minus signs.
-
-    Args:
-        text: the expression.
-        column: where the name begins, from 1.
-        exists: whether there is such a name.
     """
     found = _HYPHENED.match(text, column - 1)
     written = found.group().replace("-", "_") if found else ""
@@ -90,15 +80,9 @@ _LONGEST_LIST = 6
 def idle_parts(
     expression: Expression, kind_of: Callable[[str], Kind], settled: Callable[[str], bool]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the parts of a conjunction that nothing measured could make false.
+    """Yield the parts of a conjunction that nothing measured could make false: the column of each, and why.
 
-    Args:
-        expression: of a prediction; each part that `and` joins has to be able to fail by itself.
-        kind_of: gives the kind of a name.
-        settled: whether a name stands for what is known before a run.
-
-    Yields:
-        The column of such a part, and why it cannot fail.
+    Each part that `and` joins has to be able to fail by itself. `settled`: whether a name is known before a run.
     """
     for part in parts(expression.tree):
         names = {node.text: kind_of(node.text) for node in _names(part)}

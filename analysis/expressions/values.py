@@ -57,10 +57,7 @@ class Function:
 
     Attributes:
         usage: how it is written, for error messages and the documentation.
-        meaning: what it gives.
         parameters: the kinds of its arguments; the last repeats if `repeats`.
-        result: the kind of what it gives.
-        compute: its value for known arguments.
         repeats: whether it takes two or more numbers, or one list instead.
     """
 

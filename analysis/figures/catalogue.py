@@ -90,12 +90,7 @@ _OF_SYSCTL = re.compile(r"kernel\.[a-z0-9_]+\.net\.")
 
 
 class UnknownFigure(ValueError):
-    """A name that is neither a figure nor a knob of a run.
-
-    Attributes:
-        name: the name.
-        nearest: the valid name nearest to it, None if none is near.
-    """
+    """A name that is neither a figure nor a knob of a run, and the valid name nearest to it, if any is near."""
 
     def __init__(self, name: str, why: str, nearest: str | None = None) -> None:
         super().__init__(why + (f"; did you mean {nearest}?" if nearest else ""))

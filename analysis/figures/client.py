@@ -135,12 +135,7 @@ def named(records: Records, parameter: str) -> list[Row]:
 
 
 def _of_named(parameter: str, value: Callable[[Records, Row, Mapping[str, str]], Value]) -> Compute:
-    """Return a figure of the requests with one name or in one group; unknown if none is, or two names are alike.
-
-    Args:
-        parameter: of the figure's name: request or group.
-        value: computes it, given the row of `named` and what the figure's name was matched to.
-    """
+    """Return a figure of the requests with one name, or in one group; unknown if none is, or two names are alike."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         records = run.raw.records

@@ -98,13 +98,7 @@ def comparable_value(name: str, value: object) -> bool | int | float | str | Non
 
 
 def compute_value(find: Find, run: Run, name: str) -> Value:
-    """Return the value of a knob or a figure in a run; unknown, with a reason, where the evidence gives none.
-
-    Args:
-        find: finds a figure by its name, among those that are known.
-        run: the run.
-        name: of a knob or of one of the figures.
-    """
+    """Return the value of a knob or a figure in a run; unknown, with a reason, where the evidence gives none."""
     knob = run.raw.manifest.knobs.get(name)
     if knob is not None:
         comparable = comparable_value(name, knob.value)

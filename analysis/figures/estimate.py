@@ -34,13 +34,7 @@ _KERNELS = {"Linux before 6.5": 0, "Linux from 6.5 on, macOS, iOS": 4}
 
 @dataclass(frozen=True, slots=True)
 class SynTimers:
-    """What decides when a client sends SYNs.
-
-    Attributes:
-        name: whose kernel it is.
-        sysctls: the values of SYSCTLS.
-        connect_timeout_ms: how long it waits for a connection.
-    """
+    """What decides when a client sends SYNs: its kernel's SYSCTLS, and how long it waits for a connection."""
 
     name: str
     sysctls: Mapping[str, int]
@@ -113,12 +107,10 @@ def _bounds(overflows: int, syns_min: int, syns_max: int) -> FailedBounds:
 
 
 def plausible_clients(connect_timeout_ms: int, sysctls: Mapping[str, int]) -> tuple[SynTimers, ...]:
-    """Return the clients that there may be.
+    """Return the clients that there may be, by their connect timeout, above 0, and what is known of their SYSCTLS.
 
-    Args:
-        connect_timeout_ms: how long they wait for a connection, above 0.
-        sysctls: what is known of theirs, of SYSCTLS; the others are at their defaults. Whether there are linear
-            timeouts depends on the kernel, so without them there are two kinds of clients.
+    The others are at their defaults. Whether there are linear timeouts depends on the kernel, so without them there are
+    two kinds of clients.
     """
     known = _DEFAULTS | dict(sysctls)
     if LINEAR_TIMEOUTS in known:

@@ -26,12 +26,9 @@ from analysis.expressions.values import Number, Unknown, Value, is_number, merge
 
 @dataclass
 class Run:
-    """A run: what was read, and how far it can be trusted.
+    """A run: what was read, and how far it can be trusted; evidence that is set aside is not asked for.
 
-    Attributes:
-        raw: what was read.
-        set_aside: evidence that is not asked for.
-        balanced: what must be equal on each hop; None until `figures.identities` has computed it.
+    `balanced`: what must be equal on each hop; None until figures.catalogue has computed it.
     """
 
     raw: RawRun

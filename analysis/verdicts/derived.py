@@ -17,11 +17,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class DerivedError(Exception):
-    """There is no such file, or the lab did not write it; one line for the user, with a hint.
-
-    Attributes:
-        what: that line without the hint.
-    """
+    """There is no such file, or the lab did not write it; one line for the user, with a hint; `what`: without it."""
 
     def __init__(self, what: str, run: Path | None = None) -> None:
         super().__init__(what if run is None else f"{what}; derive it again: make analyse RUN={quote(str(run))}")
@@ -29,12 +25,7 @@ class DerivedError(Exception):
 
 
 def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
-    """Return what a file of a run's folder holds.
-
-    Args:
-        folder: the run's.
-        file: its place in the folder.
-        model: what the file is written from; its `contract` is the one version that this program reads.
+    """Return what a file of a run's folder holds, by the model that it is written from.
 
     Raises:
         DerivedError: the file is missing, cannot be read, or is none that this version writes.

@@ -23,13 +23,9 @@ _EXACT_DIGITS = 15
 
 @dataclass(frozen=True)
 class GuessOutcome:
-    """One question, its answer, and what came out.
+    """One question, its answer, None if it was passed over, and what came out, None if the evidence does not give it.
 
     Attributes:
-        asks: the question, as it was put.
-        unit: of both values.
-        guess: the answer; None if it was passed over.
-        measured: None if the evidence does not give it.
         mark: how near the one is to the other.
         remark: how they relate, or why there is nothing to compare.
         says: the prediction that the question was taken from.
@@ -73,13 +69,9 @@ def _outcomes(
 
 
 def compare(guess: Number | None, measured: Number | None, unit: str, why: str) -> tuple[Mark, str]:
-    """Return how near a guess came.
+    """Return how near a guess came; `why`: the measured value is unknown.
 
-    Args:
-        guess: None if there is none.
-        measured: None if that is unknown.
-        unit: a count has to be met exactly, what is measured to a tenth; a quarter, or one more or less, is near.
-        why: the measured value is unknown.
+    A count has to be met exactly, what is measured to a tenth; a quarter, or one more or less, is near.
     """
     if guess is None:
         return "skipped", "passed over"

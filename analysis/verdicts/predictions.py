@@ -27,13 +27,7 @@ _MODELLED = "model."
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What became of a prediction.
-
-    Attributes:
-        status: whether it held; unknown where the evidence does not say.
-        measured: the value of each name in the expression.
-        why: why the status is unknown, None where it is not.
-    """
+    """Whether a prediction held, the value of each name in it, and why the status is unknown where it is."""
 
     status: Status
     measured: dict[str, Value]
@@ -50,13 +44,9 @@ def check_prediction(text: str, path: Mapping[str, Role], knobs: Mapping[str, ob
 
 
 def check(text: str, path: Mapping[str, Role], knobs: Mapping[str, object], wanted: Kind = Kind.TRUTH) -> Expression:
-    """Return an expression, if a run can decide it; raise ExpressionError with the column if not.
+    """Return an expression, if a run of this path with these knobs can decide it, and it is of the wanted kind.
 
-    Args:
-        text: the expression.
-        path: the run's roles with their declarations, from the client to the backend.
-        knobs: its knobs, by name, with their values; durations in ms.
-        wanted: a number instead, for an expression that predicts nothing.
+    Raise ExpressionError with the column if not.
     """
     expression = parse(text)
     _check_names(expression, figures.scope(path, knobs), wanted)
@@ -66,14 +56,7 @@ def check(text: str, path: Mapping[str, Role], knobs: Mapping[str, object], want
 def check_known(
     text: str, path: Mapping[str, Role], knobs: Mapping[str, object], wanted: Kind = Kind.TRUTH
 ) -> Expression:
-    """Return an expression whose value settings decide before a run; raise ExpressionError for any other.
-
-    Args:
-        text: the expression.
-        path: the run's roles with their declarations, as `check` has them.
-        knobs: its knobs, by name, with their values.
-        wanted: what it has to be.
-    """
+    """Return an expression whose value settings decide before a run; raise ExpressionError for any other."""
     expression = check(text, path, knobs, wanted)
     for name, column in expression.names_with_columns:
         if name not in knobs and not name.startswith(_MODELLED):

@@ -44,12 +44,7 @@ class PublishedResult(Written):
 
 
 def measure_published(published: Published | None, number: Callable[[str], Number | Unknown]) -> PublishedResult | None:
-    """Compute the figures that stand beside what was published.
-
-    Args:
-        published: as the scenario has it; None if it names none.
-        number: gives what an expression comes to.
-    """
+    """Compute the figures that stand beside what was published; None if the scenario names none."""
     if published is None:
         return None
     here = [
@@ -139,11 +134,7 @@ class Verdict(Written):
 
 
 class JudgedRun:
-    """A run judged by its scenario's predictions. Each part is worked out when it is first asked for.
-
-    Attributes:
-        run: the run.
-    """
+    """A run judged by its scenario's predictions. Each part is worked out when it is first asked for."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -121,13 +121,7 @@ def _capacity(raw: RawRun, instance: str) -> int | None:
 
 
 def _first(path: Path, found_by: str, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
-    """Return the first row that a query over the connections of a capture finds.
-
-    Args:
-        path: the connections.
-        found_by: the query's file.
-        asked: the query's other parameters, by name.
-    """
+    """Return the first row that a query, named by its file, finds over the connections of a capture."""
     with over_files() as database:
         return database.execute(sql(__name__, found_by), {"path": literal(path), **asked}).fetchone()
 

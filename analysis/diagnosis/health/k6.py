@@ -21,8 +21,8 @@ def examine(
     Args:
         instance: its name.
         client: what it recorded.
-        exit_code: its process's, None if the manifest does not say.
-        cpu_percent: what its process took under the load, in percent of one processor, None if not known.
+        exit_code: None if the manifest does not say.
+        cpu_percent: of its process under the load, in percent of one processor, None if not known.
         due: how many requests it was to begin; None where that is for the answers to say.
     """
     report = Report(f"k6/{instance}")

@@ -103,13 +103,7 @@ _SPOILT_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong.
-
-    Attributes:
-        instrument: which instrument it is about, as `sampler/backend-1`.
-        message: what is wrong, for the user.
-        spoils: the evidence that cannot be used for it; empty if it only deserves to be told.
-    """
+    """One thing that is wrong with an instrument, as `sampler/backend-1`, and the evidence that it spoils, if any."""
 
     instrument: str
     message: str
@@ -146,12 +140,7 @@ class Health:
         return [problem for name in sorted(self.reports) for problem in self.reports[name].problems]
 
     def spoilt(self, evidence: Evidence, instrument: str | None = None) -> Unknown | None:
-        """Return why a piece of evidence cannot be used, None if it can.
-
-        Args:
-            evidence: what is to be used.
-            instrument: whose it is; None for what is one for the run, as the clock and the load.
-        """
+        """Return why evidence cannot be used, None if it can; the clock and the load are no one instrument's."""
         reasons = [
             f"{problem.instrument}: {problem.message}"
             for problem in self.problems

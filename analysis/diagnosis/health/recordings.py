@@ -23,13 +23,7 @@ _TURN_US = 100_000
 
 
 def examine_scrape(scraped: Scraped, window: Window | None, ends: int) -> Report:
-    """Report on the scrapes of one page.
-
-    Args:
-        scraped: whose it is, and its readings.
-        window: the run's.
-        ends: how often the lab ended the program in the window.
-    """
+    """Report on the scrapes of one page; `ends`: how often the lab ended the program in the window."""
     instance, page, scrape = scraped.instance, scraped.name, scraped.scrape
     report = Report(f"{page}/{instance}")
     report.figures = {"readings": len(scrape.times_us), "errors": len(scrape.errors_us), "longest_gap_ms": None}
@@ -126,13 +120,7 @@ def examine_dials(instance: str, log: Log) -> Report:
 
 
 def examine_capture(instance: str, capture: Capture, reduction: Reduction) -> Report:
-    """Report on one capture.
-
-    Args:
-        instance: whose it is.
-        capture: its own account.
-        reduction: what could be read of its packets.
-    """
+    """Report on one instance's capture: its own account, and what could be read of its packets."""
     report = Report(f"capture/{instance}")
     account = capture.report or {}
     report.figures = {

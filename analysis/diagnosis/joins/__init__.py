@@ -27,12 +27,7 @@ __all__ = ["Hop", "Joined", "Row", "Story", "find_story", "join"]
 
 
 class Joined(Tables):
-    """The joined evidence of a run.
-
-    Attributes:
-        hops: of its path.
-        database: its tables; the modules of this package describe them.
-    """
+    """The joined evidence of a run: the modules of this package describe its tables."""
 
     def __init__(self, hops: tuple[Hop, ...], database: duckdb.DuckDBPyConnection) -> None:
         super().__init__(database)

@@ -42,12 +42,7 @@ class Admission:
 
 
 def build_admissions(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    """Make the table `admissions`, a row for each connection that may have been kept waiting so.
-
-    Args:
-        database: with the tables of analysis.diagnosis.joins.tables, and `flows` and `hops`.
-        raw: the run.
-    """
+    """Make the table `admissions` out of `flows` and `hops`, a row for each connection that may have waited so."""
     create(database, "admissions", _COLUMNS)
     database.execute(sql(__name__, "candidates"))
     for (observer,) in database.execute("SELECT DISTINCT observer FROM candidates ORDER BY observer").fetchall():
@@ -74,11 +69,9 @@ _ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"
 
 
 def admission(packets: Sequence[Packet], aborts: bool = False) -> Admission:  # noqa: FBT001, FBT002  mapped over
-    """Return how a connection whose handshake the client completed came into the accept queue, by its packets.
+    """Return how a connection whose handshake the client completed came into the accept queue, by all its packets.
 
-    Args:
-        packets: all of the connection.
-        aborts: whether its server has tcp_abort_on_overflow set.
+    `aborts`: whether its server has tcp_abort_on_overflow set.
     """
     sent = [packet for packet in packets if packet.from_client and not packet.flags & Flags.SYN]
     answer = next(

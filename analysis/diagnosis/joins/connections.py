@@ -65,14 +65,7 @@ def _observers(raw: RawRun, health: Health, client: str, server: str) -> tuple[s
 
 
 def build_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop], window: Window) -> None:
-    """Make the tables `flows`, `connections` and `lost_syns`.
-
-    Args:
-        database: with the tables of analysis.diagnosis.joins.tables.
-        raw: the run.
-        hops: the run's.
-        window: connections that began outside it are not counted.
-    """
+    """Make `flows`, `connections` and `lost_syns`; connections that began outside the window are not counted."""
     create(database, "hops", HOPS)
     for hop in hops:
         for observer in hop.observers:
@@ -82,13 +75,7 @@ def build_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Se
 
 
 def follow_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
-    """Make the tables `connections`, `accepted`, `lost_syns` and `queue_proof`.
-
-    Args:
-        database: with `instances`, `ticks`, `flows` and `hops`.
-        raw: the run.
-        window: as in `build_connections`.
-    """
+    """Make `connections`, `accepted`, `lost_syns` and `queue_proof` out of `instances`, `ticks`, `flows` and `hops`."""
     build_admissions(database, raw)
     database.execute(sql(__name__, "connections"), {"start_us": window.start_us, "end_us": window.end_us})
     database.execute(sql(__name__, "connections_raced"))

@@ -34,9 +34,7 @@ _ALONE_US = 5_000
 def build_links(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
     """Make the tables `dial_links`, `sessions`, `request_links`, `tries` and `try_links`.
 
-    Args:
-        database: with the tables of the other modules of this package.
-        apart_us: how far the times of two instances may be off against each other.
+    `apart_us`: how far the times of two instances may be off against each other.
     """
     slack_us = CLOCK_SLACK_US + apart_us
     database.execute(sql(__name__, "addressed_dials"))
@@ -60,11 +58,6 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
 
 
 def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None) -> None:
-    """Make the tables `proxied` and `cases`.
-
-    Args:
-        database: with the tables of the other modules of this package.
-        slow_ms: a request that takes longer is slow; None for no bound.
-    """
+    """Make the tables `proxied` and `cases`; a request that takes longer than `slow_ms` is slow, None for no bound."""
     make(database, ["request_links"], {sql(__name__, "proxied"): {}})
     database.execute(sql(__name__, "cases"), {"slow_us": None if slow_ms is None else slow_ms * 1000})
