@@ -45,7 +45,7 @@ _DOCUMENTS = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LI
 _FOLDERS = {"docs", "scenarios", "examples"}
 _TEXTS = {"", ".csv", ".json", ".jsonl", ".log", ".md", ".txt", ".yaml", ".yml"}
 _PAGE = ".html"
-_IMAGES = {".png": "image/png", ".svg": "image/svg+xml"}
+_IMAGES = {".gif": "image/gif", ".png": "image/png", ".svg": "image/svg+xml"}
 _OWN = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -11,7 +11,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from lab.runs import machine, reports
 SCENARIO = "accept-queue-overflow"
 EXAMPLE = paths.ROOT / "docs" / "example"
 PICTURES = (paths.ROOT / "docs" / "report.png", paths.ROOT / "docs" / "report-player.png")
+MOVING = paths.ROOT / "docs" / "report-player.gif"
 STORY = paths.ROOT / "docs" / "explain.md"
 REQUEST = "k6-1/71"
 # What the containers said is for people, and k6's archive holds the lab's own workload.
@@ -82,7 +85,7 @@ def refuse_unfit(folder: Path, *, quiet: bool) -> None:
         )
     if quiet and (idle is None or idle < _IDLE_PERCENT_MIN):
         what = f"the processors were idle for {idle} % of the load, and at least {_IDLE_PERCENT_MIN} % are wanted"
-        raise BadInput(Problem(what, shown, f"end other programs; to take it as it is: make example RUN={shown}"))
+        raise BadInput(Problem(what, shown, f"stop other programs; to take it as it is: make example RUN={shown}"))
 
 
 def _take(folder: Path) -> None:
@@ -115,13 +118,21 @@ def with_story(document: str) -> str:
 
 def _draw() -> None:
     """Let a browser draw the pictures, and let each say which run it shows."""
-    reads = os.environ | {"CONNLAB_READS": "docs", "CONNLAB_DOCKER_ARGUMENTS": "--env CONNLAB_PAGES=../../docs/example"}
-    command = ("bash", "-ec", "/repo/setup/node-modules.sh; node pictures.js ../../docs")
-    script = str(paths.ROOT / "setup" / "check.sh")
-    if subprocess.run([script, "--mend", "pages", "tests/pages", *command], env=reads, check=False).returncode != 0:
+    with tempfile.TemporaryDirectory() as frames:
+        arguments = f"--env CONNLAB_PAGES=../../docs/example --volume {frames}:/frames"
+        reads = os.environ | {"CONNLAB_READS": "docs", "CONNLAB_DOCKER_ARGUMENTS": arguments}
+        command = ("bash", "-ec", "/repo/setup/node-modules.sh; node pictures.js ../../docs /frames")
+        _must([str(paths.SETUP / "check.sh"), "--mend", "pages", "tests/pages", *command], reads)
+        for picture in PICTURES:
+            picture.write_bytes(signed(picture.read_bytes(), shown_run()))
+        _must([str(paths.SETUP / "python.sh"), "docs"])
+        made_by = (str(paths.ROOT / ".venv-docs" / "bin" / "python"), "-m", "setup.example.moving")
+        _must([*made_by, frames, str(MOVING), shown_run()])
+
+
+def _must(command: list[str], environment: Mapping[str, str] | None = None) -> None:
+    if subprocess.run(command, cwd=paths.ROOT, env=environment, check=False).returncode != 0:
         raise LabError("the pictures were not drawn", hint="read what was printed above")
-    for picture in PICTURES:
-        picture.write_bytes(signed(picture.read_bytes(), shown_run()))
 
 
 def shown_run() -> str:

@@ -20,6 +20,13 @@ def test_a_picture_shows_the_example(picture: Path) -> None:
     assert example.source_of(picture.read_bytes()) == example.shown_run(), "run: make example RUN=docs/example"
 
 
+def test_the_moving_picture_shows_the_example_and_is_small() -> None:
+    picture = example.MOVING.read_bytes()
+    assert example.shown_run().encode() in picture, "run: make example RUN=docs/example"
+    assert picture.startswith(b"GIF89a")
+    assert len(picture) < 1_000_000
+
+
 def test_a_picture_that_says_what_it_shows_is_still_a_picture() -> None:
     png = example.signed(example.PICTURES[0].read_bytes(), "queue/r01")
     at, kinds = 8, []

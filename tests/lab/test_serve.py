@@ -212,7 +212,16 @@ def test_only_documents_are_shown(client: FlaskClient, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["README.md", "docs", "docs/path.svg", "docs/map.md", "scenarios/slow-clients/ANSWERS.md", "LICENSE"]
+    "path",
+    [
+        "README.md",
+        "docs",
+        "docs/path.svg",
+        "docs/report-player.gif",
+        "docs/map.md",
+        "scenarios/slow-clients/ANSWERS.md",
+        "LICENSE",
+    ],
 )
 def test_documents_are_shown(client: FlaskClient, path: str) -> None:
     assert client.get(f"/pages/{path}", buffered=True).status_code == 200

@@ -1,29 +1,49 @@
-// Draws the documents' pictures of the report in CONNLAB_PAGES: `node pictures.js <folder>` (make example).
+// Draws the documents' pictures of the report in CONNLAB_PAGES: `node pictures.js <folder> <frames>` (make example).
+// The frames are those of a moving picture: the player at each second of the run, in the folder <frames>.
 import { join } from "node:path";
 import { PAGES, launch, open } from "./browser.js";
 
-const [folder] = process.argv.slice(2);
+const [folder, frames] = process.argv.slice(2);
 const WIDTH = 1100;
 const FAILURE = '.ladder[data-kind="failed"]';
 // The fourth SYN of every failed connection has been dropped, the fifth is to come.
 const MOMENT_S = 12;
+// A failed connection from its first SYN to its connect timeout, seen as a README shows it.
+const FRAMES_S = 32;
+const FRAMED = { width: 1040, height: 620 };
 
 const browser = await launch();
-const shown = async (height) =>
-  (await open(browser, join(process.cwd(), PAGES, "report.html"), { width: WIDTH, height })).page;
-const keep = (page, name) => page.screenshot({ path: join(folder, `${name}.png`) });
+const shown = async (size) => (await open(browser, join(process.cwd(), PAGES, "report.html"), size)).page;
+const keep = (page, file) => page.screenshot({ path: file });
 
-await keep(await shown(1270), "report");
+/** The report's player with its ladder of a failure at the top, and what moves its cursor to a second. */
+async function player(size) {
+  const page = await shown(size);
+  await page.locator("#speed").selectOption("2");
+  const read = async () =>
+    Number((await page.locator("#timeline-requests .readout").innerText()).match(/at (\d+\.\d) s/)[1]);
+  const last = Number(await page.locator("#cursor").getAttribute("max"));
+  let value = 0;
+  const until = async (second) => {
+    for (; value < last; value += 1) {
+      await page.locator("#cursor").fill(String(value));
+      if ((await read()) >= second) break;
+    }
+    await page.locator("#cursor").blur();
+    await page.locator(FAILURE).evaluate((ladder) => ladder.scrollIntoView({ block: "start" }));
+  };
+  return { page, until };
+}
 
-const page = await shown(860);
-await page.locator("#speed").selectOption("2");
-const at = async (value) => {
-  await page.locator("#cursor").fill(String(value));
-  return Number((await page.locator("#timeline-requests .readout").innerText()).match(/at (\d+\.\d) s/)[1]);
-};
-const last = Number(await page.locator("#cursor").getAttribute("max"));
-for (let value = 0; value < last && (await at(value)) < MOMENT_S; value += 1);
-await page.locator("#cursor").blur();
-await page.locator(FAILURE).evaluate((ladder) => ladder.scrollIntoView({ block: "start" }));
-await keep(page, "report-player");
+await keep(await shown({ width: WIDTH, height: 1270 }), join(folder, "report.png"));
+
+const still = await player({ width: WIDTH, height: 860 });
+await still.until(MOMENT_S);
+await keep(still.page, join(folder, "report-player.png"));
+
+const moving = await player(FRAMED);
+for (let second = 0; second <= FRAMES_S; second += 1) {
+  await moving.until(second);
+  await keep(moving.page, join(frames, `${String(second).padStart(3, "0")}.png`));
+}
 await browser.close();
