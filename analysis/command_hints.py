@@ -1,32 +1,39 @@
 """The commands that the lab suggests, to be copied into a shell: whatever is in a value stays one word of it.
 
-`make` hands the value of a variable on as it is; the Makefile sees to `$`. It has its targets in the lab's own folder
-alone, so a command that is printed names that folder where the user stands elsewhere. A page has the command as it
-works in the lab's folder.
+A checkout has `make` and `./connlab`. `make` hands the value of a variable on as it is; the Makefile sees to `$`. It
+has its targets in the lab's own folder alone, so a command that is printed names that folder where the user stands
+elsewhere; a page has the command as it works in the lab's folder. An installed lab has `connlab`, which works anywhere.
 """
-
-from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from analysis.installation import IS_INSTALLED, ROOT
 from formats.sanitize import visible
 
-_ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = "connlab" if IS_INSTALLED else "./connlab"
 # A shell gives none of these a meaning between double quotes, which read better around several settings.
 _PLAIN = re.compile(r"[\w.,:=/@%+ -]+", re.ASCII)
+# Variables that stand for an argument of a command, by the command; and those that are switches.
+_ARGUMENTS = {"exercise": "EXERCISE", "matrix": "MATRIX", "estimate": "", "compare": ""}
+_SWITCHES = {"DRY": "--dry-run", "NEW": "--new"}
+_SEVERAL = ("A", "B")
 
 
 def make_command(target: str, variables: Mapping[str, str], sets: Mapping[str, str] | None = None) -> str:
-    """Return a command that calls one of the Makefile's targets.
+    """Return a command that calls one of the Makefile's targets; for an installed lab, the same as one of `connlab`.
 
     Args:
         target: such as `run`.
         variables: what it is given, by the variables' names.
         sets: knobs to set, with their values as a scenario writes them; no value has a blank in it.
     """
+    if IS_INSTALLED:
+        argument, options = _as_options(target, variables)
+        options += [word for name, value in (sets or {}).items() for word in ("--set", f"{name}={value}")]
+        return connlab_command(target, options, argument)
     words = [f"{name}={quote(value)}" for name, value in variables.items()]
     if sets:
         texts = " ".join(f"{name}={value}" for name, value in sets.items())
@@ -39,31 +46,55 @@ def make_command_here(target: str, variables: Mapping[str, str], sets: Mapping[s
     return command_here(make_command(target, variables, sets))
 
 
+def example_command_here(target: str, variables: Mapping[str, str]) -> str:
+    """Return the same for the lab's own words, in which `<name>` or `…` stands for what the user fills in."""
+    if IS_INSTALLED:
+        argument, options = _as_options(target, variables)
+        return " ".join([PROGRAM, target, *([argument] if argument else []), *options])
+    return command_here(" ".join(["make", target, *(f"{name}={value}" for name, value in variables.items())]))
+
+
+def _as_options(target: str, variables: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the argument and the options of `connlab` that stand for variables of a target."""
+    argument = _ARGUMENTS.get(target, "RUN" if "RUN" in variables else "SCENARIO")
+    options = [word for name, value in variables.items() if name != argument for word in _option(name, value)]
+    return variables.get(argument, ""), options
+
+
+def _option(name: str, value: str) -> Iterator[str]:
+    if name in _SWITCHES:
+        yield _SWITCHES[name]
+        return
+    for each in value.split() if name in _SEVERAL else [value]:
+        yield from (f"--{name.lower().replace('_', '-')}", each)
+
+
 def connlab_command(verb: str, options: list[str], what: str) -> str:
     """Return a command of the lab's own program, for values that `make` would split."""
     # What begins with a hyphen would be taken for an option.
-    words = [*options, "--", what] if what.startswith("-") else [what, *options]
-    return " ".join(map(quote, [".venv/bin/connlab", verb, *words]))
+    words = [*options, "--", what] if what.startswith("-") else [*([what] if what else []), *options]
+    return " ".join(map(quote, [PROGRAM, verb, *words]))
 
 
 def command_here(command: str) -> str:
     """Return a command that works in the lab's own folder as one that works where the user stands."""
-    if _is_at_home():
+    if IS_INSTALLED or _is_at_home():
         return command
     program, rest = command.split(" ", 1)
     if program == "make":
-        return f"make -C {quote(str(_ROOT))} {rest}"
-    return f"{quote(str(_ROOT / program))} {rest}"
+        return f"make -C {quote(str(ROOT))} {rest}"
+    return f"{quote(str(ROOT / program))} {rest}"
 
 
 def name_folder(path: Path) -> str:
     """Return a folder as such a command takes it: from the lab's own folder, or from the root."""
-    return str(path.relative_to(_ROOT)) if path.is_relative_to(_ROOT) else str(path)
+    home = Path.cwd() if IS_INSTALLED else ROOT
+    return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
 
 
 def name_typed(name: str) -> str:
     """Return a path that the user gave as such a command takes it."""
-    return name if _is_at_home() else str(Path.cwd() / name)
+    return name if IS_INSTALLED or _is_at_home() else str(Path.cwd() / name)
 
 
 def quote(word: str) -> str:
@@ -73,6 +104,6 @@ def quote(word: str) -> str:
 
 def _is_at_home() -> bool:
     try:
-        return Path.cwd() == _ROOT
+        return Path.cwd() == ROOT
     except FileNotFoundError:  # the folder was removed
         return False

@@ -1,9 +1,13 @@
-"""Where things lie in the repository."""
+"""Where things lie: the lab's own, and the results of the one who runs it."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from analysis.installation import CACHE, IS_INSTALLED, PACKAGES, ROOT
+
+__all__ = ["CACHE", "IS_INSTALLED", "PACKAGES", "ROOT"]
 
 
 def real(path: Path) -> Path:
@@ -17,11 +21,10 @@ def inside(folder: Path, *parts: str) -> Path | None:
     return path if path.is_relative_to(real(folder)) else None
 
 
-ROOT = Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "scenarios"
-# It may be a link to a folder on a larger disk. That is the user's own; below it the lab follows none.
-# The lab's own tests have it elsewhere.
-RESULTS = real(Path(os.environ.get("CONNLAB_RESULTS") or ROOT / "results"))
+# An installed program leaves results where its user stands. The folder may be a link to one on a larger disk. That is
+# the user's own; below it the lab follows none. The lab's own tests have it elsewhere.
+RESULTS = real(Path(os.environ.get("CONNLAB_RESULTS") or ("results" if IS_INSTALLED else ROOT / "results")))
 SCHEMAS = ROOT / "schemas"
 COMPOSE_FILE = ROOT / "compose.yaml"
 SETUP = ROOT / "setup"

@@ -6,7 +6,7 @@
 #                          flows kubernetes pause
 #   images.sh fingerprints what each image of a run is made from
 # CONNLAB_IMAGES=<registry>/<prefix> pulls the images of a run from there; what is not there is built (docs/images.md).
-# `flows` is not an image: that program is copied from the collector's image to .cache/bin, for the analysis to run
+# `flows` is not an image: that program is copied from the collector's image into the cache, for the analysis to run
 # without Docker.
 # The label connlab.source has the fingerprint of an image's sources; if it agrees, nothing is done.
 set -euo pipefail
@@ -67,7 +67,7 @@ is_fresh() {
   case $1 in
     # Whether its certificates are this machine's, too, base-image.sh knows.
     base) [[ -n $registry ]] && is_made_from base connlab/base ;;
-    flows) [[ -x .cache/bin/flows && $(cat .cache/bin/flows.source 2>/dev/null) == "$(source_of flows)" ]] ;;
+    flows) [[ -x $connlab_cache/bin/flows && $(cat "$connlab_cache/bin/flows.source" 2>/dev/null) == "$(source_of flows)" ]] ;;
     kubernetes) [[ -x .cache/kubernetes/kubectl ]] && is_made_from "$1" "connlab/$1" ;;
     *) is_made_from "$1" "connlab/$1" ;;
   esac
@@ -169,13 +169,13 @@ ensure() {
 
 copy_flows() {
   local container
-  mkdir -p .cache/bin
+  mkdir -p "$connlab_cache/bin"
   container=$(docker create --label connlab.check=flows --network none connlab/collector)
   # shellcheck disable=SC2064 # this container
   trap "docker rm '$container'" EXIT
-  docker cp "$container:/usr/local/bin/flows" .cache/bin/flows.part
-  mv .cache/bin/flows.part .cache/bin/flows
-  source_of flows >.cache/bin/flows.source
+  docker cp "$container:/usr/local/bin/flows" "$connlab_cache/bin/flows.part"
+  mv "$connlab_cache/bin/flows.part" "$connlab_cache/bin/flows"
+  source_of flows >"$connlab_cache/bin/flows.source"
 }
 
 in_turn() {

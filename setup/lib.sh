@@ -3,8 +3,11 @@
 
 say() { printf 'connlab set-up: %s\n' "$*" >&2; }
 
+# What can be made again; an installed `connlab` names its user's folder.
+connlab_cache=${CONNLAB_CACHE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.cache}
+
 # What `make load` has taken out of a participant's kit (docs/kit.md); load.sh sets the variable while it takes a new one in.
-kit=${CONNLAB_KIT:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.cache/kit}
+kit=${CONNLAB_KIT:-$connlab_cache/kit}
 
 lab_version() { sed -n 's/^version = "\(.*\)".*/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../pyproject.toml"; }
 

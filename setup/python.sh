@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sees to it that .venv holds connlab and the locked packages; `python.sh dev` adds what the tests need, and
-# `python.sh notebook` makes .venv-notebook, which holds marimo and nothing of connlab; `python.sh docs` makes .venv-docs.
+# `python.sh notebook` makes an environment in the cache, which holds marimo and nothing of connlab; `python.sh docs` makes .venv-docs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
@@ -8,7 +8,7 @@ source setup/lib.sh
 
 venv=.venv lock=requirements.lock program=connlab
 [[ ${1:-} == dev ]] && lock=requirements-dev.lock
-[[ ${1:-} == notebook ]] && venv=.venv-notebook lock=requirements-notebook.lock program=marimo
+[[ ${1:-} == notebook ]] && venv=$connlab_cache/venv-notebook lock=requirements-notebook.lock program=marimo
 [[ ${1:-} == docs ]] && venv=.venv-docs lock=requirements-docs.lock program=mkdocs
 
 find_python
@@ -24,8 +24,8 @@ fresh() {
 fresh && exit 0
 
 # One set-up at a time; what the other one has made needs no making again.
-mkdir -p .cache
-exec {locked}>.cache/python.lock
+mkdir -p "$connlab_cache"
+exec {locked}>"$connlab_cache/python.lock"
 if ! flock --nonblock "$locked"; then
   say "waiting for another set-up of the Python packages …"
   flock "$locked"
@@ -33,7 +33,7 @@ fi
 
 # The new environment is made in its place, for its programs name their own path. The old one lies aside until the new
 # one is whole, and comes back where that does not become so: a failed download leaves nobody without.
-readonly aside=.cache/$venv.old
+readonly aside=$connlab_cache/${venv##*/}.old
 bring_back() { [[ ! -d $aside ]] || { rm -rf "$venv" && mv "$aside" "$venv"; }; }
 trap bring_back EXIT
 bring_back # what a killed set-up left aside

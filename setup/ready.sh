@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that a run needs, made ready; silent and quick where it is.
-#   ready.sh        for `make run`
+#   ready.sh        for `make setup`
+#   ready.sh run    for a run, whose program is at work already: the engine and the images
 #   ready.sh check  for `make check`: the test tools, the toolchains, flows, nginx and haproxy
 #   ready.sh test   for `make test`: all of both
 set -euo pipefail
@@ -10,7 +11,7 @@ case ${1:-} in
   check) images=(flows go-check java node nginx haproxy) ;;
   test) images=(all) ;;
   *)
-    ./python.sh
+    [[ ${1:-} == run ]] || ./python.sh
     ./engine.sh
     exec ./images.sh
     ;;

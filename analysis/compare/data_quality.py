@@ -57,7 +57,7 @@ def _more(series: SeriesRuns, figure: str | None, pairs: list[PairEntry]) -> str
 
 def _shell(command: list[str]) -> str:
     """Return a command as it is typed in the lab's folder, where the program is installed."""
-    words = [".venv/bin/connlab", *command[1:]] if command[0] == "connlab" else command
+    words = [command_hints.PROGRAM, *command[1:]] if command[0] == "connlab" else command
     return " ".join(map(command_hints.quote, words))
 
 

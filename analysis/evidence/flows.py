@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 import duckdb
 
+from analysis import installation
 from analysis.database import literal, over_files
 from analysis.evidence.clock import NEVER_SET, Clock
 from analysis.evidence.jsonl import why_unreadable
@@ -30,8 +31,9 @@ from formats.safe_open import open_regular
 SCHEMA = "connlab.flows/1"
 
 _ENVIRONMENT = "CONNLAB_FLOWS"
-_EXPORTED = Path(__file__).resolve().parents[2] / ".cache" / "bin" / "flows"
-_HINT = f"hint: `make setup` makes it, or {_ENVIRONMENT} names one"
+# The set-up exports it there.
+EXPORTED = installation.CACHE / "bin" / "flows"
+_HINT = f"hint: `connlab setup` (make setup) makes it, or {_ENVIRONMENT} names one"
 
 _CAPTURE = "capture.pcap"
 _ROWS = "read_parquet($path, hive_partitioning = false)"
@@ -192,8 +194,8 @@ def _program() -> Path | str:
     if named:
         # A name without a folder would be looked up in the capture's folder.
         return Path(named).resolve() if Path(named).is_file() else f"{_ENVIRONMENT} names no file; {_HINT}"
-    if _EXPORTED.is_file():
-        return _EXPORTED
+    if EXPORTED.is_file():
+        return EXPORTED
     found = shutil.which("flows")
     return Path(found).resolve() if found else f"the program `flows`, which reads captures, is missing; {_HINT}"
 

@@ -8,7 +8,7 @@ from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from analysis.command_hints import quote
+from analysis import command_hints
 from analysis.output import FROM_ANYBODY
 from formats.safe_open import read_within
 from formats.sanitize import format_validation_error, visible
@@ -20,7 +20,8 @@ class DerivedError(Exception):
     """There is no such file, or the lab did not write it; one line for the user, with a hint; `what`: without it."""
 
     def __init__(self, what: str, run: Path | None = None) -> None:
-        super().__init__(what if run is None else f"{what}; derive it again: make analyse RUN={quote(str(run))}")
+        again = None if run is None else command_hints.make_command("analyse", {"RUN": str(run)})
+        super().__init__(what if again is None else f"{what}; derive it again: {again}")
         self.what = what
 
 

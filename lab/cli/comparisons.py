@@ -167,7 +167,8 @@ def find_series(name: str) -> Path:
     if name in named:
         return root / named[name]
     what = f"no series of '{name}'" if name else "no series is named"
-    hint = _not_run(name) or did_you_mean(name, named) or "run one first: make matrix MATRIX=<name>"
+    run_one = command_hints.example_command_here("matrix", {"MATRIX": "<name>"})
+    hint = _not_run(name) or did_you_mean(name, named) or f"run one first: {run_one}"
     raise BadInput(Problem(f"{what} below {paths.shown(root)}", hint=hint))
 
 

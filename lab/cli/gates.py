@@ -60,7 +60,9 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
     """
     for side, given in (("A", a), ("B", b)):
         if not given:
-            raise BadInput(Problem(f"{side} names no run", hint="give A=<runs> B=<runs>, as for make compare"))
+            raise BadInput(
+                Problem(f"{side} names no run", hint="give --a=<run> --b=<run> (A=<runs> B=<runs>), as to compare")
+            )
     if better not in {None, "more", "less"}:
         raise BadInput(Problem(f"--better is 'more' or 'less', and not '{better}'"))
     with comparisons.refusals():

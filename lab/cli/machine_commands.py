@@ -45,6 +45,19 @@ def doctor(
 
 
 @app.command()
+def setup(*, as_json: JsonOption = False) -> None:
+    """Install, start and build what a run needs, and run nothing."""
+    from lab import setup_scripts
+    from lab.console import next_steps
+
+    setup_scripts.make_ready()
+    if as_json:
+        terminal.result_json({"ready": True})
+    else:
+        say_next(next_steps.after_list())
+
+
+@app.command()
 def clean(
     *,
     engine: EngineOption = "compose",
@@ -53,6 +66,7 @@ def clean(
     as_json: JsonOption = False,
 ) -> None:
     """Remove all that the lab made: containers and images, or its runs' pods in a cluster; results stay."""
+    from lab.console import next_steps
     from lab.engines.selection import select_engine, selected_engine
     from lab.runs.lock import machine_lock
 
@@ -65,7 +79,7 @@ def clean(
         for kind, names in asdict(cleaned).items():
             if kind != "kept":
                 terminal.stdout().print(f"{kind} removed: {', '.join(names) or 'none'}", soft_wrap=True)
-        say_next("next, what a run needs, built again: make setup")
+        say_next(next_steps.after_clean())
     if cleaned.kept:
         raise LabError("not everything could be removed:\n  " + "\n  ".join(cleaned.kept))
 

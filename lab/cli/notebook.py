@@ -1,6 +1,6 @@
 """A notebook over a run: a copy of the lab's own, opened by marimo, which has an environment of its own.
 
-The run may come from anybody. Nothing in its folder is executed: the copy lies in a new folder of this checkout, and
+The run may come from anybody. Nothing in its folder is executed: the copy lies in a new folder of the lab's cache, and
 that is where marimo works and looks for modules and settings.
 """
 
@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
-from lab import paths
+from lab import paths, setup_scripts
 from lab.errors import LabError
 from lab.runs import reports
 
 _PATTERN = paths.ROOT / "notebook" / "run.py"
-_COPIES = paths.ROOT / ".cache" / "notebook"
-_SETUP = paths.ROOT / "setup" / "python.sh"
-_STDERR = 2
-_MARIMO = paths.ROOT / ".venv-notebook" / "bin" / "marimo"
+_COPIES = paths.CACHE / "notebook"
+_MARIMO = paths.CACHE / "venv-notebook" / "bin" / "marimo"
 
 
 def copy_for(folder: Path) -> Path:
@@ -46,7 +43,7 @@ def install() -> None:
     Raises:
         LabError: it cannot be installed.
     """
-    if subprocess.run([str(_SETUP), "notebook"], stdout=_STDERR, check=False).returncode != 0:
+    if setup_scripts.run("python.sh", "notebook"):
         raise LabError("the notebook's environment is missing", hint="the lines above say what to do")
 
 

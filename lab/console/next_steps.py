@@ -81,8 +81,13 @@ def after_matrices(name: str) -> str:
 
 def after_estimate() -> str:
     """Return the step after an estimate from a counter: observe the server that counted."""
-    command = command_hints.command_here("make observe CONTAINER=<name> DURATION=60s")
+    command = command_hints.example_command_here("observe", {"CONTAINER": "<name>", "DURATION": "60s"})
     return f"next, watch the server that counted them: {command}"
+
+
+def after_clean() -> str:
+    """Return the step after everything was removed: the set-up."""
+    return f"next, what a run needs, built again: {command_hints.make_command_here('setup', {})}"
 
 
 def after_list() -> str:

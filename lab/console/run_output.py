@@ -266,4 +266,4 @@ def search_summary(search: Search, series: Series) -> Iterator[str]:
         f" {slow}{f' ({why})' if why else ''}{waited}"
     )
     if requests.slow and not requests.failed:
-        yield "slow is no failure; 'make advise' on a run that failed names the value with which nobody waits"
+        yield "slow is no failure; 'connlab advise' on a run that failed names the value with which nobody waits"

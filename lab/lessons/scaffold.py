@@ -9,10 +9,11 @@ from lab.errors import BadInput, Problem
 from lab.scenarios import places
 
 _TEMPLATE = Path(__file__).parent / "template"
+_SCHEMA = paths.SCHEMAS / "scenario.schema.json"
 
 
 def write_scenario(name: str) -> tuple[list[Path], str]:
-    """Write a scenario below the folder of scenarios, or, by a path, into any folder.
+    """Write a scenario: in a checkout a name is one of the lab's own; else it is a folder where the user stands.
 
     Returns:
         The files, and the command that runs the scenario.
@@ -20,7 +21,8 @@ def write_scenario(name: str) -> tuple[list[Path], str]:
     Raises:
         BadInput: no scenario can have this name, or one of the files is there.
     """
-    home = paths.real(Path(name)) if places.is_path(name) else paths.SCENARIOS / name
+    elsewhere = paths.IS_INSTALLED or places.is_path(name)
+    home = paths.real(Path(name)) if elsewhere else paths.SCENARIOS / name
     if home.parent == paths.SCENARIOS:
         if not places.SLUG.fullmatch(home.name):
             what = f"'{home.name}' cannot be a scenario's name: these have only small letters, digits and hyphens"
@@ -33,8 +35,9 @@ def write_scenario(name: str) -> tuple[list[Path], str]:
             raise BadInput(Problem(f"{paths.shown(file)} is there already", hint="choose another name"))
     called = home.name if home.parent == paths.SCENARIOS else _as_path(home)
     words = {
-        "schema": os.path.relpath(paths.SCHEMAS / "scenario.schema.json", home),
-        "scenario": command_hints.quote(called),
+        "schema": str(_SCHEMA) if paths.IS_INSTALLED else os.path.relpath(_SCHEMA, home),
+        "run": command_hints.make_command("run", {"SCENARIO": called}),
+        "show": command_hints.make_command("show", {"SCENARIO": called}),
         "name": home.name,
         "title": home.name.replace("-", " ").capitalize(),
     }
@@ -52,5 +55,6 @@ def _scenario_first(file: Path) -> tuple[bool, str]:
 
 
 def _as_path(home: Path) -> str:
-    """Return a folder's path so that it is taken for one: with a slash, relative to the lab where it lies below it."""
-    return f"./{home.relative_to(paths.ROOT)}" if home.is_relative_to(paths.ROOT) else str(home)
+    """Return a folder's path so that it is taken for one: with a slash, and as commands name a folder."""
+    name = command_hints.name_folder(home)
+    return name if name.startswith("/") else f"./{name}"

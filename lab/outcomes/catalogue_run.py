@@ -110,7 +110,7 @@ def run_all(
 
 def explain_stop() -> str:
     """Return why nothing more was begun."""
-    return f"{FAILED_IN_A_ROW} runs in succession failed: nothing more was begun; 'make doctor' says what is wrong"
+    return f"{FAILED_IN_A_ROW} runs in succession failed: nothing more was begun; 'connlab doctor' says what is wrong"
 
 
 def failure_reason(error: BaseException) -> str:

@@ -91,8 +91,8 @@ def lock_file() -> Path:
 
 
 def note_file() -> Path:
-    """Return the file in which this checkout's runs note what they do."""
-    return paths.ROOT / ".cache" / "running.json"
+    """Return the file in which this lab's runs note what they do."""
+    return paths.CACHE / "running.json"
 
 
 def is_ours(status: os.stat_result) -> bool:

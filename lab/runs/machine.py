@@ -36,7 +36,9 @@ def disk_free_bytes(path: Path) -> int:
 
 
 def git_state() -> Git:
-    """Return the repository's commit and whether the work tree differs from it; nulls where git cannot tell."""
+    """Return the checkout's commit and whether the work tree differs from it; nulls where git cannot tell."""
+    if paths.IS_INSTALLED:  # above it, git might find a repository of somebody else's
+        return Git(commit=None, dirty=None)
     answers = parallel.each(_git, [("rev-parse", "HEAD"), ("status", "--porcelain")])
     commit, status = answers.values()
     return Git(commit=commit and commit.strip(), dirty=None if status is None else bool(status.strip()))

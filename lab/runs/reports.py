@@ -221,7 +221,11 @@ def newest_run() -> Path:
     found = [path.parent for path in paths.RESULTS.glob(f"*/*/{FILE}") if not path.parent.is_symlink()]
     if not found:
         what = f"no run below {paths.shown(paths.RESULTS)}"
-        raise BadInput(Problem(what, hint="make one: make run SCENARIO=accept-queue-overflow"))
+        raise BadInput(
+            Problem(
+                what, hint=f"make one: {command_hints.make_command_here('run', {'SCENARIO': 'accept-queue-overflow'})}"
+            )
+        )
     latest = sorted(found, key=lambda folder: folder.name, reverse=True)
     return next((folder for folder in latest if not _tries_out(folder)), latest[0])
 

@@ -65,7 +65,7 @@ _GONE = {
             "Linux has none since 4.12, because it kept one time stamp for each address and so dropped SYNs of clients"
             " that share one behind NAT"
         ),
-        "set net.ipv4.tcp_tw_reuse=1 where the connections are made; 'make run SCENARIO=tw-recycle-gone' shows it",
+        "set net.ipv4.tcp_tw_reuse=1 where the connections are made; the scenario tw-recycle-gone shows it",
     ),
     "net.ipv4.tcp_low_latency": ("it has had no effect since 4.14", "leave it out"),
 }

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.evidence import flows
 from formats import role as role_file
 from formats import series as series_file
 from formats.manifest import utc_now
@@ -21,7 +22,6 @@ from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import topology_of
 from lab.series.plan import Plan
 
-_FLOWS = paths.ROOT / ".cache" / "bin" / "flows"
 _SHOWN = 12
 
 
@@ -45,7 +45,7 @@ def take_fingerprint(
     return Fingerprint(
         plan=plan,
         code=_digest([*_sources("lab"), paths.COMPOSE_FILE, *sorted(paths.ROOT.glob(f"*/{role_file.FILE}"))]),
-        analysis=_digest([*_sources("analysis"), _FLOWS]),
+        analysis=_digest([*_sources("analysis"), flows.EXPORTED]),
         images=engine.images(wanted)
         | {f"{one.slug}/{name}": image for one in own for name, image in engine.service_images(one).items()},
         kernel=machine.pop("host.kernel"),
@@ -91,7 +91,7 @@ def _machine(engine: Engine) -> dict[str, Any]:
 
 
 def _sources(package: str) -> list[Path]:
-    return sorted(file for kind in ("*.py", "*.sql") for file in (paths.ROOT / package).rglob(kind))
+    return sorted(file for kind in ("*.py", "*.sql") for file in (paths.PACKAGES / package).rglob(kind))
 
 
 def _digest(files: Iterable[Path], folder: Path = paths.ROOT) -> str:

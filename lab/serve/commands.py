@@ -1,5 +1,6 @@
 """Commands that a form asks for, in words that the lab knows; they run one at a time."""
 
+import os
 import shlex
 import signal
 import subprocess
@@ -109,7 +110,7 @@ class Started:
             # In a session of its own: Ctrl-C ends it through `end`, which waits for it to clear up.
             self._process = subprocess.Popen(
                 [*_SELF, *arguments],
-                cwd=paths.ROOT,
+                env=os.environ | {"CONNLAB_RESULTS": str(paths.RESULTS)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

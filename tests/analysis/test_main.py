@@ -72,7 +72,10 @@ def test_without_the_program_that_reads_captures_nothing_is_written(
     done = analysis(folder)
 
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == "CONNLAB_FLOWS names no file; hint: `make setup` makes it, or CONNLAB_FLOWS names one\n"
+    assert (
+        done.stderr
+        == "CONNLAB_FLOWS names no file; hint: `connlab setup` (make setup) makes it, or CONNLAB_FLOWS names one\n"
+    )
     assert not (folder / "derived").exists()
 
 

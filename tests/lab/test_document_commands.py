@@ -29,7 +29,7 @@ from lab.series import matrices, searches
 from lab.series.matrices import matrix_names
 from tests.lab.test_documents import DOCUMENTS, name
 
-COMMAND = re.compile(r"(?m)^ *\$ ((?:make|(?:\.venv/bin/)?connlab) .*)$|`((?:make|connlab) [^`\n]+)`")
+COMMAND = re.compile(r"(?m)^ *\$ ((?:make|(?:\./)?connlab) .*)$|`((?:make|connlab) [^`\n]+)`")
 PLACEHOLDER = re.compile(r"[…<>|$\[\]]|\.\.\.?(?=/|$|\d)")
 MAKEFILE = (paths.ROOT / "Makefile").read_text()
 # Knobs as the documents write them in prose, such as `backend.accept_count`.

@@ -37,7 +37,7 @@ def test_its_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_the_paths_that_it_names_exist(document: Path) -> None:
     """Only those that begin with a room of the repository: `raw/` and `derived/` lie in a run's folder."""
-    rooms = {entry.name for entry in ROOT.iterdir() if not entry.name.startswith(".")} - {"results"}
+    rooms = {entry.name for entry in ROOT.iterdir() if entry.is_dir() and not entry.name.startswith(".")} - {"results"}
     named = {path for path in PATH.findall(document.read_text()) if path.partition("/")[0] in rooms} - {MODULE}
     assert sorted(path for path in named if not any(ROOT.glob(re.sub(r"<[^>]*>", "*", path)))) == []
 

@@ -110,7 +110,7 @@ def test_a_search_says_who_waits_at_the_value_that_it_found(tmp_path: Path, monk
 
     assert list(run_output.search_summary(search, series)) == [
         "with 202: 0 requests failed, 2 requests were slow (2 waited-in-accept-queue); the longest answer took 22 s",
-        "slow is no failure; 'make advise' on a run that failed names the value with which nobody waits",
+        "slow is no failure; 'connlab advise' on a run that failed names the value with which nobody waits",
     ]
     assert next_steps.after_search(planned.plan, search) == (
         'next, a run with it: make run SCENARIO=accept-queue-overflow SET="backend.max_connections=202"'

@@ -106,9 +106,9 @@ def test_a_folder_in_the_place_of_the_report_is_said_with_the_hint(
 @pytest.mark.parametrize(
     ("program", "why"),
     [
-        ("none", "CONNLAB_FLOWS names no file; hint: `make setup` makes it"),
+        ("none", "CONNLAB_FLOWS names no file; hint: `connlab setup` (make setup) makes it"),
         ("broken", "flows ended with exit code 1"),
-        ("earlier", "flows: flag provided but not defined: -packets; hint: `make setup` makes it"),
+        ("earlier", "flows: flag provided but not defined: -packets; hint: `connlab setup` (make setup) makes it"),
     ],
 )
 def test_without_the_program_that_reads_captures_nothing_is_written(

@@ -20,7 +20,7 @@ from tests.analysis.support import RunFolder
 from tests.analysis.whole import make_run
 from tests.pages.make import aborted, failing, hostile, put, without_captures
 
-PROGRAMS = paths.ROOT / ".venv-notebook" / "bin"
+PROGRAMS = paths.CACHE / "venv-notebook" / "bin"
 
 
 @pytest.fixture(autouse=True)

@@ -149,7 +149,7 @@ def remove_runs() -> list[str]:
     if stays := _list_containers(_COMPOSE_LABEL) + _list_networks():
         raise LabError(
             f"after {_ROUNDS} removals these are there again: {', '.join(stays)}",
-            hint="end what starts them, then: make clean",
+            hint="end what starts them, then: connlab clean (make clean)",
         )
     return list(gone)
 

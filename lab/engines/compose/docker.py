@@ -37,7 +37,7 @@ def _failure(command: Sequence[str], exit_code: int, stderr: str) -> DockerFaile
         hint = "do it as root, or add the user to the group docker (usermod --append --groups docker <user>)"
         return EngineForbidden(command, exit_code, stderr, what, hint)
     if "No such image" in stderr or "pull access denied" in stderr:
-        return DockerFailed(command, exit_code, stderr, hint="build the images: setup/images.sh (make setup)")
+        return DockerFailed(command, exit_code, stderr, hint="build the images: connlab setup (make setup)")
     full = "no space left on device" in stderr
     return DockerFailed(command, exit_code, stderr, hint="free space on the disk" if full else None)
 

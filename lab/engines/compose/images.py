@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 from collections.abc import Iterable
 
-from lab import paths
+from lab import paths, setup_scripts
 from lab.engines.compose.docker import DockerFailed, docker
 from lab.errors import BadInput, LabError, Problem
 from lab.scenarios.places import Place
@@ -28,7 +26,7 @@ def image_ids(names: Iterable[str]) -> dict[str, str]:
         build_images(missing)
         present = _lab_images()
     if lost := [name for name in wanted if name not in present]:
-        raise LabError(f"there is no image connlab/{lost[0]}", hint="build the images: setup/images.sh (make setup)")
+        raise LabError(f"there is no image connlab/{lost[0]}", hint="build the images: connlab setup (make setup)")
     return {name: present[name] for name in wanted}
 
 
@@ -45,17 +43,7 @@ def build_images(names: list[str]) -> None:
     Raises:
         LabError: the build failed.
     """
-    command = [str(paths.SETUP / "images.sh"), *names]
-    try:
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr) as process:
-            try:
-                process.wait()
-            except BaseException:
-                process.terminate()  # and not killed, as `run` would: it ends what it has started
-                raise
-    except OSError as error:
-        raise LabError(f"{command[0]}: {error.strerror}") from None
-    if process.returncode != 0:
+    if setup_scripts.run("images.sh", *names):
         raise LabError(f"the images were not made ready: {', '.join(names)}", hint="read what was printed above")
 
 

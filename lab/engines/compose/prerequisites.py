@@ -15,7 +15,7 @@ from lab.roles.declared_roles import ROLES
 _ENGINE_MIN = (25, 0)
 _COMPOSE_MIN = (2, 20)
 _FILES_WANTED = 20_000
-_DEBIAN = "on Debian, as root, 'make run' installs it"
+_DEBIAN = "on Debian, as root, 'connlab setup' (make setup) installs it"
 
 
 def examine() -> Iterable[Finding]:
@@ -69,11 +69,14 @@ def _images() -> Finding:
     try:
         present = {json.loads(line)["Repository"] for line in docker("image", "ls", "--format", "json").splitlines()}
     except (LabError, ValueError, KeyError):
-        return Finding("images", "warn", "the engine does not tell", "'make setup' builds them")
+        return Finding("images", "warn", "the engine does not tell", "'connlab setup' (make setup) builds them")
     missing = [f"connlab/{name}" for name in wanted if f"connlab/{name}" not in present]
     if missing:
         return Finding(
-            "images", "warn", f"not built yet: {', '.join(missing)}", "the first run builds them, or 'make setup'"
+            "images",
+            "warn",
+            f"not built yet: {', '.join(missing)}",
+            "the first run builds them, or 'connlab setup' (make setup)",
         )
     return Finding("images", "ok", "built")
 

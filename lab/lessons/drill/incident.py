@@ -207,8 +207,8 @@ def _how(drill: Drill) -> Iterator[str]:
     for name, piece in MORE.items():
         more = command_hints.make_command_here("drill", {**which, "MORE": name})
         yield f"{piece.says}, {piece.minutes} minutes: {more}"
-    answer = f"make drill SEED={drill.seed} LEVEL={drill.level} CAUSE=… PLACE=… SET=<knob>=<value>"
-    yield f"your answer: {command_hints.command_here(answer)}"
+    blank = {"CAUSE": "…", "PLACE": "…", "SET": "<knob>=<value>"}
+    yield f"your answer: {command_hints.example_command_here('drill', {**which, **blank})}"
     yield "the causes:"
     yield from (f"  {name}: {fault.says} (in the map: {fault.cause})" for name, fault in CAUSES.items())
     yield f"the places: {', '.join(PLACES)}; docs/map.md leads from a symptom to causes and knobs"
