@@ -243,6 +243,10 @@ class ConfigurationFormat(_Part):
     format: Annotated[Literal["blocks", "sections"], Field(description="What lab.roles.configurations reads it by")]
     folder: Annotated[Text, Field(description="Where its folder lies for the program, as its messages have it")]
     writable: Annotated[list[Text], Field(description="Folders that it may write to, empty at first")] = []
+    around: Annotated[
+        Text | None,
+        Field(description="A file of the role's folder that stands around a fragment, and includes it; it takes none"),
+    ] = None
     refusal: Annotated[
         Pattern, Field(description="A regular expression for what the program refuses: groups what, file and line")
     ]

@@ -30,6 +30,7 @@ _PROCESSES = 4096
 _BESIDES_S = 1800
 # Of the roles' management; collector/internal/management has them too.
 _MANAGEMENT_PORTS = (6565, 8081)
+_UNPRIVILEGED, _PRIVILEGED = "net.ipv4.ip_unprivileged_port_start", 1024
 _EPHEMERAL = "net.ipv4.ip_local_port_range"
 
 
@@ -139,6 +140,9 @@ def role_environment(resolved: ResolvedScenario, topology: Topology, instance: s
 def settable_sysctls(resolved: ResolvedScenario, role: RoleName) -> dict[str, str]:
     """Return the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
     asked = resolved.scenario.knobs.kernel.get(role, {})
+    if role in resolved.entries and resolved.entries[role].port < _PRIVILEGED:
+        # A server of the lab's runs as an unprivileged user.
+        asked = {_UNPRIVILEGED: "0", **asked}
     return {name: value for name, value in asked.items() if sysctls.settable(name)}
 
 

@@ -66,6 +66,9 @@ def examine_configurations(
         own = own_configuration.find_configuration(resolved, topology, role)
         if own is None:
             continue
+        if faults := list(own_configuration.adaptation_faults(own, topology)):
+            problems += own_configuration.fault_problems(own, faults)
+            continue
         try:
             text = engine.examine_configuration(own)
         except ConfigurationRefused as refusal:
@@ -73,7 +76,7 @@ def examine_configurations(
             continue
         if text is not None:
             found[role] = own_configuration.read_configuration(resolved, topology, role, text)
-            problems += own_configuration.fault_problems(own, list(found[role].faults))
+            problems += own_configuration.fault_problems(own, found[role].faults)
     return found, problems
 
 
@@ -95,7 +98,14 @@ def describe_configurations(resolved: ResolvedScenario, configurations: Configur
     """Return, line by line, what the lab adds to configurations, and which knobs are theirs."""
     for role, found in configurations.items():
         declared = resolved.registry.roles[role]
-        yield f"{declared.display_name} runs {resolved.scenario.configurations[role].config}, to which the lab adds:"
+        file, entry = resolved.scenario.configurations[role].config, resolved.entries.get(role)
+        if entry is not None:
+            name = f" for {entry.host}" if entry.host else ""
+            yield f"{declared.display_name} runs {file}; the load comes to port {entry.port}{name} ({entry.where})"
+        if found.changes:
+            yield "  in the copy that runs:"
+            yield from (f"    {one}" for one in found.changes)
+        yield "  the lab adds:"
         yield from (f"    {line}" for line in found.added)
         yield "  these knobs are the file's own:"
         for name, setting in found.settings.items():

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema, create_model
 
+from formats.field_types import Port
 from formats.knob_types import Duration
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
 from lab.roles.declared_roles import ROLES
@@ -170,7 +171,20 @@ class OwnLoad(Part):
 class ConfigurationFile(Part):
     """A configuration of one's own, in place of the lab's for a role."""
 
-    config: Annotated[Text, Field(description="The file, by its path from the scenario's folder")]
+    config: Annotated[
+        Text, Field(description="The file, or a folder of fragments, by its path from the scenario's folder")
+    ]
+    port: Annotated[
+        Port | None, Field(ge=1, description="Where the load enters; by default, the port that leads to the next role")
+    ] = None
+    hosts: Annotated[
+        dict[Text, Text],
+        Field(description="Which server of the path each server of the file stands for: {app: backend}"),
+    ] = Field(default_factory=dict)
+    environment: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
+        Field(description="Variables that are filled in in the files, as nginx's official image does in *.template"),
+    ] = Field(default_factory=dict)
 
 
 if TYPE_CHECKING:

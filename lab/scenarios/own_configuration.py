@@ -1,21 +1,39 @@
 """A configuration of the user's own, in place of the lab's: where it lies, and what it is refused for before a run."""
 
+import base64
+import gzip
+import io
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from formats.role import ConfigurationFormat as Declared
 from lab import paths
 from lab.errors import Problem
 from lab.reading.messages import did_you_mean
-from lab.roles.configurations import Fault, Neighbours, ParsedConfiguration, parse_configuration
+from lab.roles.configurations import (
+    Adaptation,
+    Fault,
+    Neighbours,
+    ParsedConfiguration,
+    Sources,
+    Surroundings,
+    adapt,
+    parse_configuration,
+)
+from lab.scenarios.configuration_files import find_sources
 from lab.scenarios.knobs import RoleName
+from lab.scenarios.model import ConfigurationFile
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.topology import Topology
+from lab.scenarios.topology import Topology, topology_of
 
 # Where the program finds the folder that the configuration lies in.
 MOUNTED = Path("/config")
+# What Linux takes as one string of an environment.
+_COPY_MAX = 128 * 1024 - 64
 
 
 @dataclass(frozen=True)
@@ -24,48 +42,113 @@ class OwnConfiguration:
 
     Attributes:
         role: whose it is.
-        file: the configuration; the program sees its folder and what lies below it.
+        file: the configuration, or the folder of its fragments; the program sees the folder and what lies below it.
         declared: how the role takes it.
         hosts: the names by which the role reaches the next one.
+        sources: its files as the program finds them.
+        adaptation: how it becomes the copy that runs.
     """
 
     role: RoleName
     file: Path
     declared: Declared
     hosts: tuple[str, ...]
+    sources: Sources
+    adaptation: Adaptation
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder that the program sees."""
+        return self.sources.folder
 
     def settings(self) -> dict[str, str]:
         """Return the environment of the role, in place of its knobs."""
-        return {"CONNLAB_CONFIG": self.file.name}
+        found = {"CONNLAB_CONFIG": self.sources.main}
+        if self.sources.below:
+            found["CONNLAB_FOLDER"] = self.sources.below
+        if self.copy:
+            found["CONNLAB_COPY"] = self.copy
+        if self.adaptation.certificates:
+            named = (",".join((path, *names)) for path, names in self.adaptation.certificates.items())
+            found["CONNLAB_CERTIFICATES"] = " ".join(named)
+        if self.adaptation.entry is not None and self.declared.format == "sections":
+            found["CONNLAB_PORT"] = str(self.adaptation.entry.port)
+        return found
+
+    @cached_property
+    def copy(self) -> str:
+        """Return the files that differ from the user's folder, packed; empty if none does."""
+        home = f"{self.sources.home}/"
+        files = {f"{home}{name}": text for name, text in self.sources.written.items()}
+        files |= self.adaptation.files
+        if self.adaptation.added:
+            files[f"{home}connlab-added.conf"] = self.adaptation.added + "\n"
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+            for name, text in sorted(files.items()):
+                content = text.encode()
+                member = tarfile.TarInfo(name.removeprefix(home))
+                member.size, member.mode = len(content), 0o644
+                archive.addfile(member, io.BytesIO(content))
+        return base64.b64encode(gzip.compress(packed.getvalue(), mtime=0)).decode() if files else ""
 
     def shown(self, place: object) -> str:
         """Return a place in the configuration as the user would type it."""
-        return f"{paths.shown(self.file.parent)}/{place}"
+        below = f"{self.sources.below}/"
+        return f"{paths.shown(self.folder)}/{str(place).removeprefix(below)}"
 
 
 def find_configuration(resolved: ResolvedScenario, topology: Topology, role: RoleName) -> OwnConfiguration | None:
     """Return a role's own configuration; None if it has none."""
-    written, declared = resolved.scenario.configurations.get(role), resolved.registry.roles[role].own
-    if written is None or declared is None:
+    written, declared = resolved.scenario.configurations.get(role), resolved.registry.roles[role]
+    if written is None or declared.own is None:
         return None
+    sources = find_sources(resolved.place.home, written, declared)
+    if sources is None:
+        return None
+    behind = _behind(topology, role)
+    hosts = dict.fromkeys(address.partition(":")[0] for address in behind)
+    following = _following(topology, role)
+    around = Surroundings(
+        behind=behind,
+        tls=following is not None and topology.roles[following].tls,
+        own_service=following in resolved.registry.services,
+        hosts={host: address for host, name in written.hosts.items() if (address := _address(topology, role, name))},
+        writable=declared.own.writable,
+        port=written.port,
+        role=following,
+    )
     file = paths.real(paths.real(resolved.place.home) / written.config)
-    hosts = dict.fromkeys(address.partition(":")[0] for address in _behind(topology, role))
-    return OwnConfiguration(role, file, declared, tuple(hosts))
+    return OwnConfiguration(role, file, declared.own, tuple(hosts), sources, adapt(declared, sources, around))
+
+
+def _following(topology: Topology, role: RoleName) -> RoleName | None:
+    roles = list(topology.instances)
+    return next(iter(roles[roles.index(role) + 1 :]), None)
+
+
+def _address(topology: Topology, role: RoleName, name: str) -> str | None:
+    """Return the address that a name of the path stands for behind a role: the next role's, or an instance's."""
+    return next((one for one in _behind(topology, role) if one.rpartition(":")[0] == name), None)
 
 
 def _behind(topology: Topology, role: RoleName) -> list[str]:
     """Return the addresses of the next role: its own name stands for all of its instances."""
-    roles = list(topology.instances)
-    following = roles[roles.index(role) + 1 :][:1]
-    return [*(f"{name}:{topology.roles[name].port}" for name in following), *topology.behind(role)]
+    following = _following(topology, role)
+    own = [] if following is None else [f"{following}:{topology.roles[following].port}"]
+    return list(dict.fromkeys((*own, *topology.behind(role))))
 
 
 def read_configuration(
     resolved: ResolvedScenario, topology: Topology, role: RoleName, text: str
 ) -> ParsedConfiguration:
     """Return what a role's configuration says, out of what the program read."""
-    declared = resolved.registry.roles[role]
-    return parse_configuration(declared, text, Neighbours(declared.port, dict.fromkeys(_behind(topology, role))))
+    entry = resolved.entries.get(role)
+    port = topology.roles[role].port
+    neighbours = Neighbours(port, tuple(_behind(topology, role)), entry.host if entry else None)
+    found = parse_configuration(resolved.registry.roles[role], text, neighbours)
+    own = find_configuration(resolved, topology, role)
+    return replace(found, changes=own.adaptation.changes) if own else found
 
 
 def configuration_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
@@ -76,10 +159,14 @@ def configuration_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
             what = f"{role} has a configuration, but is not on the path [{', '.join(resolved.scenario.path)}]"
             yield Problem(what, where, f"leave it out, or put {role} on the path")
         file = paths.real(resolved.place.home / written.config)
+        if role in resolved.scenario.path:
+            yield from _host_problems(resolved, role, written)
         if paths.inside(resolved.place.home, written.config) is None:
             what = f"the configuration {written.config} leads out of the scenario's folder"
             yield Problem(what, where, "copy it into the folder, with what it includes")
-        elif not file.is_file():
+        elif file.is_dir() and find_sources(resolved.place.home, written, resolved.registry.roles[role]) is None:
+            yield Problem(f"{paths.shown(file)} is a folder", where, f"name the file in it that {role} reads first")
+        elif not file.exists():
             beside = [one.name for one in file.parent.iterdir()] if file.parent.is_dir() else []
             hint = did_you_mean(file.name, beside) or "its path begins at the scenario's folder"
             yield Problem(f"there is no configuration {paths.shown(file)}", where, hint)
@@ -88,6 +175,16 @@ def configuration_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         if file_says:
             what = f"{knob} is set, but the scenario's own configuration {file_says} decides it"
             yield Problem(what, resolved.where_knob(knob), "leave it out, and set it there")
+
+
+def _host_problems(resolved: ResolvedScenario, role: RoleName, written: ConfigurationFile) -> Iterator[Problem]:
+    topology = topology_of(resolved)
+    names = [one.rpartition(":")[0] for one in _behind(topology, role)]
+    for host, name in written.hosts.items():
+        if name not in names:
+            what = f"{name} does not stand behind {role}"
+            hint = f"name one of {', '.join(names)}" if names else f"the path ends at {role}"
+            yield Problem(what, resolved.where(role, "hosts", host), hint)
 
 
 def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Problem:
@@ -115,11 +212,21 @@ def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Pro
     elif "mkdir()" in what or "Read-only" in what:
         hint = f"it can write only below {', '.join(('/tmp', *own.declared.writable))}"  # noqa: S108 # in the container
     elif "No such file" in what:
-        hint = f"{called} sees only {paths.shown(own.file.parent)} and what lies below it: put the file there"
+        hint = f"{called} sees only {paths.shown(own.folder)} and what lies below it: put the file there"
     return Problem(f"{called} refuses it: {what}", where, hint)
 
 
-def fault_problems(own: OwnConfiguration, faults: list[Fault]) -> Iterator[Problem]:
+def adaptation_faults(own: OwnConfiguration, topology: Topology) -> Iterator[Fault]:
+    """Yield why no copy of a configuration can run here."""
+    yield from own.adaptation.faults
+    if len(own.copy) > _COPY_MAX:
+        yield Fault("the files to change are larger than the lab can carry", None, "leave out what plays no role")
+    if own.role in topology.names and topology.second_names:
+        what = f"clients ask for {topology.names[own.role]}, and one name has one address here"
+        yield Fault(what, None, f"leave out {own.role}.addresses")
+
+
+def fault_problems(own: OwnConfiguration, faults: Sequence[Fault]) -> Iterator[Problem]:
     """Yield why a configuration that the program takes cannot stand on the path."""
     for one in faults:
         yield Problem(one.what, own.shown(one.where) if one.where else paths.shown(own.file), one.hint)

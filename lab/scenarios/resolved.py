@@ -16,7 +16,9 @@ from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
 from lab.reading.messages import did_you_mean, expected, list_findings, sentence, siblings
+from lab.roles.configurations import Entry
 from lab.scenarios import places
+from lab.scenarios.configuration_files import entry_by_file
 from lab.scenarios.knobs import CATALOGUE, KnobValue, KnownKnob, flat_values, format_knob
 from lab.scenarios.model import Scenario
 from lab.scenarios.overrides import Override, knob_location, nearest_knob, parse_overrides, preset_overrides
@@ -103,10 +105,24 @@ class ResolvedScenario:
         """Return the figures to set beside a published result in one run; a series of arms or a matrix has its own."""
         return None if self.scenario.arms or self.variant is not AS_WRITTEN else self.scenario.published
 
-    @property
+    @cached_property
     def roles(self) -> dict[str, Role]:
-        """Return the roles on the path with their declarations."""
-        return {name: self.registry.roles[name] for name in self.scenario.path}
+        """Return the roles on the path with their declarations; a configuration of the user's own has its own port."""
+        return {name: self.registry.roles[name] for name in self.scenario.path} | {
+            name: self.registry.roles[name].model_copy(update={"port": entry.port, "tls": entry.tls})
+            for name, entry in self.entries.items()
+            if (entry.port, entry.tls) != (self.registry.roles[name].port, self.registry.roles[name].tls)
+        }
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """Return where the load enters by each configuration of the user's own on the path."""
+        found = {
+            name: entry_by_file(self.place.home, written, self.registry.roles[name])
+            for name, written in self.scenario.configurations.items()
+            if name in self.scenario.path
+        }
+        return {name: entry for name, entry in found.items() if entry is not None}
 
     def number(self, knob: str) -> int:
         """Return the value of a knob that is a number."""

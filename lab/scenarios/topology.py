@@ -21,6 +21,7 @@ class Topology:
     Attributes:
         roles: their declarations.
         second_names: by instance, the host name of its second address, where it has one.
+        names: by role, the name that clients must ask for, where a configuration of the user's own has several servers.
         needed: services that are started beside the path, and not observed; what is needed first stands first.
     """
 
@@ -28,6 +29,7 @@ class Topology:
     roles: Mapping[RoleName, Role]
     second_names: dict[str, str] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
+    names: Mapping[RoleName, str] = field(default_factory=dict)
 
     @property
     def all(self) -> list[str]:
@@ -53,7 +55,9 @@ class Topology:
     def targets(self) -> list[str]:
         """Return where clients send requests: every address of the first server's instances, without a slash."""
         first = next(role for role in self.instances if not self._is_client(role))
-        hosts = (host for one in self.instances[first] for host in (one, self.second_names.get(one)) if host)
+        hosts = [host for one in self.instances[first] for host in (one, self.second_names.get(one)) if host]
+        if first in self.names:
+            hosts = [self.names[first]]
         scheme = "https" if self.roles[first].tls else "http"
         return [f"{scheme}://{host}:{self.roles[first].port}" for host in hosts]
 
@@ -62,6 +66,13 @@ class Topology:
         roles = list(self.instances)
         behind = roles[roles.index(role) + 1 :][:1]
         return [f"{instance}:{self.roles[name].port}" for name in behind for instance in self.instances[name]]
+
+    def host_names(self, instance: str) -> list[str]:
+        """Return the names by which others reach an instance; a server's role stands for all of its instances."""
+        role = self.role_of(instance)
+        if self._is_client(role):
+            return [instance]
+        return list(dict.fromkeys((instance, role, *filter(None, (self.names.get(role),)))))
 
     def port_of(self, instance: str) -> int:
         """Return the port on which an instance takes the traffic."""
@@ -88,7 +99,9 @@ def topology_of(resolved: ResolvedScenario) -> Topology:
     needed = services.needed_by(
         own, [name for role in resolved.scenario.path if role in own for name in own[role].depends_on]
     )
-    return Topology(instances, resolved.roles, second_names, tuple(name for name in needed if name not in instances))
+    names = {role: entry.host for role, entry in resolved.entries.items() if entry.host is not None}
+    beside = tuple(name for name in needed if name not in instances)
+    return Topology(instances, resolved.roles, second_names, beside, names)
 
 
 def _count(resolved: ResolvedScenario, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:

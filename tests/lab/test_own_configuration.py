@@ -68,7 +68,9 @@ def dump(main: str = NGINX, app: str = APP) -> str:
 def home(tmp_path: Path) -> Path:
     folder = tmp_path / "shop"
     folder.mkdir()
-    (folder / "nginx.conf").write_text(NGINX)
+    (folder / "nginx.conf").write_text(NGINX.replace(" include /tmp/connlab.conf;", ""))
+    (folder / "conf.d").mkdir()
+    (folder / "conf.d" / "app.conf").write_text(APP)
     return folder
 
 
@@ -135,46 +137,6 @@ def test_a_value_that_differs_or_depends_is_unknown(old: str, new: str, knob: st
     assert found.value is None
     assert found.where
     assert why in str(found.why)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("listen 8080 backlog=300", "listen 80", r"app.conf:6: it listens on 80, and the clients come to port 8080; w"),
-        ("    listen 8080 backlog=300;\n", "", r"app.conf:5: no server in it has a listen directive"),
-        ("backlog=300", "ssl", r"app.conf:6: its port 8080 takes ssl, and the clients speak plain HTTP"),
-        ("listen 8080", "listen 127.0.0.1:8080", r"app.conf:6: it listens on the address 127.0.0.1 alone"),
-        (
-            "location /",
-            "listen [::]:8080;\nlocation /",
-            r"app.conf:7: it listens for IPv6, and the lab's network has IPv4",
-        ),
-        ("proxy_pass http://app;", "return 200;", r"app.conf:5: no location of the server on port 8080 has a proxy_pa"),
-        ("http://app", "http://$host", r"app.conf:8: proxy_pass http://\$host depends on a request"),
-        ("server backend:8080", "server 10.0.0.7:80", r"app.conf:2: it proxies to http://10.0.0.7:80, and behind it"),
-        ("http://app", "https://backend:8080", r"app.conf:8: it proxies to https://backend:8080"),
-        ("proxy_pass http://app", "grpc_pass app", r"app.conf:8: grpc_pass speaks no HTTP to the server"),
-        ("location /", "access_log off;\nlocation /", r"app.conf:7: access_log here takes the place of the lab's"),
-        ("proxy_pass", "error_log /tmp/e;\nproxy_pass", r"app.conf:8: error_log here takes the place of the lab's"),
-        ("proxy_pass", "limit_rate 1m;\nproxy_pass", r"app.conf:8: limit_rate here takes the place"),
-        ("upstream app", "access_log off;\nupstream app", r"app.conf:1: access_log off turns the lab's log off"),
-        ("upstream app", "limit_rate 9k;\nupstream app", r"app.conf:1: limit_rate here"),
-    ],
-)
-def test_a_configuration_that_cannot_stand_on_the_path_is_refused_by_its_line(
-    make: Make, old: str, new: str, said: str
-) -> None:
-    assert old in APP
-    engine = InMemoryEngine(configuration=dump(app=APP.replace(old, new, 1)))
-    with pytest.raises(BadInput, match=said):
-        capacity.check_capacity(make(), engine)
-    assert engine.did == []
-
-
-def test_a_program_that_would_leave_its_container_is_refused(make: Make) -> None:
-    engine = InMemoryEngine(configuration=dump(f"daemon on;\n{NGINX}"))
-    with pytest.raises(BadInput, match=r"nginx.conf:1: daemon on lets the container end"):
-        capacity.check_capacity(make(), engine)
 
 
 @pytest.mark.parametrize(
@@ -411,42 +373,6 @@ def test_a_section_s_value_that_no_line_tells_is_unknown(old: str, new: str, kno
     assert in_haproxy(old, new).settings[knob].value is None
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said", "line"),
-    [
-        ("bind *:8080", "bind *:80", "it listens on *:80, and the clients come to port 8080", 10),
-        ("    bind *:8080\n", "", "no frontend in it has a bind line", 1),
-        ("bind *:8080", "bind *:8080 ssl crt x.pem", "takes ssl", 10),
-        ("bind *:8080", "bind 127.0.0.1:8080", "listens on the address 127.0.0.1 alone", 10),
-        ("bind *:8080", "bind *:8080\n bind :::8080 v6only", "it listens for IPv6", 11),
-        ("    mode http\n", "", "is in mode tcp", 8),
-        ("mode http", "mode tcp", "is in mode tcp", 4),
-        ("default_backend", "http-request set-log-level silent\n default_backend", "set-log-level", 11),
-        ("default_backend app", "default_backend none", "its port leads to no server line", 9),
-        ("backend-1:8080", "10.0.0.7:80", "it proxies to 10.0.0.7:80, and behind it stands backend-1:8080 or", 14),
-        ("pool-max-conn 7", "ssl verify none", "ssl towards the server", 14),
-        ("pool-max-conn 7", "check", "health checks open connections", 14),
-        ("http-reuse always", "server two backend-1:8080\n option redispatch", "option redispatch", 14),
-        ("http-reuse always", "retry-on 503", "cannot follow requests by retry-on", 13),
-        ("maxconn 4000", "chroot /var/lib/haproxy", "chroot needs root", 2),
-        ("maxconn 4000", "user haproxy", "user needs root", 2),
-    ],
-)
-def test_sections_that_cannot_stand_on_the_path_are_refused_by_their_line(
-    old: str, new: str, said: str, line: int
-) -> None:
-    [fault] = in_haproxy(old, new).faults
-    assert said in fault.what
-    assert fault.where == Position("haproxy.cfg", line)
-    assert fault.hint
-
-
-def test_an_option_that_a_section_takes_back_is_none() -> None:
-    twice = "server two backend-1:8080\n no option redispatch"
-    text = HAPROXY.replace("mode http", "mode http\n option redispatch").replace("http-reuse always", twice)
-    assert sections(text).faults == []
-
-
 def test_the_pages_of_a_run_have_the_rows_of_the_file_s_own_sections(tmp_path: Path, elsewhere: Path) -> None:
     assert elsewhere.is_dir()
     home = tmp_path / "shop"
@@ -493,10 +419,3 @@ def test_what_the_reader_cannot_read_is_refused_and_not_passed_over() -> None:
     [fault] = found.faults
     assert "the lab cannot read it" in fault.what
     assert fault.where == Position("conf.d/app.conf", 13)
-
-
-@pytest.mark.parametrize("role", ["nginx", "haproxy"])
-def test_a_configuration_without_a_line_listens_nowhere(role: str) -> None:
-    [fault] = parse_configuration(ROLES[role], "", STANDS).faults
-    assert "8080" in fault.what
-    assert fault.where is None

@@ -135,5 +135,5 @@ def try_configuration(own: OwnConfiguration) -> str | None:
     ]
     # A test asks for the addresses of these names, and for nothing that stands there.
     hosts = [option for name in own.hosts for option in ("--add-host", f"{name}:127.0.0.1")]
-    mounted = (own.file.parent, MOUNTED)
+    mounted = (own.folder, MOUNTED)
     return try_folder(own.role, "test", mounted, own.settings(), *folders, *hosts, refused=ConfigurationRefused)

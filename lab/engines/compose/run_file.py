@@ -102,7 +102,7 @@ def build_run_file(
             collector,
             COLLECTOR_LIMITS,
             **groups,
-            networks={"lab": {"aliases": [instance] if is_client else list(dict.fromkeys((instance, role)))}},
+            networks={"lab": {"aliases": topology.host_names(instance)}},
             # A container has its own raw files and no other's.
             volumes=[bind_mount(places.collector(instance), "/raw")],
             environment=collector_environment(
@@ -155,7 +155,7 @@ def _role_fields(
         fields |= service_fields(effective, topology, role)
         fields["environment"] |= environment(effective.scenario.knobs, role, effective.registry.knobs)
     if own := own_configuration.find_configuration(effective, topology, role):
-        fields["volumes"].append(bind_mount(own.file.parent, own_configuration.MOUNTED, read_only=True))
+        fields["volumes"].append(bind_mount(own.folder, own_configuration.MOUNTED, read_only=True))
         fields["tmpfs"] = [*tmpfs, *(f"{folder}:mode=1777,uid={ROLE_UID}" for folder in own.declared.writable)]
     return fields
 

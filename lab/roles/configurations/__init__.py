@@ -5,14 +5,39 @@ scenario but where the traffic comes in and which servers stand behind.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pydantic import TypeAdapter, ValidationError
 
 from formats.role import Boolean, Default, DurationKnob, Integer, Knob, Role, Words
-from lab.roles.configurations import blocks, sections
-from lab.roles.configurations.parsed import Fault, Neighbours, ParsedConfiguration, Setting, Statement
+from lab.roles.configurations import blocks, haproxy_copy, nginx_copy, sections
+from lab.roles.configurations.directives import Tree
+from lab.roles.configurations.parsed import (
+    Adaptation,
+    Entry,
+    Fault,
+    Neighbours,
+    ParsedConfiguration,
+    Setting,
+    Statement,
+    Surroundings,
+)
+from lab.roles.configurations.sources import Sources
 
-__all__ = ["Fault", "Neighbours", "ParsedConfiguration", "Setting", "parse_configuration"]
+__all__ = [
+    "Adaptation",
+    "Entry",
+    "Fault",
+    "Neighbours",
+    "ParsedConfiguration",
+    "Setting",
+    "Sources",
+    "Surroundings",
+    "adapt",
+    "find_entry",
+    "is_whole",
+    "parse_configuration",
+]
 
 _Reader = blocks.Blocks | sections.Sections
 _READERS: Mapping[str, type[_Reader]] = {"blocks": blocks.Blocks, "sections": sections.Sections}
@@ -41,6 +66,45 @@ def parse_configuration(role: Role, text: str, neighbours: Neighbours) -> Parsed
         text,
         reader.called(),
     )
+
+
+def _tree(sources: Sources) -> Tree:
+    return Tree(sources.main_file, sources.home, sources.read, sources.find)
+
+
+def is_whole(role: Role, sources: Sources) -> bool:
+    """Return whether the first file is a configuration of its own, and no fragment of one."""
+    if role.own is None or role.own.format != "blocks":
+        return True
+    found = {one.name for one in _tree(sources).root.below}
+    return bool(found & {"http", "events", "stream", "mail"}) or not found
+
+
+def find_entry(role: Role, sources: Sources, port: int | None) -> Entry | None:
+    """Return where the load enters; None if no client of another machine can come.
+
+    Args:
+        role: the program's declaration.
+        sources: the configuration.
+        port: where the scenario says that the load enters.
+    """
+    if role.own is not None and role.own.format == "blocks":
+        return nginx_copy.find_entry(_tree(sources), port)[0]
+    lines = (sources.read(sources.main_file) or "").splitlines()
+    return haproxy_copy.find_entry([*sections.read_sections(lines, sources.main)], port)[0]
+
+
+def adapt(role: Role, sources: Sources, around: Surroundings) -> Adaptation:
+    """Return how a user's configuration becomes the copy that runs."""
+    if role.own is not None and role.own.format == "blocks":
+        tree = _tree(sources)
+        texts, found = tree.texts, nginx_copy.NginxCopy(tree, around, sources.exists).make()
+    else:
+        texts = {sources.main_file: sources.read(sources.main_file) or ""}
+        copy = haproxy_copy.HaproxyCopy(texts[sources.main_file], sources.main_file, around, sources.exists)
+        found = copy.make()
+    filled_in = {name: text for name, text in texts.items() if text != sources.read_as_it_lies(name)}
+    return replace(found, files=filled_in | dict(found.files))
 
 
 def _setting(knob: Knob, reader: _Reader) -> Setting:

@@ -1,7 +1,7 @@
 """What a reader of a format returns."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from formats.role import Default
 
@@ -13,10 +13,12 @@ class Neighbours:
     Attributes:
         port: where the clients come.
         behind: host names and ports of the next role's instances, and of all of them together; none at the path's end.
+        host: the name that the clients ask for; None if any does.
     """
 
     port: int
     behind: Collection[str]
+    host: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class ParsedConfiguration:
         added: the lines that the lab added, without comments.
         text: all of it, as the program read it.
         called: what the file calls the sections that the role's scraped pages name, where there is one of each.
+        changes: what differs in the copy that runs.
     """
 
     settings: Mapping[str, Setting]
@@ -79,3 +82,76 @@ class ParsedConfiguration:
     added: Sequence[str]
     text: str
     called: Mapping[str, str]
+    changes: "Sequence[Change]" = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs in the copy that runs: in a few words, with the line; the place is None if it has none."""
+
+    what: str
+    where: Position | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.where})" if self.where else self.what
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where the load enters.
+
+    Attributes:
+        port: of the listening socket.
+        tls: whether clients speak TLS there.
+        host: the name that clients must ask for to come to this server; None if any name leads there.
+        where: the line that listens.
+    """
+
+    port: int
+    tls: bool = False
+    host: str | None = None
+    where: Position | None = None
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the copy that runs must fit.
+
+    Attributes:
+        behind: host names and ports of the next role: of all its instances together first, then of each.
+        tls: whether the next role takes TLS.
+        own_service: whether it is a service of the scenario's own, which may speak another protocol than HTTP.
+        hosts: by a host of the file, with its port or without, the address in its place.
+        writable: folders that the program may write to.
+        port: where the load is to enter, if the scenario says so.
+        role: the next role's name; None at the path's end.
+    """
+
+    behind: Sequence[str] = ()
+    tls: bool = False
+    own_service: bool = False
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    writable: Sequence[str] = ()
+    port: int | None = None
+    role: str | None = None
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """How a user's configuration becomes the copy that runs.
+
+    Attributes:
+        entry: where the load enters; None if it cannot.
+        files: the changed files, as the program names them.
+        changes: what differs from the user's files, a line each.
+        faults: why it cannot run.
+        certificates: files to make, and for which names each is.
+        added: what the lab's own lines need besides.
+    """
+
+    entry: Entry | None
+    files: Mapping[str, str] = field(default_factory=dict)
+    changes: Sequence[Change] = ()
+    faults: Sequence[Fault] = ()
+    certificates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    added: str = ""

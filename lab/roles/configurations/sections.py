@@ -21,7 +21,6 @@ _BEGIN, _END = "# connlab: begin", "# connlab: end"
 _BEHIND = "# connlab: lines of the lab"
 _UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([0-9]+)(ms|[smhd]?)")
-_NEEDS_ROOT = ("chroot", "user", "group", "uid", "gid")
 
 
 @dataclass
@@ -74,17 +73,16 @@ class Sections:
         heading, _, content = text.partition("\n")
         file = heading.removeprefix(f"{_HEADING}{folder}/").removesuffix(":")
         mine, self._added = _parted(content)
-        self._sections = list(_read(mine, file))
+        self._sections = list(read_sections(mine, file))
         self._globals = [one for one in self._sections if one.kind == "global"]
         self._traffic = [one for one in self._sections if self._binds(one)]
         self._servers = self._used()
 
     def _binds(self, section: Section) -> list[Line]:
         """Return the lines that listen on the traffic's port."""
-        port = str(self._neighbours.port)
         of_clients = section.kind in ("frontend", "listen")
         lines = section.all("bind") if of_clients else []
-        return [one for one in lines if port in (each.rpartition(":")[2] for each in one.words[1].split(","))]
+        return [one for one in lines if self._neighbours.port in _ports(one)]
 
     def _used(self) -> list[Section]:
         """Return the sections with servers that the traffic may come to; all of them if a name depends on a request."""
@@ -154,75 +152,20 @@ class Sections:
         return {place: one[0].name for place, one in parts.items() if len(one) == 1}
 
     def faults(self) -> list[Fault]:
-        """Return where it listens elsewhere, logs too little, or proxies elsewhere."""
-        return list(self._listening()) or [*self._logging(), *self._proxying(), *self._of_process()]
+        """Return that nothing listens where the clients come."""
+        if self._traffic:
+            return []
+        what = f"no frontend in it listens on port {self._neighbours.port}, where the clients come"
+        return [Fault(what, next((one.head.where for one in self._sections), None), "write a bind line")]
 
-    def _listening(self) -> Iterator[Fault]:
-        port = self._neighbours.port
-        if not self._traffic:
-            binds = [one for section in self._sections for one in section.all("bind")]
-            first = next((one.where for one in (*binds, *(one.head for one in self._sections))), None)
-            ports = ", ".join(sorted({one.words[1] for one in binds}))
-            what = f"it listens on {ports}" if ports else "no frontend in it has a bind line"
-            yield Fault(f"{what}, and the clients come to port {port}", first, f"write bind :{port}")
-        for section in self._traffic:
-            for one in self._binds(section):
-                for option in ("ssl", "accept-proxy"):
-                    if option in one.words:
-                        what = f"its port {port} takes {option}, and the clients speak plain HTTP"
-                        yield Fault(what, one.where, f"write bind :{port} alone")
-                host = one.words[1].rpartition(":")[0]
-                if host in ("::", "[::]") and ("v6only" in one.words or len(self._binds(section)) > 1):
-                    # A second accept queue on the same port would count with the one that the clients come to.
-                    what = "it listens for IPv6, and the lab's network has IPv4 alone"
-                    yield Fault(what, one.where, f"leave the line out beside bind :{port}")
-                if host not in ("", "*", "0.0.0.0", "::", "[::]"):  # noqa: S104 # no address that the lab binds
-                    what = f"it listens on the address {host} alone, and the clients come to the container's own"
-                    yield Fault(what, one.where, f"write bind :{port}")
-            mode = section.last("mode")
-            if mode is None or mode.words[1:2] != ["http"]:
-                what = f"{section.kind} {section.name} is in mode tcp, and the lab follows HTTP requests"
-                yield Fault(what, (mode or section.head).where, "write mode http")
 
-    def _logging(self) -> Iterator[Fault]:
-        for section in (*self._traffic, *self._servers):
-            for one in (*section.all("http-request"), *section.all("http-response")):
-                if one.words[1:2] == ["set-log-level"]:
-                    yield Fault("set-log-level keeps requests out of the lab's log", one.where, "leave the line out")
-
-    def _proxying(self) -> Iterator[Fault]:
-        behind = sorted(self._neighbours.behind)
-        wanted = " or ".join(behind) or "no server"
-        servers = [one for section in self._servers for one in section.all("server")]
-        if behind and not servers:
-            where = self._traffic[0].head.where if self._traffic else None
-            hint = f"write default_backend, and in that backend: server one {behind[-1]}"
-            yield Fault("its port leads to no server line", where, hint)
-        for one in servers:
-            address = one.words[2] if len(one.words) > 2 else ""  # noqa: PLR2004 # server <name> <address>
-            if address not in self._neighbours.behind:
-                yield Fault(f"it proxies to {address}, and behind it stands {wanted}", one.where, "use that name")
-            for option in ("ssl", "send-proxy", "send-proxy-v2"):
-                if option in one.words:
-                    what = f"{option} towards the server, which takes plain HTTP"
-                    yield Fault(what, one.where, f"leave out {option}")
-            if "check" in one.words:
-                what = "health checks open connections to the server that no request explains"
-                yield Fault(what, one.where, "leave out check")
-        for section in self._servers:
-            again = section.option("redispatch")
-            if again is not None and len(section.all("server")) > 1:
-                what = "with option redispatch the log does not tell which server the tries before the last went to"
-                yield Fault(what, again.where, "leave the line out")
-            for one in (*section.all("server-template"), *section.all("retry-on"), *section.all("dispatch")):
-                yield Fault(f"the lab cannot follow requests by {one.words[0]}", one.where, "write server lines alone")
-
-    def _of_process(self) -> Iterator[Fault]:
-        for section in self._globals:
-            for one in section.lines:
-                if one.words[0] in _NEEDS_ROOT:
-                    what = f"{one.words[0]} needs root, and it runs as an unprivileged user"
-                    yield Fault(what, one.where, "leave the line out")
+def _ports(bind: Line) -> Iterator[int]:
+    """Yield the ports of a bind line, those of ranges too; none on loopback, where no client comes."""
+    for address in bind.words[1].split(",") if len(bind.words) > 1 else ():
+        host, _, port = address.rpartition(":")
+        first, dash, last = port.partition("-")
+        if first.isdecimal() and not host.startswith("127."):
+            yield from range(int(first), int(last if dash and last.isdecimal() else first) + 1)
 
 
 def _parted(text: str) -> tuple[list[str], list[str]]:
@@ -241,7 +184,8 @@ def _parted(text: str) -> tuple[list[str], list[str]]:
     return mine, [*added, *behind.splitlines()[1:]]
 
 
-def _read(lines: list[str], file: str) -> Iterator[Section]:
+def read_sections(lines: list[str], file: str) -> Iterator[Section]:
+    """Yield the sections of a file's lines."""
     defaults: dict[str, Section] = {}
     latest: Section | None = None
     section: Section | None = None

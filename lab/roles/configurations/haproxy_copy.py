@@ -1,0 +1,319 @@
+"""The copy of a user's HAProxy configuration that runs: what the lab changes in it, and what cannot run at all."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings
+from lab.roles.configurations.sections import Line, Section, read_sections
+from lab.roles.configurations.targets import Target, is_loopback, made_certificate, match_targets, split_address
+
+_UNPRIVILEGED = "it runs as an unprivileged user"
+# In `global`.
+_OF_PROCESS = {
+    "chroot": _UNPRIVILEGED,
+    "user": _UNPRIVILEGED,
+    "group": _UNPRIVILEGED,
+    "uid": _UNPRIVILEGED,
+    "gid": _UNPRIVILEGED,
+    "daemon": "it stays in the foreground",
+    "master-worker": "it stays one process",
+    "pidfile": "nobody reads it",
+    "stats socket": "nobody asks there",
+    "external-check": "a check's program is not here",
+    "default-path": "relative paths begin at /etc/haproxy",
+    "zero-warning": "the lab's own lines may earn a warning",
+}
+# Words of a server line, each with the words that follow it.
+_OF_NAMES = {"resolvers": 1, "init-addr": 1}
+_OF_CHECKS = {"port": 1, "addr": 1}
+_OF_TLS = {
+    **dict.fromkeys(
+        ("verify", "ca-file", "crl-file", "crt", "sni", "alpn", "check-sni", "check-alpn", "verifyhost"), 1
+    ),
+    **dict.fromkeys(("verifyhost", "ciphers", "ciphersuites", "ssl-min-ver", "ssl-max-ver"), 1),
+    **dict.fromkeys(("ssl", "check-ssl", "no-check-ssl"), 0),
+}
+_OF_PROXY_PROTOCOL = dict.fromkeys(("send-proxy", "send-proxy-v2", "check-send-proxy", "send-proxy-v2-ssl"), 0)
+_SERVERS = ("server", "server-template", "default-server")
+_HAS_STDOUT = ("stdout", "stderr", "global")
+_TOKEN = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s#"'\\])+""")
+_LAB_PORT, _PLAIN_PORT = 8080, 80
+
+
+@dataclass(frozen=True)
+class _Bind:
+    """An address of a bind line."""
+
+    section: Section
+    line: Line
+    host: str
+    port: int
+
+    @property
+    def tls(self) -> bool:
+        return "ssl" in self.line.words
+
+    @property
+    def reachable(self) -> bool:
+        return "@" not in self.host and not self.host.startswith("/") and not is_loopback(self.host)
+
+    @property
+    def ipv6(self) -> bool:
+        return self.host.startswith("[") or self.host.startswith(":")
+
+
+def _binds(sections: Sequence[Section]) -> list[_Bind]:
+    found = []
+    for section in sections:
+        for line in section.all("bind") if section.kind in ("frontend", "listen") else ():
+            for address in line.words[1].split(",") if len(line.words) > 1 else ():
+                plain = re.sub(r"^ipv[46]@", "", address)
+                host, port = split_address(plain)
+                first = re.match(r"[0-9]+", port)
+                found.append(_Bind(section, line, host, int(first[0]) if first else 0))
+    return found
+
+
+def find_entry(sections: Sequence[Section], port: int | None = None) -> tuple[Entry | None, Section | None]:
+    """Return where the load enters, and the section there.
+
+    A section that leads to servers goes before another, HTTP before TCP, plain HTTP before TLS, then the lab's own
+    port, and the first in the file.
+    """
+    found = [one for one in _binds(sections) if one.reachable and one.port and (port is None or one.port == port)]
+    if not found:
+        return None, None
+    best = max(
+        found,
+        key=lambda one: (
+            _leads_on(one.section),
+            _is_http(one.section),
+            not one.tls,
+            one.port in (_LAB_PORT, _PLAIN_PORT),
+            one.port == _LAB_PORT,
+        ),
+    )
+    return Entry(best.port, best.tls, None, best.line.where), best.section
+
+
+def _leads_on(section: Section) -> bool:
+    lines = (*section.all("server"), *section.all("server-template"), *section.all("use_backend"))
+    return bool(lines) or section.last("default_backend") is not None
+
+
+def _is_http(section: Section) -> bool:
+    mode = section.last("mode")
+    return mode is not None and mode.words[1:2] == ["http"]
+
+
+class HaproxyCopy:
+    """Makes the copy."""
+
+    def __init__(self, text: str, file: str, around: Surroundings, exists: Callable[[str], bool]) -> None:
+        self._lines = text.splitlines()
+        self._file, self._around, self._exists = file, around, exists
+        self._sections = list(read_sections(self._lines, file.rpartition("/")[2]))
+        self._changes: list[Change] = []
+        self._faults: list[Fault] = []
+        self._certificates: dict[str, tuple[str, ...]] = {}
+        self._touched = False
+
+    def make(self) -> Adaptation:
+        """Return how the configuration becomes the copy that runs."""
+        entry, section = find_entry(self._sections, self._around.port)
+        if entry is None or section is None:
+            return Adaptation(None, faults=[self._nowhere()])
+        if not _is_http(section):
+            mode = section.last("mode")
+            what = f"{section.kind} {section.name} is in mode tcp, and the lab follows HTTP requests"
+            hint = "write mode http, if HTTP goes through it; or name a port whose section is in mode http (port: …)"
+            self._faults.append(Fault(what, (mode or section.head).where, hint))
+        self._of_process()
+        self._listening()
+        self._logging()
+        self._proxying(section, entry.port)
+        files = {self._file: "\n".join(self._lines) + "\n"} if self._touched else {}
+        return Adaptation(entry, files, self._changes, self._faults, self._certificates)
+
+    def _nowhere(self) -> Fault:
+        binds = [one for section in self._sections for one in section.all("bind")]
+        first = next((one.where for one in (*binds, *(one.head for one in self._sections))), None)
+        if self._around.port is not None:
+            named = ", ".join(map(str, sorted({one.port for one in _binds(self._sections)})))
+            hint = f"name one of {named}" if named else "write bind :80 in a frontend"
+            return Fault(f"no frontend in it listens on port {self._around.port}", first, hint)
+        named = ", ".join(sorted({one.words[1] for one in binds if len(one.words) > 1}))
+        what = f"it listens on {named} alone, where no client of another machine comes"
+        return Fault(what if named else "no frontend in it has a bind line", first, "write bind :80")
+
+    def _leave_out(self, line: Line, why: str) -> None:
+        self._set(line, f"# left out: {self._lines[line.where.line - 1].strip()}")
+        self._changes.append(Change(f"left out: {' '.join(line.words)}; {why}", line.where))
+
+    def _set(self, line: Line, text: str) -> None:
+        self._lines[line.where.line - 1] = text
+        self._touched = True
+
+    def _edit(self, line: Line, new: Mapping[int, str | None], why: str) -> None:
+        """Write some words of a line anew, by their places from 0; None leaves one out."""
+        text = self._lines[line.where.line - 1]
+        spans = [match.span() for match in _TOKEN.finditer(text)]
+        for place in sorted(new, reverse=True):
+            start, end = spans[place]
+            value = new[place]
+            text = text[:start].rstrip() + text[end:] if value is None else text[:start] + value + text[end:]
+        self._set(line, text)
+        for place, word in new.items():
+            line.words[place] = "" if word is None else word
+        self._changes.append(Change(f"{' '.join(filter(None, line.words))}: {why}", line.where))
+        line.words[:] = [word for word in line.words if word]
+
+    def _of_process(self) -> None:
+        for section in self._sections:
+            for line in section.lines:
+                first = " ".join(line.words[:2])
+                if section.kind == "global":
+                    why = _OF_PROCESS.get(line.words[0]) or _OF_PROCESS.get(first)
+                    if why:
+                        self._leave_out(line, why)
+                        continue
+                elif first == "option external-check" or line.words[0] == "external-check":
+                    self._leave_out(line, _OF_PROCESS["external-check"])
+                if line.words[0] == "log" and len(line.words) > 1:
+                    target = line.words[1]
+                    if target not in _HAS_STDOUT and not target.startswith(("ring@", "fd@", "sample")):
+                        self._leave_out(line, "there is no syslog here")
+
+    def _listening(self) -> None:
+        binds = _binds(self._sections)
+        plain = {(id(one.section), one.port) for one in binds if one.reachable and not one.ipv6}
+        lines = {id(one.line): one.line for one in binds}
+        for line in lines.values():
+            here = [one for one in binds if one.line is line]
+            if all("quic" in one.host for one in here):
+                self._leave_out(line, "no load here speaks HTTP/3")
+            elif not any(one.reachable or is_loopback(one.host) for one in here):
+                self._leave_out(line, "no client of another machine comes there")
+            elif all(one.ipv6 and (id(one.section), one.port) in plain for one in here):
+                self._leave_out(line, "the lab's network has IPv4 alone, and the section listens there too")
+            else:
+                self._set_bind(line, here)
+
+    def _set_bind(self, line: Line, binds: Sequence[_Bind]) -> None:
+        addresses, new, why = line.words[1].split(","), dict[int, str | None](), []
+        for place, one in enumerate(binds):
+            if one.host not in ("", "*", "0.0.0.0") and one.reachable:  # noqa: S104 # no address that the lab binds
+                addresses[place] = f"*:{split_address(addresses[place])[1]}"
+        if ",".join(addresses) != line.words[1]:
+            new[1] = ",".join(dict.fromkeys(addresses))
+            why.append("the container has an IPv4 address of its own")
+        words = line.words
+        left = {"accept-proxy": 0, "v4v6": 0, "v6only": 0}
+        if "accept-proxy" in words:
+            why.append("clients here send no PROXY line")
+        if "ca-file" in words and not self._exists(words[words.index("ca-file") + 1]):
+            left |= {"ca-file": 1, "crl-file": 1, "verify": 1}
+            why.append("its ca-file is not here, and clients have no certificate")
+        new |= _places(words, left)
+        for place in range(1, len(words) - 1):
+            path = words[place + 1]
+            if words[place] == "crt" and not self._exists(self._based(path)):
+                made = made_certificate(path)
+                self._certificates[made] = ()
+                new[place + 1] = made
+                why.append(f"the certificate {path} is not here, and is made for this run")
+        if new:
+            self._edit(line, new, "; ".join(why) or "it is an IPv4 socket")
+
+    def _based(self, path: str) -> str:
+        bases = [one.words[1] for part in self._sections for one in part.all("crt-base") if len(one.words) > 1]
+        return f"{bases[-1]}/{path}" if bases and not path.startswith("/") else path
+
+    def _logging(self) -> None:
+        for section in self._sections:
+            for one in (*section.all("http-request"), *section.all("http-response")):
+                if one.words[1:2] == ["set-log-level"]:
+                    self._leave_out(one, "the lab logs each request")
+
+    def _proxying(self, section: Section, port: int) -> None:
+        own_ports = {one.port for one in _binds(self._sections)}
+        lines = [
+            (part, one)
+            for part in self._sections
+            for one in part.lines
+            if part.kind in ("backend", "listen", "defaults") and one.words[0] in _SERVERS
+        ]
+        targets = [
+            Target(address, part.name, line.where)
+            for part, line in lines
+            if (address := _address(line, port)) is not None
+        ]
+        found, faults = match_targets(targets, self._around, own_ports, "haproxy")
+        self._faults += faults
+        for _, line in lines:
+            self._set_server(line, found.get(_address(line, port) or ""))
+        if self._around.behind and not any(_servers_of(section, self._sections)):
+            what = f"{section.kind} {section.name} leads to no server line"
+            hint = f"write default_backend, and in that backend: server one {self._around.behind[-1]}"
+            self._faults.append(Fault(what, section.head.where, hint))
+
+    def _set_server(self, line: Line, address: str | None) -> None:
+        new, why = dict[int, str | None](), []
+        words = line.words
+        if address is not None:
+            new[_PLACES[words[0]]] = address
+            why.append(f"in place of {words[_PLACES[words[0]]]}")
+            new |= _places(words, _OF_NAMES)
+        if address is not None or words[0] == "default-server":
+            checks = _places(words, _OF_CHECKS)
+            if checks:
+                why.append("checks come to the server's own port")
+            new |= checks
+        if not self._around.tls and (found := _places(words, _OF_TLS)):
+            new |= found
+            why.append(f"{self._around.role} takes plain HTTP")
+        if not self._around.own_service and (found := _places(words, _OF_PROXY_PROTOCOL)):
+            new |= found
+            why.append(f"{self._around.role} knows no PROXY line")
+        if new:
+            self._edit(line, new, "; ".join(why))
+
+
+_PLACES = {"server": 2, "server-template": 3}
+
+
+def _address(line: Line, port: int) -> str | None:
+    place = _PLACES.get(line.words[0])
+    if place is None or len(line.words) <= place:
+        return None
+    written = re.sub(r"^(ipv[46]@|unix@(?=/))", lambda one: "unix:" if one[0] == "unix@" else "", line.words[place])
+    if written.startswith("/"):
+        return f"unix:{written}"
+    host, given = split_address(written)
+    return written if given.isdecimal() or written.startswith("unix:") else f"{host.rstrip(':')}:{port}"
+
+
+def _places(words: Sequence[str], left: Mapping[str, int]) -> dict[int, str | None]:
+    """Return the places of words that are left out, with those that follow them."""
+    found: dict[int, str | None] = {}
+    place = 1
+    while place < len(words):
+        count = left.get(words[place])
+        if count is not None and place > 1:
+            found |= dict.fromkeys(range(place, min(place + count, len(words) - 1) + 1))
+            place += count
+        place += 1
+    return found
+
+
+def _servers_of(section: Section, sections: Sequence[Section]) -> Iterator[Line]:
+    """Yield the server lines that a section's traffic may come to."""
+    named = {one.words[1] for one in section.all("use_backend") if len(one.words) > 1}
+    chosen = section.last("default_backend")
+    named |= {chosen.words[1]} if chosen is not None and len(chosen.words) > 1 else set()
+    any_of_them = any("%" in name for name in named)
+    for one in sections:
+        if one is section or (one.kind in ("backend", "listen") and (any_of_them or one.name in named)):
+            yield from one.all("server")
+            yield from one.all("server-template")

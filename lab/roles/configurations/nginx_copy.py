@@ -1,0 +1,456 @@
+"""The copy of a user's nginx configuration that runs: what the lab changes in it, and what cannot run at all."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePosixPath
+
+from lab.roles.configurations.directives import Block, Copies, Tree
+from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings
+from lab.roles.configurations.targets import Target, is_loopback, made_certificate, match_targets, split_address
+
+ACCESS_LOG = "access_log /raw/access.jsonl connlab buffer=64k flush=1s;"
+ERROR_LOG = "error_log /raw/error.log notice;"
+# nginx takes each of these as an unprivileged user without effect, or not at all.
+_OF_PROCESS = {
+    "user": "it runs as an unprivileged user",
+    "daemon": "it stays in the foreground",
+    "master_process": "the lab watches master and workers",
+}
+_PASSES = ("proxy_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass")
+_LOGS, _SYSLOG = ("access_log", "error_log"), "syslog:"
+_STORES = ("proxy_cache_path", "fastcgi_cache_path", "uwsgi_cache_path", "scgi_cache_path")
+_TEMPORARY = ("client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path")
+# Files of TLS that improve it, and that it works without.
+_OPTIONAL_FILES = ("ssl_dhparam", "ssl_trusted_certificate", "ssl_session_ticket_key", "ssl_stapling_file")
+_CLIENT_CERTIFICATES = ("ssl_client_certificate", "ssl_verify_client", "ssl_crl", "ssl_verify_depth")
+# What a machine with Let's Encrypt's client has, beside certificates.
+_CERTBOT = "/etc/letsencrypt/"
+_EXACT = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_WITHOUT_SERVER = "write server { listen 80; location / { proxy_pass http://…; } } in http { }"
+_LAB_PORT, _PLAIN_PORT, _TLS_PORT = 8080, 80, 443
+
+
+@dataclass(frozen=True, eq=False)
+class _Listen:
+    """A listening socket of a server; without a block where no line says it."""
+
+    server: Block
+    block: Block | None
+    host: str
+    port: int
+
+    def has(self, option: str) -> bool:
+        return self.block is not None and option in self.block.arguments[1:]
+
+    @property
+    def tls(self) -> bool:
+        return self.has("ssl") or any(one.arguments == ("on",) for one in self.server.all("ssl"))
+
+
+def _listens(server: Block) -> list[_Listen]:
+    blocks = server.all("listen")
+    if not blocks:
+        return [_Listen(server, None, "", _PLAIN_PORT)]
+    found = []
+    for block in blocks:
+        address = block.arguments[0] if block.arguments else ""
+        host, port = split_address(address)
+        if address.isdecimal():
+            host, port = "", address
+        found.append(_Listen(server, block, host, int(port) if port.isdecimal() else _PLAIN_PORT))
+    return found
+
+
+def _is_socket_file(listen: _Listen) -> bool:
+    return listen.host.startswith("unix:")
+
+
+def _is_ipv6(listen: _Listen) -> bool:
+    return listen.host.startswith("[")
+
+
+def _reachable(listen: _Listen) -> bool:
+    return not (_is_socket_file(listen) or is_loopback(listen.host) or listen.has("quic"))
+
+
+# A variable after the port is a part of the path, and so is one of these after the host.
+_URL = re.compile(
+    r"(?:(?P<scheme>[a-z]+)://)?(?P<host>unix:[^:]+|\[[^]]*\]|[^:/$]*)(?::(?P<port>[0-9]*))?(?P<rest>(?:[:/$].*)?)"
+)
+_PATHS = re.compile(r"\$\{?(request_)?uri\b")
+
+
+def _depends(url: re.Match[str]) -> bool:
+    """Return whether a request decides which server a URL names."""
+    variable = url["rest"].startswith("$") and not (url["port"] or _PATHS.match(url["rest"]))
+    return not url["host"] or variable or url["rest"].startswith(":$")
+
+
+def find_entry(tree: Tree, port: int | None = None) -> tuple[Entry | None, Block | None]:
+    """Return where the load enters, and the server there.
+
+    A server that leads on goes before one that answers itself, and both before one that only redirects or refuses;
+    then plain HTTP before TLS, the lab's own port, and the first in the file.
+    """
+    servers = [one for http in tree.root.all("http") for one in http.all("server")]
+    found = [
+        one for server in servers for one in _listens(server) if _reachable(one) and (port is None or one.port == port)
+    ]
+    if not found:
+        return None, None
+    best = max(
+        found,
+        key=lambda one: (_use(one.server), not one.tls, one.port in (_LAB_PORT, _PLAIN_PORT), one.port == _LAB_PORT),
+    )
+    host = None
+    if best.server is not _default(found, best.port):
+        host = next(filter(None, map(_name, _names(best.server))), None)
+    place = best.block or best.server
+    return Entry(best.port, best.tls, host, place.where), best.server
+
+
+def _use(server: Block) -> int:
+    if next(server.within(*_PASSES), None) is not None:
+        return 2
+    return 0 if server.all("return", "rewrite") else 1
+
+
+def _default(listens: list[_Listen], port: int) -> Block:
+    """Return the server that gets requests for unknown names."""
+    here = [one for one in listens if one.port == port]
+    return next((one.server for one in here if one.has("default_server") or one.has("default")), here[0].server)
+
+
+def _names(server: Block) -> list[str]:
+    return [name for one in server.all("server_name") for name in one.arguments]
+
+
+def _name(written: str) -> str | None:
+    """Return a host name that a server's name stands for; None if the lab cannot give a machine that name."""
+    name = re.sub(r"^\*?\.", lambda mark: "www." if mark[0] == "*." else "", written.lower())
+    return name if _EXACT.fullmatch(name) and name not in ("localhost", "_") and not is_loopback(name) else None
+
+
+class NginxCopy:
+    """Makes the copy."""
+
+    def __init__(self, tree: Tree, around: Surroundings, exists: Callable[[str], bool]) -> None:
+        self._tree, self._around, self._exists = tree, around, exists
+        self._copies = Copies(tree.texts)
+        self._changes: list[Change] = []
+        self._faults: list[Fault] = []
+        self._certificates: dict[str, dict[str, None]] = {}
+        self._added: list[str] = []
+        self._done: set[tuple[str, object, str]] = set()
+        self._https = tree.root.all("http")
+        self._servers = [one for http in self._https for one in http.all("server")]
+
+    def make(self) -> Adaptation:
+        """Return how the configuration becomes the copy that runs."""
+        entry, server = find_entry(self._tree, self._around.port)
+        if self._tree.unread:
+            # nginx itself says it better; if it can read the file, the reader of what it read says it.
+            return Adaptation(entry)
+        if entry is None:
+            return Adaptation(None, faults=[self._nowhere()])
+        self._of_process()
+        self._listening()
+        self._logging()
+        self._tls()
+        self._proxying(server)
+        return Adaptation(
+            entry,
+            self._copies.changed,
+            self._changes,
+            self._faults,
+            {path: tuple(names) for path, names in self._certificates.items()},
+            "\n".join(self._added),
+        )
+
+    def _nowhere(self) -> Fault:
+        listens = [one for server in self._servers for one in server.all("listen")]
+        first = next((one.where for one in (*listens, *self._servers, *self._https)), None)
+        if not self._https and (stream := self._tree.root.all("stream")):
+            return Fault("it has stream { } alone, and the lab follows HTTP requests", stream[0].where, _WITHOUT_SERVER)
+        if self._around.port is not None:
+            ports = sorted({one.port for server in self._servers for one in _listens(server)})
+            hint = f"name one of {', '.join(map(str, ports))}" if ports else _WITHOUT_SERVER
+            return Fault(f"no server in it listens on port {self._around.port}", first, hint)
+        named = ", ".join(sorted({one.arguments[0] for one in listens if one.arguments}))
+        what = f"it listens on {named} alone, where no client of another machine comes" if named else "it has no server"
+        return Fault(what, first, "write listen 80;" if named else _WITHOUT_SERVER)
+
+    def _leave_out(self, block: Block, why: str) -> None:
+        self._apply(block, self._copies.leave_out, f"left out: {' '.join((block.name, *block.arguments))}; {why}")
+
+    def _apply(self, block: Block, change: Callable[[Block], bool], what: str) -> None:
+        """Change a directive once, wherever its file is included."""
+        key = (block.file, block.where, " ".join((block.name, *block.arguments)))
+        if key in self._done:
+            return
+        self._done.add(key)
+        if change(block):
+            self._changes.append(Change(what, block.where))
+        else:
+            what = f"the lab must change {' '.join((block.name, *block.arguments))}, and cannot find it there"
+            self._faults.append(Fault(what, block.where, "write it on one line, without a comment in it"))
+
+    def _of_process(self) -> None:
+        for name, why in _OF_PROCESS.items():
+            for one in self._tree.root.all(name):
+                self._leave_out(one, why)
+        for one in self._tree.root.all("load_module"):
+            if not self._exists(one.arguments[0]):
+                self._leave_out(one, "the image has no modules of separate packages")
+        for one in self._tree.missing:
+            if one.arguments[0].startswith(_CERTBOT):
+                self._leave_out(one, "the file is not here")
+
+    def _listening(self) -> None:
+        listens = [one for server in self._servers for one in _listens(server)]
+        for server in self._servers:
+            here = {one.port for one in _listens(server) if _reachable(one) and not _is_ipv6(one)}
+            for one in _listens(server):
+                if one.block is None:
+                    text = f"listen {_PLAIN_PORT};"
+                    self._apply(server, partial(self._copies.append, text=text), f"added: {text}")
+                elif _is_socket_file(one):
+                    self._leave_out(one.block, "no client of another machine comes there")
+                elif one.has("quic"):
+                    self._leave_out(one.block, "no load here speaks HTTP/3")
+                elif _is_ipv6(one) and not is_loopback(one.host) and one.port in here:
+                    self._leave_out(one.block, "the lab's network has IPv4 alone, and the server listens there too")
+                else:
+                    self._set_listen(one, listens)
+
+    def _set_listen(self, one: _Listen, listens: list[_Listen]) -> None:
+        block = one.block
+        if block is None:
+            return
+        new: dict[int, str | None] = {
+            place: None
+            for place, word in enumerate(block.arguments)
+            if place and (word == "proxy_protocol" or (_is_ipv6(one) and word.startswith("ipv6only=")))
+        }
+        why = ["clients here send no PROXY line"] if "proxy_protocol" in block.arguments else []
+        everywhere = one.host in ("", "*", "0.0.0.0")  # noqa: S104 # no address that the lab binds
+        if not everywhere and not is_loopback(one.host):
+            taken = {each.port for each in listens if each.server is one.server and each.block is not block}
+            if one.port in taken and not _is_ipv6(one):
+                self._leave_out(block, "this address is not the container's, and the server listens on the port anyway")
+                return
+            new[0] = str(one.port)
+            why.append("the container has an IPv4 address of its own")
+        if new:
+            written = " ".join(
+                str(new.get(place, word))
+                for place, word in enumerate(block.arguments)
+                if new.get(place, word) is not None
+            )
+            what = f"listen {' '.join(block.arguments)} is listen {written}: {'; '.join(why)}"
+            self._apply(block, lambda each: self._copies.set_arguments(each, new), what)
+
+    def _logging(self) -> None:
+        everything = [self._tree.root, *(one for http in self._https for one in (http, *http.within(*_BLOCKS)))]
+        for level in everything:
+            for one in level.all(*_LOGS, *_STORES, *_TEMPORARY, "pid"):
+                self._place(one)
+            if level is self._tree.root:
+                continue
+            in_http = level in self._https
+            self._log_requests(level, in_http=in_http)
+            written = [one for one in level.all("error_log") if not one.arguments[0].startswith(_SYSLOG)]
+            errors = [] if in_http else written
+            if errors:
+                self._beside(errors[-1], ERROR_LOG, "errors")
+            for one in level.all("limit_rate"):
+                self._limit_rate(one, in_http=in_http)
+
+    def _limit_rate(self, block: Block, *, in_http: bool) -> None:
+        """Let the rate be a variable, which nginx evaluates when it knows whether it keeps the connection."""
+        rate = block.arguments[0]
+        if in_http:
+            self._added.append(f"map $sent_http_connection $connlab_no_limit {{ default {rate}; }}")
+            self._leave_out(block, "the lab's line has this rate")
+            return
+        name = f"$connlab_rate_{len(self._added) + 1}"
+        self._added.append(f"map $sent_http_connection {name} {{ default {rate}; }}")
+        what = f"limit_rate {rate} is a variable of this value, by which the log tells which connections are kept"
+        self._apply(block, partial(self._copies.set_arguments, arguments={0: name}), what)
+
+    def _log_requests(self, level: Block, *, in_http: bool) -> None:
+        logs = level.all("access_log")
+        off = [one for one in logs if one.arguments[:1] == ("off",)]
+        for one in off:
+            if in_http:
+                self._leave_out(one, "the lab logs each request")
+            else:
+                self._apply(
+                    one, lambda each: self._copies.replace(each, ACCESS_LOG), "access_log off: the lab logs here"
+                )
+        written = [one for one in logs if one not in off and not one.arguments[0].startswith(_SYSLOG)]
+        if written and not off and not in_http:
+            self._beside(written[-1], ACCESS_LOG, "requests")
+
+    def _beside(self, block: Block, line: str, what: str) -> None:
+        said = f"beside {block.name} {' '.join(block.arguments)}: the lab's log of {what}"
+        key = (block.file, block.where, said)
+        if key in self._done:
+            return
+        self._done.add(key)
+        if self._copies.append(block, line):
+            self._changes.append(Change(said, block.where))
+        else:
+            self._faults.append(Fault(f"{block.name} here takes the place of the lab's", block.where, "leave it out"))
+
+    def _place(self, block: Block) -> None:
+        """Let a file that nginx writes lie where it may."""
+        path = block.arguments[0] if block.arguments else ""
+        if path == "off" or "$" in path or path == "stderr" or path.startswith("/dev/"):
+            return
+        if path.startswith(_SYSLOG):
+            self._leave_out(block, "there is no syslog here")
+            return
+        whole = PurePosixPath("/usr/share/nginx") / path
+        may = {"/tmp", *self._around.writable}  # noqa: S108 # in the container
+        if str(whole.parent) in may or (str(whole) in may and block.name not in (*_LOGS, "pid")):
+            return
+        new = f"/tmp/{'-'.join(whole.parts[1:])}"  # noqa: S108 # in the container
+        what = f"{block.name} {path} is {new}: the lab's container can write there"
+        self._apply(block, lambda each: self._copies.set_arguments(each, {0: new}), what)
+
+    def _tls(self) -> None:
+        for level in [*self._https, *(one for http in self._https for one in http.within("server"))]:
+            for one in level.all(*_OPTIONAL_FILES):
+                if not self._exists(one.arguments[0]):
+                    self._leave_out(one, "the file is not here, and TLS works without")
+            if any(not self._exists(one.arguments[0]) for one in level.all("ssl_client_certificate")):
+                for one in level.all(*_CLIENT_CERTIFICATES):
+                    self._leave_out(one, "the file of ssl_client_certificate is not here, and clients have none")
+            certificates, keys = level.all("ssl_certificate"), level.all("ssl_certificate_key")
+            for one, key in zip(certificates, keys, strict=False):
+                self._certify(level, one, key)
+
+    def _certify(self, level: Block, certificate: Block, key: Block) -> None:
+        """Let a certificate be made where one of its two files is not there."""
+        path = certificate.arguments[0]
+        if "$" in path or (self._exists(path) and self._exists(key.arguments[0])):
+            return
+        made = made_certificate(path)
+        names = self._certificates.setdefault(made, {})
+        servers = [level] if level.name == "server" else self._servers
+        names.update(dict.fromkeys(name for one in servers for name in filter(None, map(_name, _names(one)))))
+        what = f"made for this run: the certificate {path} and its key, which are not here"
+        self._apply(certificate, lambda each: self._copies.set_arguments(each, {0: made}), what)
+        if (key.file, key.where, " ".join((key.name, *key.arguments))) not in self._done:
+            self._done.add((key.file, key.where, " ".join((key.name, *key.arguments))))
+            self._copies.set_arguments(key, {0: f"{made}.key"})
+
+    def _proxying(self, server: Block | None) -> None:
+        own_ports = {one.port for each in self._servers for one in _listens(each)}
+        targets = [*self._of_upstreams(), *self._of_passes()]
+        found, faults = match_targets([one for one, _ in targets], self._around, own_ports, "nginx")
+        self._faults += faults
+        for target, change in targets:
+            if target.address in found:
+                change(found[target.address])
+        if server is not None and self._around.behind and next(server.within(*_PASSES), None) is None:
+            what = "no location of the server that the load comes to leads on"
+            hint = f"write location / {{ proxy_pass http://{self._around.behind[0]}; }}, or end the path at nginx"
+            self._faults.append(Fault(what, server.where, hint))
+
+    def _of_upstreams(self) -> Iterator[tuple[Target, Callable[[str], None]]]:
+        for group in (one for http in self._https for one in http.all("upstream")):
+            for one in group.all("server"):
+                written = one.arguments[0]
+                address = written if split_address(written)[1] or written.startswith("unix:") else f"{written}:80"
+                yield Target(address, group.arguments[0], one.where), self._change_server(one)
+
+    def _change_server(self, block: Block) -> Callable[[str], None]:
+        left = {
+            place: None
+            for place, word in enumerate(block.arguments)
+            if place and (word == "resolve" or word.startswith("service="))
+        }
+        if left:
+            what = f"server {' '.join(block.arguments)}: resolved once, as this nginx does"
+            self._apply(block, partial(self._copies.set_arguments, arguments=left), what)
+
+        def change(new: str) -> None:
+            key = (block.file, block.where, f"to server {' '.join(block.arguments)}")
+            if key not in self._done:
+                self._done.add(key)
+                self._copies.set_arguments(block, {0: new})
+                self._changes.append(Change(f"server {block.arguments[0]} is {new}", block.where))
+
+        return change
+
+    def _of_passes(self) -> Iterator[tuple[Target, Callable[[str], None]]]:
+        groups = {one.arguments[0] for http in self._https for one in http.all("upstream")}
+        for one in (each for http in self._https for each in http.within(*_PASSES)):
+            if one.name in ("fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass") and not self._around.own_service:
+                what = f"{one.name} speaks another protocol than HTTP"
+                hint = f"put a service of your own that speaks it behind nginx, in place of {self._around.role}"
+                self._faults.append(Fault(what, one.where, hint))
+                continue
+            url, substituted = self._without_variables(one.arguments[0])
+            match = _URL.fullmatch(url)
+            if match is None or _depends(match):
+                what = f"{one.name} {one.arguments[0]} depends on a request, and the lab follows requests to one place"
+                hint = (
+                    f"give the variable one value: by set, or by environment in the scenario; or write {self._next()}"
+                )
+                self._faults.append(Fault(what, one.where, hint))
+                continue
+            host, port, scheme = match["host"], match["port"], match["scheme"]
+            wanted = {"http": "https" if self._around.tls else "http", "https": "https" if self._around.tls else "http"}
+            new_scheme = wanted.get(str(scheme), scheme)
+            prefix = f"{new_scheme}://" if scheme else ""
+            change = self._change_pass(one, prefix, match["rest"])
+            if host in groups and port is None:
+                if new_scheme != scheme or substituted:
+                    change(host)
+                continue
+            default = "443" if scheme in ("https", "grpcs") else "80"
+            address = host if host.startswith("unix:") else f"{host}:{port or default}"
+            if substituted or (new_scheme != scheme and address in self._around.behind):
+                change(address)
+            if not substituted or address not in self._around.behind:
+                yield Target(address, f"{one.name} {url}", one.where), change
+
+    def _next(self) -> str:
+        return f"http://{self._around.behind[0]}" if self._around.behind else "the server"
+
+    def _change_pass(self, block: Block, prefix: str, rest: str) -> Callable[[str], None]:
+        def change(new: str) -> None:
+            self._done.discard((block.file, block.where, " ".join((block.name, *block.arguments))))
+            written = f"{prefix}{new}{rest}"
+            if written != block.arguments[0]:
+                what = f"{block.name} {block.arguments[0]} is {written}"
+                self._apply(block, lambda each: self._copies.set_arguments(each, {0: written}), what)
+
+        return change
+
+    def _without_variables(self, url: str) -> tuple[str, bool]:
+        """Return a URL with the values of variables that are set once, in the place of host and port."""
+        substituted = False
+        for _ in range(8):
+            match = re.match(r"((?:[a-z]+://)?[^/$]*)\$(?:\{(\w+)\}|(\w+))", url)
+            if match is None:
+                break
+            values = self._values(match[2] or match[3])
+            if len(values) != 1:
+                break
+            url, substituted = match[1] + values.pop() + url[match.end() :], True
+        return url, substituted
+
+    def _values(self, name: str) -> set[str]:
+        sets = [one for http in self._https for one in http.within("set") if one.arguments[:1] == (f"${name}",)]
+        maps = [one for http in self._https for one in http.all("map") if one.arguments[1:2] == (f"${name}",)]
+        of_maps = {each.arguments[0] for one in maps for each in one.below if each.arguments}
+        return {one.arguments[1] for one in sets} | of_maps
+
+
+_BLOCKS = ("server", "location", "if", "limit_except", "upstream")

@@ -1,0 +1,443 @@
+"""A user's nginx or HAProxy file becomes a copy that runs here: each feature as it stands in real files."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from formats.role import Role
+from lab import paths
+from lab.engines.container_settings import settable_sysctls
+from lab.errors import BadInput
+from lab.roles.configurations import Adaptation, Surroundings, adapt
+from lab.roles.declared_roles import ROLES
+from lab.scenarios import places
+from lab.scenarios.configuration_files import find_sources
+from lab.scenarios.model import ConfigurationFile
+from lab.scenarios.own_configuration import find_configuration
+from lab.scenarios.resolve import resolve
+from lab.scenarios.topology import topology_of
+from tests.lab.support import MINIMAL
+
+WHOLE = "events { }\nhttp {\n%s\n}\n"
+SERVER = "server {\n    listen 80;\n    location / { proxy_pass http://app:3000; }\n}\n"
+HAPROXY = """\
+global
+    maxconn 4000
+defaults
+    mode http
+    timeout connect 5s
+frontend web
+    bind *:80
+    default_backend app
+backend app
+    server one 10.0.0.7:8080
+"""
+
+
+def adapted(folder: Path, program: Role, text: str, **more: object) -> Adaptation:
+    """Adapt a configuration of one file, with one instance of the next role behind it."""
+    name = "nginx.conf" if program.group == "nginx" else "haproxy.cfg"
+    (folder / name).write_text(text)
+    fields: dict[str, object] = {"behind": ("backend:8080", "backend-1:8080"), "role": "backend"}
+    assert program.own is not None
+    around = Surroundings(**{**fields, "writable": program.own.writable, **more})  # type: ignore[arg-type]
+    sources = find_sources(folder, ConfigurationFile(config=name), program)
+    assert sources is not None
+    return adapt(program, sources, around)
+
+
+def nginx(folder: Path, text: str, **more: object) -> Adaptation:
+    return adapted(folder, ROLES["nginx"], WHOLE % text, **more)
+
+
+def haproxy(folder: Path, old: str = "", new: str = "", **more: object) -> Adaptation:
+    assert old in HAPROXY
+    return adapted(folder, ROLES["haproxy"], HAPROXY.replace(old, new, 1), **more)
+
+
+def copy_of(found: Adaptation) -> str:
+    [text] = found.files.values()
+    return text
+
+
+@pytest.mark.parametrize(
+    ("listens", "port", "tls"),
+    [
+        ("listen 80;", 80, False),
+        ("listen [::]:80; listen 80 default_server reuseport;", 80, False),
+        ("listen 443 ssl; ssl_certificate a.pem; ssl_certificate_key a.key;", 443, True),
+        ("listen 8443 ssl http2;", 8443, True),
+        ("listen 9000; listen 8080;", 8080, False),
+        ("listen 443 ssl; listen 80;", 80, False),
+        ("listen 127.0.0.1:9; listen 81;", 81, False),
+        ("listen 10.0.0.5:82;", 82, False),
+        ("listen [::]:83 ipv6only=on;", 83, False),
+        ("", 80, False),
+    ],
+)
+def test_the_load_comes_to_the_port_that_the_file_names(tmp_path: Path, listens: str, port: int, *, tls: bool) -> None:
+    found = nginx(tmp_path, SERVER.replace("listen 80;", listens))
+    assert found.faults == []
+    assert found.entry is not None
+    assert (found.entry.port, found.entry.tls) == (port, tls)
+
+
+def test_a_server_that_leads_on_goes_before_one_that_redirects(tmp_path: Path) -> None:
+    redirect = "server { listen 80; return 301 https://$host$request_uri; }\n"
+    found = nginx(tmp_path, redirect + SERVER.replace("listen 80;", "listen 443 ssl;"))
+    assert found.entry is not None
+    assert found.entry.port == 443
+    assert adapt_port(tmp_path, 80) == 80
+
+
+def adapt_port(folder: Path, port: int) -> int | None:
+    sources = find_sources(folder, ConfigurationFile(config="nginx.conf"), ROLES["nginx"])
+    assert sources is not None
+    entry = adapt(ROLES["nginx"], sources, Surroundings(behind=("backend:8080",), port=port)).entry
+    return entry.port if entry else None
+
+
+@pytest.mark.parametrize(
+    ("names", "host"),
+    [
+        ("shop.example", "shop.example"),
+        ("*.shop.example", "www.shop.example"),
+        ("_ ~^x$ .shop.example", "shop.example"),
+        ("localhost", None),
+    ],
+)
+def test_clients_ask_for_the_name_of_a_server_that_is_not_the_default(
+    tmp_path: Path, names: str, host: str | None
+) -> None:
+    other = "server { listen 80 default_server; return 444; }\n"
+    found = nginx(tmp_path, other + SERVER.replace("listen 80;", f"listen 80; server_name {names};"))
+    assert found.entry is not None
+    assert found.entry.host == host
+    assert nginx(tmp_path, SERVER.replace("listen 80;", f"listen 80; server_name {names};")).entry.host is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("written", "runs", "said"),
+    [
+        ("listen 80; listen [::]:80;", "listen 80; ", "left out: listen [::]:80"),
+        ("listen [::]:80 ipv6only=on;", "listen 80;", "listen [::]:80 ipv6only=on is listen 80"),
+        ("listen 10.0.0.5:80 backlog=9;", "listen 80 backlog=9;", "is listen 80 backlog=9"),
+        ("listen 80; listen unix:/run/a.sock;", "listen 80; ", "left out: listen unix:/run/a.sock"),
+        ("listen 80; listen 443 quic;", "listen 80; ", "left out: listen 443 quic; no load here speaks HTTP/3"),
+        ("listen 80 proxy_protocol;", "listen 80;", "no PROXY line"),
+        ("listen 80; access_log off;", "listen 80; access_log /raw/access.jsonl connlab buffer=64k flush=1s;", "off"),
+        (
+            "listen 80; access_log /var/log/nginx/a.log;",
+            "access_log /var/log/nginx/a.log; access_log /raw/access.jsonl connlab buffer=64k flush=1s;",
+            "the lab's log of requests",
+        ),
+        (
+            "listen 80; error_log /srv/logs/e.log warn;",
+            "error_log /tmp/srv-logs-e.log warn; error_log /raw/error.log notice;",
+            "error_log /srv/logs/e.log is /tmp/srv-logs-e.log",
+        ),
+        ("listen 80; limit_rate 9k;", "limit_rate $connlab_rate_1;", "limit_rate 9k is a variable of this value"),
+        ("listen 80; ssl_dhparam gone.pem;", "listen 80; ", "left out: ssl_dhparam gone.pem"),
+        ("listen 80; include /etc/letsencrypt/o.conf;", "listen 80; ", "left out: include /etc/letsencrypt/o.conf"),
+        ("listen 80; access_log syslog:server=log;", "listen 80; ", "there is no syslog here"),
+    ],
+)
+def test_what_cannot_act_here_is_left_out_of_the_copy_and_no_line_moves(
+    tmp_path: Path, written: str, runs: str, said: str
+) -> None:
+    text = SERVER.replace("listen 80;", written)
+    found = nginx(tmp_path, text)
+    assert found.faults == []
+    assert runs in copy_of(found)
+    assert any(said in str(one) for one in found.changes)
+    assert copy_of(found).count("\n") == (WHOLE % text).count("\n")
+    assert "(nginx.conf:4)" in " ".join(map(str, found.changes))
+
+
+@pytest.mark.parametrize("line", ["user www-data;", "daemon on;", "master_process off;", "load_module modules/x.so;"])
+def test_a_directive_of_the_process_is_left_out(tmp_path: Path, line: str) -> None:
+    found = adapted(tmp_path, ROLES["nginx"], f"{line}\n{WHOLE % SERVER}")
+    assert found.faults == []
+    assert line not in copy_of(found)
+    assert f"left out: {line.removesuffix(';')}" in str(found.changes[0])
+
+
+@pytest.mark.parametrize(
+    ("path", "runs"),
+    [("/run/a.pid", "/run/a.pid;"), ("logs/a.pid", "-share-nginx-logs-a.pid;")],
+)
+def test_a_file_that_nginx_writes_lies_where_it_may(tmp_path: Path, path: str, runs: str) -> None:
+    found = adapted(tmp_path, ROLES["nginx"], f"pid {path};\n{WHOLE % SERVER}")
+    assert runs in copy_of(found)
+
+
+def test_a_limit_in_http_takes_the_place_of_the_lab_s(tmp_path: Path) -> None:
+    found = nginx(tmp_path, f"limit_rate 9k;\n{SERVER}")
+    assert "limit_rate" not in copy_of(found)
+    assert found.added == "map $sent_http_connection $connlab_no_limit { default 9k; }"
+
+
+@pytest.mark.parametrize(
+    ("upstream", "target", "runs"),
+    [
+        ("", "http://app:3000", "proxy_pass http://backend:8080;"),
+        ("", "http://app", "proxy_pass http://backend:8080;"),
+        ("", "http://10.0.0.7:8080/api/", "proxy_pass http://backend:8080/api/;"),
+        ("", "http://127.0.0.1:5000", "proxy_pass http://backend:8080;"),
+        ("", "http://unix:/run/app.sock", "proxy_pass http://backend:8080;"),
+        ("", "https://app", "proxy_pass http://backend:8080;"),
+        ("upstream a { server app:3000 weight=5; }", "http://a", "server backend:8080 weight=5;"),
+        ("upstream a { server unix:/run/app.sock; }", "http://a", "server backend:8080;"),
+        ("upstream a { server app resolve; }", "http://a", "server backend:8080;"),
+        ("map $host $to { default app:3000; }", "http://$to", "proxy_pass http://backend:8080;"),
+    ],
+)
+def test_one_server_of_the_file_stands_for_the_next_role(tmp_path: Path, upstream: str, target: str, runs: str) -> None:
+    found = nginx(tmp_path, upstream + "\n" + SERVER.replace("http://app:3000", target))
+    assert found.faults == []
+    assert runs in copy_of(found)
+
+
+def test_a_variable_that_is_set_once_has_its_value(tmp_path: Path) -> None:
+    server = SERVER.replace("proxy_pass http://app:3000", "set $to app; proxy_pass http://$to:3000$request_uri")
+    found = nginx(tmp_path, f"resolver 127.0.0.11;\n{server}")
+    assert "proxy_pass http://backend:8080$request_uri;" in copy_of(found)
+
+
+def test_a_variable_of_the_request_is_refused_with_a_way_on(tmp_path: Path) -> None:
+    [fault] = nginx(tmp_path, SERVER.replace("app:3000", "$host")).faults
+    assert "proxy_pass http://$host depends on a request" in fault.what
+    assert str(fault.where) == "nginx.conf:5"
+    assert "environment in the scenario" in fault.hint
+
+
+def test_the_servers_of_one_upstream_are_the_instances_in_turn(tmp_path: Path) -> None:
+    behind = ("backend:8080", "backend-1:8080", "backend-2:8080")
+    text = "upstream a { server x:1; server y:1; server z:1 backup; }\n" + SERVER.replace("app:3000", "a")
+    runs = copy_of(nginx(tmp_path, text, behind=behind))
+    assert "server backend-1:8080; server backend-2:8080; server backend-1:8080 backup;" in runs
+
+
+TWO = "upstream a { server x:1; }\nupstream b { server y:2; }\n" + SERVER.replace("app:3000", "a")
+
+
+def test_servers_of_several_upstreams_need_the_scenario_s_word(tmp_path: Path) -> None:
+    [fault] = nginx(tmp_path, TWO).faults
+    assert "x:1 (nginx.conf:3), y:2 (nginx.conf:4)" in fault.what
+    assert fault.hint.endswith('hosts: {"x:1": backend, "y:2": backend}}')
+
+
+@pytest.mark.parametrize("hosts", [{"x": "backend:8080", "y:2": "backend-1:8080"}, {"a": "backend-1:8080", "y": "b:1"}])
+def test_hosts_map_by_host_with_or_without_port_and_by_group(tmp_path: Path, hosts: dict[str, str]) -> None:
+    found = nginx(tmp_path, TWO, hosts=hosts)
+    assert found.faults == []
+    assert [re.findall(r"server (\S+);", copy_of(found))] == [list(hosts.values())]
+
+
+def test_a_loopback_port_that_the_file_itself_listens_on_stays(tmp_path: Path) -> None:
+    inner = "server { listen 127.0.0.1:9; location / { proxy_pass http://app:3000; } }\n"
+    found = nginx(tmp_path, inner + SERVER.replace("app:3000", "127.0.0.1:9"))
+    assert found.faults == []
+    assert "proxy_pass http://127.0.0.1:9;" in copy_of(found)
+
+
+def test_another_protocol_goes_to_a_service_of_one_s_own_alone(tmp_path: Path) -> None:
+    text = SERVER.replace("proxy_pass http://app:3000", "fastcgi_pass app:9000")
+    [fault] = nginx(tmp_path, text).faults
+    assert "fastcgi_pass speaks another protocol" in fault.what
+    own = nginx(tmp_path, text, behind=("php:9001",), role="php", own_service=True)
+    assert own.faults == []
+    assert "fastcgi_pass php:9001;" in copy_of(own)
+
+
+def test_certificates_that_are_not_there_are_made_for_the_server_s_names(tmp_path: Path) -> None:
+    names = "server_name shop.example _ *.shop.example;"
+    tls = "listen 443 ssl; ssl_certificate /etc/letsencrypt/a.pem; ssl_certificate_key /etc/letsencrypt/a.key;"
+    found = nginx(tmp_path, SERVER.replace("listen 80;", f"{names} {tls}"))
+    made = "/tmp/connlab-tls/etc-letsencrypt-a.pem"  # noqa: S108 # in the container
+    assert found.certificates == {made: ("shop.example", "www.shop.example")}
+    assert f"ssl_certificate {made}; ssl_certificate_key {made}.key;" in copy_of(found)
+
+
+def test_certificates_that_are_there_stay(tmp_path: Path) -> None:
+    (tmp_path / "a.pem").touch()
+    tls = "listen 443 ssl; ssl_certificate a.pem; ssl_certificate_key /etc/nginx/a.pem;"
+    assert nginx(tmp_path, SERVER.replace("listen 80;", tls)).certificates == {}
+
+
+def scenario(folder: Path, proxy: str, own: str, files: dict[str, str]) -> Path:
+    home = folder / "shop"
+    for name, text in files.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    path = f"path: [k6, {proxy}, backend]\n{proxy}: {own}"
+    (home / places.FILE).write_text(MINIMAL.replace("path: [k6, backend]", path))
+    return home
+
+
+@pytest.mark.parametrize(
+    ("own", "files"),
+    [
+        ("{config: ./default.conf}", {"default.conf": SERVER}),
+        ("{config: ./nginx.conf}", {"nginx.conf": SERVER}),
+        ("{config: ./conf.d}", {"conf.d/a.conf": SERVER}),
+        ("{config: ./sites}", {"sites/a.conf": SERVER}),
+        ("{config: ./nginx}", {"nginx/nginx.conf": WHOLE % "include a/*;", "nginx/a/shop": SERVER}),
+        ("{config: ./templates, environment: {P: '80'}}", {"templates/a.conf.template": SERVER.replace("80", "$P")}),
+        ("{config: ./a.conf.template, environment: {P: '80'}}", {"a.conf.template": SERVER.replace("80", "${P}")}),
+        (
+            "{config: ./nginx.conf, environment: {P: '80'}}",
+            {
+                "nginx.conf": WHOLE % "include conf.d/*.conf;",
+                "templates/a.conf.template": SERVER.replace("80", "$P"),
+            },
+        ),
+    ],
+)
+def test_a_fragment_stands_in_the_nginx_that_is_shipped_and_templates_are_filled_in(
+    tmp_path: Path, own: str, files: dict[str, str]
+) -> None:
+    resolved = resolve(str(scenario(tmp_path, "nginx", own, files)))
+    topology = topology_of(resolved)
+    assert topology.targets == ["http://nginx:80"]
+    assert settable_sysctls(resolved, "nginx") == {"net.ipv4.ip_unprivileged_port_start": "0"}
+    found = find_configuration(resolved, topology, "nginx")
+    assert found is not None
+    assert found.adaptation.faults == []
+    assert [one for one in found.adaptation.changes if "app:3000 is http://backend:8080" in str(one)]
+    assert found.settings()["CONNLAB_COPY"]
+
+
+def test_variables_that_have_no_value_stay(tmp_path: Path) -> None:
+    text = SERVER.replace("location /", "return 200 $host$PORT; location /")
+    own = "{config: ./a.conf.template, environment: {POR: '1'}}"
+    resolved = resolve(str(scenario(tmp_path, "nginx", own, {"a.conf.template": text})))
+    found = find_configuration(resolved, topology_of(resolved), "nginx")
+    assert found is not None
+    assert "return 200 $host$PORT;" in found.sources.written["conf.d/a.conf"]
+
+
+def test_clients_reach_a_named_server_by_its_name(tmp_path: Path) -> None:
+    text = "server { listen 80; return 444; }\n" + SERVER.replace("listen", "server_name shop.example; listen")
+    resolved = resolve(str(scenario(tmp_path, "nginx", "{config: ./a.conf}", {"a.conf": text})))
+    topology = topology_of(resolved)
+    assert topology.targets == ["http://shop.example:80"]
+    assert topology.host_names("nginx") == ["nginx", "shop.example"]
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (
+            "{config: ./a.conf, hosts: {app: db}}",
+            r"yaml:6: db does not stand behind nginx; name one of backend",
+        ),
+        ("{config: ./a.conf, port: 0}", r"nginx.port"),
+        ("{config: ./a.conf, environment: {'1': x}}", r"environment"),
+        ("{config: ./gone/}", r"there is no configuration .*gone"),
+    ],
+)
+def test_a_word_of_the_scenario_that_fits_no_file_is_refused(tmp_path: Path, own: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        resolve(str(scenario(tmp_path, "nginx", own, {"a.conf": SERVER})))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "runs", "said"),
+    [
+        ("maxconn 4000", "chroot /var/lib/haproxy", "# left out: chroot", "left out: chroot /var/lib/haproxy"),
+        ("maxconn 4000", "user haproxy", "# left out: user", "left out: user haproxy"),
+        ("maxconn 4000", "daemon", "# left out: daemon", "left out: daemon"),
+        ("maxconn 4000", "stats socket /run/a mode 660", "# left out: stats socket", "nobody asks there"),
+        ("maxconn 4000", "log /dev/log local0", "# left out: log", "there is no syslog here"),
+        ("bind *:80", "bind 192.168.1.10:80 name clear", "bind *:80 name clear", "IPv4 address of its own"),
+        ("bind *:80", "bind *:80\n    bind :::80 v6only", "# left out: bind :::80", "IPv4 alone"),
+        ("bind *:80", "bind [::]:80 v4v6", "bind *:80\n", "IPv4 address of its own"),
+        ("bind *:80", "bind *:80 accept-proxy", "bind *:80\n", "no PROXY line"),
+        (
+            "bind *:80",
+            "bind *:80\n    bind /run/a.sock",
+            "# left out: bind /run/a.sock",
+            "no client of another machine",
+        ),
+        ("server one", "http-request set-log-level silent\n    server one", "# left out: http-request", "each request"),
+        ("8080", "8080 check port 8008", "server one backend:8080 check\n", "the server's own port"),
+        ("8080", "8080 resolvers dns init-addr none", "server one backend:8080\n", "in place of 10.0.0.7:8080"),
+        ("8080", "8080 ssl verify none sni str(a)", "server one backend:8080\n", "backend takes plain HTTP"),
+        ("8080", "8080 send-proxy-v2 weight 5", "server one backend:8080 weight 5\n", "knows no PROXY line"),
+        ("server one 10.0.0.7:8080", "server-template s 3 app:1", "server-template s 3 backend:8080", "of app:1"),
+        ("10.0.0.7:8080", "unix@/run/app.sock", "server one backend:8080", "in place of unix@/run/app.sock"),
+        ("10.0.0.7:8080", "app", "server one backend:8080", "in place of app"),
+    ],
+)
+def test_a_line_of_haproxy_runs_or_is_left_out_where_it_stands(
+    tmp_path: Path, old: str, new: str, runs: str, said: str
+) -> None:
+    found = haproxy(tmp_path, old, new)
+    assert found.faults == []
+    assert runs in copy_of(found)
+    assert any(said in str(one) for one in found.changes)
+    assert copy_of(found).count("\n") == HAPROXY.replace(old, new, 1).count("\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "    server",
+            "    option httpchk\n    option redispatch\n    retry-on 503\n    default-server check\n    server",
+        ),
+        ("frontend web", "listen stats\n    bind *:7000\n    stats enable\nfrontend web"),
+        ("bind *:80", "bind :80,:443"),
+    ],
+)
+def test_haproxy_runs_what_it_can(tmp_path: Path, old: str, new: str) -> None:
+    found = haproxy(tmp_path, old, new)
+    assert found.faults == []
+    assert found.entry is not None
+    assert found.entry.port == 80
+    assert len(found.changes) == 1
+
+
+def test_a_certificate_of_haproxy_is_made(tmp_path: Path) -> None:
+    found = haproxy(tmp_path, "bind *:80", "bind :443 ssl crt site.pem alpn h2")
+    assert found.entry is not None
+    assert found.entry.tls
+    assert [*found.certificates.values()] == [()]
+    assert "bind :443 ssl crt /tmp/connlab-tls/site.pem alpn h2" in copy_of(found)
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "said"),
+    [
+        ("nginx", "", "it has no server"),
+        ("nginx", WHOLE % "server { listen 127.0.0.1:80; }", "it listens on 127.0.0.1:80 alone"),
+        ("nginx", "events { }\nstream { server { listen 80; } }", "it has stream { } alone"),
+        ("nginx", WHOLE % "server { listen 80; return 200; }", "no location of the server"),
+        ("haproxy", "", "no frontend in it has a bind line"),
+        ("haproxy", HAPROXY.replace("mode http", "mode tcp"), "frontend web is in mode tcp"),
+        ("haproxy", HAPROXY.replace("default_backend app", ""), "frontend web leads to no server line"),
+        ("haproxy", HAPROXY.replace("*:80", "127.0.0.1:80"), "it listens on 127.0.0.1:80 alone"),
+    ],
+)
+def test_a_file_that_cannot_work_here_is_refused_with_a_way_on(tmp_path: Path, role: str, text: str, said: str) -> None:
+    [fault] = adapted(tmp_path, ROLES[role], text).faults
+    assert said in fault.what
+    assert fault.hint
+    assert fault.where is not None or not text
+
+
+def test_a_server_with_no_role_behind_the_proxy_is_refused(tmp_path: Path) -> None:
+    [fault] = nginx(tmp_path, SERVER, behind=(), role=None).faults
+    assert fault.what == "it proxies to app:3000, and the path ends at nginx"
+
+
+@pytest.mark.parametrize("example", ["own-nginx", "own-haproxy"])
+def test_the_examples_resolve(example: str) -> None:
+    resolved = resolve(str(paths.ROOT / "examples" / example))
+    topology = topology_of(resolved)
+    for role in resolved.scenario.configurations:
+        found = find_configuration(resolved, topology, role)
+        assert found is not None
+        assert found.adaptation.faults == []
