@@ -41,9 +41,6 @@ _Knobs = Mapping[str, Mapping[str, Any]]
 def advice_outcome(folder: Path) -> str | None:
     """Return how many requests failed, or were slow, before a run followed advice, and how many do now.
 
-    Args:
-        folder: the run's, which was analysed.
-
     Returns:
         One line; None if the run follows no advice on an earlier run beside it.
     """

@@ -52,11 +52,7 @@ def run_name(folder: Path) -> str:
 
 
 def describe_run(folder: Path) -> Iterator[str]:
-    """Yield the run's name and, if it is one of a series of arms, how the others are named.
-
-    Args:
-        folder: the run's, with a manifest that was read before.
-    """
+    """Yield the run's name and, if it is one of a series of arms, how the others are named."""
     yield run_name(folder)
     recorded = _manifest(folder)
     series, arm = recorded.get("series"), str(recorded.get("cell"))

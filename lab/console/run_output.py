@@ -83,13 +83,7 @@ _NAMES = 10
 
 
 def print_ledger(console: Console, folder: Path, lacks: MissingEvidence) -> None:
-    """Print the ledger of a run.
-
-    Args:
-        console: where it is printed.
-        folder: the run's.
-        lacks: the instruments' problems, which are printed elsewhere.
-    """
+    """Print the ledger of a run; what its instruments lack is printed elsewhere."""
     ledger = reports.read_derived(folder, LEDGER_FILE, Ledger)
     _print_causes(console, ledger)
     for hop in ledger.hops:
@@ -203,9 +197,7 @@ _LOAD = ("measure", "drain")
 def print_profile(console: Console, folders: Sequence[Path]) -> None:
     """Print a table with a row for each step; of several runs, the medians of those that had the step.
 
-    Args:
-        console: where it is printed.
-        folders: of runs; one whose manifest has no profile does not count.
+    A run whose manifest has no profile does not count.
     """
     profiles = [profile for folder in folders if (profile := _profile(folder))]
     if not profiles:
@@ -235,12 +227,7 @@ def _sum_ms(profile: dict[str, float], only: Sequence[str]) -> float:
 
 
 def search_summary(search: Search, series: Series) -> Iterator[str]:
-    """Yield which requests failed or were slow in the first complete run at the value found, and why.
-
-    Args:
-        search: what was looked for.
-        series: its runs.
-    """
+    """Yield which requests failed or were slow in the first complete run at the value found, and why."""
     if search.found is None:
         return
     cells = {one.cell for one in series.cells if one.knobs.get(search.knob) == search.found}

@@ -133,11 +133,7 @@ class Ready:
 
 
 def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
-    """Find an exercise and resolve what it runs.
-
-    Args:
-        name: the scenario, a slash, and the exercise's number.
-        overrides: what the learner turns, each as knob=value; for an open exercise one knob.
+    """Find an exercise, `<scenario>/<number>`, and resolve it with what the learner turns: of an open one, one knob.
 
     Raises:
         BadInput: there is no such exercise, or the learner may not turn this.

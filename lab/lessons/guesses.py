@@ -43,12 +43,7 @@ class _NoMore(Exception):
 
 
 def ask_before_run(console: Console, resolved: ResolvedScenario, plan: Plan | None) -> Answers:
-    """Ask what somebody expects of a run, or of a series.
-
-    Args:
-        console: of the terminal.
-        resolved: the scenario; of a series, any of its arms.
-        plan: of its arms; None if it has none.
+    """Ask what somebody expects of a run, or of a series of arms, of which the scenario is any.
 
     Returns:
         One guess for each question; no guesses at all where there is no terminal, or nothing was answered.

@@ -216,11 +216,7 @@ def find_declared(figure: str) -> tuple[Figure, dict[str, str]] | None:
 
 
 def phrase_question(figure: str) -> tuple[str, str]:
-    """Return the question about a figure, and its unit.
-
-    Args:
-        figure: its name, of those that there are.
-    """
+    """Return the question about a figure, and its unit."""
     found = find_declared(figure)
     if found is None:
         raise ValueError(figure)

@@ -249,10 +249,7 @@ def _refuse(targets: Sequence[FoundTarget], *, host: bool) -> None:
 def parse_pod(name: str, containers: Sequence[str], others: Mapping[str, object]) -> str:
     """Understand which pod is meant, or which container of it: NAMESPACE/POD[/CONTAINER].
 
-    Args:
-        name: of the pod, with its namespace.
-        containers: those that are named.
-        others: what else is named, by its option: nothing of this machine is observed beside a pod.
+    Of `others`, each by its option, nothing may be named: that is of this machine.
 
     Raises:
         BadInput: it is no such name, or more is named than one pod's container.

@@ -71,13 +71,6 @@ def run_all(
     No other run of the lab comes between two of them. An interruption ends it, and so do failures in succession: what
     had not begun is missing from what is given, and a scenario that was interrupted failed.
 
-    Args:
-        scenarios: as they stand.
-        arguments: the command line.
-        progress: where progress and what went wrong is printed.
-        results: where results are printed.
-        new: whether to begin new series although some could be gone on with.
-
     Raises:
         LabError: another run of the lab is at work on this machine.
     """

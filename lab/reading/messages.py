@@ -30,14 +30,7 @@ _SHOWN_MAX = 60
 def sentence(
     error: ErrorDetails, siblings: list[str], name: str, show: Show = lambda _, value: str(value)
 ) -> tuple[str, str | None]:
-    """Return what is wrong and a hint.
-
-    Args:
-        error: one finding of pydantic's.
-        siblings: the names that are valid where this one stands.
-        name: what to call the place.
-        show: how values are written.
-    """
+    """Return what is wrong at a place of this name, and a hint; `siblings` are the names that are valid there."""
     location, value, context = error["loc"], error["input"], error.get("ctx", {})
     kind = error["type"]
     if kind == "extra_forbidden":

@@ -208,9 +208,7 @@ class Demand:
 def compute_demand(resolved: ResolvedScenario, *, apart: bool) -> tuple[Demand, list[Problem]]:
     """Work out what a run takes, and what of it cannot be.
 
-    Args:
-        resolved: what is to run.
-        apart: whether instances may be on several machines: then every server captures.
+    With `apart`, instances may be on several machines: then every server captures.
     """
     topology = topology_of(resolved)
     users, knob = connections_of_load(resolved)

@@ -30,12 +30,7 @@ class History:
         self._seconds: dict[int, float] = {}
 
     def add(self, time_us: int, value: float) -> None:
-        """Take in a value.
-
-        Args:
-            time_us: when it was read, Unix epoch.
-            value: a level, or by how much something grew.
-        """
+        """Take in a level, or by how much something grew, and when that was read (Unix epoch)."""
         second = time_us // _US_PER_S
         before = self._seconds.get(second, 0)
         self._seconds[second] = before + value if self._grows else max(before, value)
@@ -58,12 +53,7 @@ class History:
 
 
 def bars(values: Sequence[float | None], most: float) -> str:
-    """Draw values as bars in a line; nothing for none, the lowest for 0 alone.
-
-    Args:
-        values: one for each character.
-        most: what the highest bar stands for.
-    """
+    """Draw values as bars in a line, the highest for `most`; nothing for none, the lowest for 0 alone."""
     steps = len(_BARS) - 1
     return "".join(
         " " if value is None else _BARS[0 if value <= 0 else max(1, min(steps, round(steps * value / max(most, 1e-9))))]
@@ -119,16 +109,9 @@ class ServerGauge:
 
 
 class Gauges:
-    """Reads what has come since the last look."""
+    """Reads what has come since the last look; `ports` has the port of each instance's traffic."""
 
     def __init__(self, clients: Iterable[str], ports: Mapping[str, int], places: Places) -> None:
-        """Begin with nothing read.
-
-        Args:
-            clients: the instances that make the load.
-            ports: of every instance, the port on which it takes the traffic.
-            places: where each of them writes.
-        """
         self._live = {one: Tail(places.role(one, "live.jsonl")) for one in clients}
         self._samples = {one: Tail(places.collector(one, "samples.jsonl")) for one in ports}
         self._last: dict[str, dict[str, Any]] = {}

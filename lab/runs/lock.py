@@ -59,12 +59,7 @@ class Lock:
         self.note()
 
     def note(self, run: str | None = None, folder: Path | None = None) -> None:
-        """Note who holds the lock, for those who are refused, and for who cleans up after a death.
-
-        Args:
-            run: which one is at work, where there is more than one.
-            folder: the run's, below results/.
-        """
+        """Note who holds the lock, for those who are refused, and for who cleans up after a death."""
         parts = ", ".join(filter(None, (self._part, run)))
         what = f"{self._what}: {parts}" if parts else self._what
         below = str(folder.relative_to(paths.RESULTS)) if folder else None
@@ -106,10 +101,7 @@ def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = Non
 
     The kernel drops it with the process, however that ends.
 
-    Args:
-        what: what holds it, for those who are refused.
-        file: another file than the machine's.
-        held: the lock that a longer command holds already, of which this is a part; it holds it still afterwards.
+    `held` is the lock that a longer command holds already, of which this is a part; it holds it still afterwards.
 
     Raises:
         LabError: someone else holds it, and the message says who; or the lock file is not one.

@@ -54,9 +54,7 @@ def seal_raw_folders(raw: Path, *, ended: bool = True) -> list[Removed]:
     of that is followed or opened; what was removed is given, as the manifest records it. Then other users may look into
     the run's folder, unless something is left in it that a lab that is not root could neither take nor remove.
 
-    Args:
-        raw: the folder of a run's raw files.
-        ended: whether nothing writes there any more; else the run's folder stays closed, too.
+    Unless all has `ended`, something may still write there, and the run's folder stays closed, too.
 
     Raises:
         OSError: a folder cannot be read or moves meanwhile, or a name cannot be removed.

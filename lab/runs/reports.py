@@ -52,10 +52,6 @@ _DIGITS = 4
 def derive_run(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
     """Derive everything from a run's raw files and return its verdict, as derived/verdict.json has it.
 
-    Args:
-        folder: the run's.
-        steps: gets the steps of the analysis.
-
     Raises:
         BadInput: the folder is not that of a run.
         LabError: the program that reads captures does not work, or the run is too large for this machine.
@@ -70,11 +66,6 @@ def derive_run(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
 
 def read_derived(folder: Path, file: Path, model: type[_Model]) -> _Model:
     """Read a file of a run's derived/; where it is none that this version writes, say so and derive everything again.
-
-    Args:
-        folder: the run's.
-        file: its place in the folder.
-        model: what the file is written from.
 
     Raises:
         BadInput, LabError: as `derive_run`.

@@ -39,15 +39,7 @@ def run(
 ) -> Path:
     """Run a scenario once and return the folder with everything recorded; containers are gone when this returns.
 
-    Args:
-        resolved: what is run.
-        engine: what runs it.
-        command: the command line.
-        console: where progress is shown.
-        guesses: what somebody expects of it; its manifest keeps them.
-        lock: the machine's lock, where the command holds it for more than this run.
-        tries_out: whether it tries settings out, so that `latest` stays where it is.
-        profile: as `Occasion` has it.
+    The command may hold the machine's `lock` for more than this run. With `tries_out`, `latest` stays where it is.
 
     Raises:
         BadInput: this machine or its kernel cannot do what is asked.
@@ -113,9 +105,6 @@ def _finish_dead_run(name: str, pid: int) -> None:
 
 def _find_own_folder(name: str) -> Path:
     """Return the folder of a run of this checkout, if nobody else can have put anything in its place.
-
-    Args:
-        name: as `Holder.folder` has it.
 
     Raises:
         ValueError: it is none: it lies elsewhere, a link leads to it, or other users may write there.

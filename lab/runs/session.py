@@ -99,12 +99,7 @@ def open_session(
 ) -> Session:
     """Make the run's folders and its first manifest.
 
-    Args:
-        resolved: what is run.
-        engine: what runs it.
-        command: the command line.
-        occasion: which run it is.
-        lock: the machine's lock; it names the folder at once, so that no death leaves a run that seems at work.
+    The lock names the folder at once, so that no death leaves a run that seems at work.
 
     Raises:
         BadInput: another folder's runs lie there.

@@ -46,8 +46,7 @@ def interruptible(*, to_the_end: bool = False) -> Iterator[None]:
 
     A signal that this process was started to ignore, as `nohup` has it, is ignored still.
 
-    Args:
-        to_the_end: whether only the command's last word and its exit code come after this; no signal takes their place.
+    `to_the_end`: only the command's last word and its exit code come after this, and no signal takes their place.
 
     Raises:
         Interruption: in the place of an Interrupted that nothing inside has answered, or of what a library made of it.

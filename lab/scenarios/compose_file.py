@@ -51,11 +51,6 @@ def expand(services: Mapping[str, Service], document: Document, home: Path) -> t
     """Put in the place of each service of a Compose file what the file says of it, with the services that it needs.
 
     What the scenario says of the service goes over what the file says.
-
-    Args:
-        services: as the scenario has them.
-        document: the scenario.
-        home: its folder.
     """
     expanded, problems = dict(services), list[Problem]()
     for name, service in services.items():

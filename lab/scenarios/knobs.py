@@ -106,12 +106,7 @@ class Knobs(_OfRoles):
 
 
 def knobs_with(services: Mapping[str, Role], names: Any) -> type[Knobs]:  # noqa: ANN401 # a Literal
-    """Return the knobs of a scenario that brings services.
-
-    Args:
-        services: the roles that they play.
-        names: the type of a role's name there.
-    """
+    """Return the knobs of a scenario whose services play these roles; `names` is the type of a role's name there."""
     groups: dict[str, Any] = {role.group: (model := _declared(role), model()) for role in services.values()}
     kernel: Any = (Annotated[dict[names, dict[str, SysctlValue]], Field(description=_OF_KERNEL)], Field(default={}))
     return create_model("Knobs", __base__=Knobs, kernel=kernel, **groups)
@@ -181,13 +176,7 @@ def flat_values(knobs: Knobs) -> dict[str, KnobValue]:
 
 
 def format_knob(name: str, value: Scalar, knobs: Mapping[str, KnownKnob]) -> str:
-    """Return the value of the knob `name` as a scenario may write it: `20s`, `true`, `auto`.
-
-    Args:
-        name: the knob's.
-        value: of the knob.
-        knobs: what the scenario may set, which has the unit; a sysctl has none.
-    """
+    """Return the value of the knob `name` as a scenario may write it: `20s`, `true`, `auto`; a sysctl has no unit."""
     return format_knob_value(value, knobs[name].unit if name in knobs else None)
 
 

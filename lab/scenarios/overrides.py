@@ -85,10 +85,7 @@ def parse_settings(
 ) -> list[Override]:
     """Read the settings of an arm, a matrix's cell or a preset: knobs by their full names, as YAML has them.
 
-    Args:
-        values: each knob's value.
-        where: each knob's place, to cite.
-        source: who sets them.
+    `where` has each knob's place, to cite.
 
     Raises:
         BadInput: an unknown knob.

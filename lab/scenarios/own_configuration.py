@@ -188,13 +188,7 @@ def _host_problems(resolved: ResolvedScenario, role: RoleName, written: Configur
 
 
 def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Problem:
-    """Return a program's refusal of a configuration as one problem.
-
-    Args:
-        resolved: the scenario.
-        own: the configuration.
-        said: the program's message.
-    """
+    """Return a program's refusal of a configuration, in its own words, as one problem."""
     called = resolved.registry.roles[own.role].display_name
     # The entry point's own words come first.
     lines = [line.partition(" refuses the configuration: ")[2] or line for line in said.splitlines() if line.strip()]

@@ -116,13 +116,7 @@ def script_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
 
 
 def refusal(resolved: ResolvedScenario, script: OwnScript, said: str) -> Problem:
-    """Return k6's refusal of a script as one problem.
-
-    Args:
-        resolved: the scenario.
-        script: its script.
-        said: k6's message.
-    """
+    """Return k6's refusal of a script, in its own words, as one problem."""
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["k6 said nothing"]
     # What is wrong with the options stands in a list; else the first line has it, and calls may follow.
     listed = [line.removeprefix("- ") for line in lines if line.startswith("- ")]

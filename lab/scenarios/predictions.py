@@ -95,10 +95,7 @@ def published_problems(
 ) -> Iterator[Problem]:
     """Yield every figure beside a published experiment that could not be measured.
 
-    Args:
-        resolved: where it stands.
-        published: the figures; None if there are none.
-        check: refuses a wrong expression by an ExpressionError.
+    `check` refuses a wrong expression by an ExpressionError.
     """
     for name, expression in published.here.items() if published else ():
         where = resolved.where("published", "here", name)
@@ -119,10 +116,7 @@ def compared_problems(
 ) -> Iterator[Problem]:
     """Yield a problem for each figure that a series is said to be about, and that no cell has as a number.
 
-    Args:
-        names: the figures.
-        cells: of the series.
-        where: where the document has the figure of an index.
+    `where` gives the place of the figure of an index.
     """
     scopes = [figures.scope(one.roles, one.on_path()) for one in cells]
     for index, name in enumerate(names):

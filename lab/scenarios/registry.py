@@ -71,11 +71,6 @@ _STAGE = re.compile(r"(?im)^\s*FROM\s[^\n]*\sAS\s+(\S+)")
 def read_registry(content: dict[str, Any], document: Document, home: Path) -> Registry:
     """Return what a scenario may name; in its content, what it takes from Compose files is put in their place.
 
-    Args:
-        content: of scenario.yaml; changed.
-        document: the same, with its lines.
-        home: its folder, from which the paths in it begin.
-
     Raises:
         BadInput: a service is wrong; all that was found is listed.
     """

@@ -272,13 +272,7 @@ def name_of(location: Location) -> str:
 def knob_sentence(
     error: ErrorDetails, siblings: list[str], catalogue: Mapping[str, KnownKnob] = CATALOGUE
 ) -> tuple[str, str | None]:
-    """Return what is wrong and a hint.
-
-    Args:
-        error: one finding of pydantic's.
-        siblings: the names that are valid where this one stands.
-        catalogue: the knobs that there are.
-    """
+    """Return what is wrong and a hint; `siblings` are the names that are valid there."""
     location, name = error["loc"], name_of(error["loc"])
     if error["type"] == "extra_forbidden" and location[0] == "knobs":
         if len(location) == len(("knobs", "group")):

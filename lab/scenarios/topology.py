@@ -123,13 +123,7 @@ def segments(count: int) -> list[tuple[str, str]]:
 
 
 def capture_mode(resolved: ResolvedScenario, role: RoleName, *, apart: bool = False) -> str:
-    """Return what the collectors beside a role capture.
-
-    Args:
-        resolved: the scenario's settings.
-        role: whose.
-        apart: whether instances may be on several machines.
-    """
+    """Return what the collectors beside a role capture; with `apart`, instances may be on several machines."""
     capture = resolved.scenario.knobs.capture
     if role not in captures.expected(list(resolved.scenario.path), capture.mode, capture.client, apart=apart):
         return "off"
@@ -155,14 +149,7 @@ def connections_of_load(resolved: ResolvedScenario) -> Users:
 
 
 def memory_mb(resolved: ResolvedScenario, topology: Topology, name: RoleName, connections: int) -> int:
-    """Return what all instances of a role need; MiB.
-
-    Args:
-        resolved: what is run.
-        topology: its instances.
-        name: the role's.
-        connections: those of the load, which the instances share.
-    """
+    """Return what all instances of a role need for the load's connections, which they share; MiB."""
     memory, instances = topology.roles[name].memory, len(topology.instances[name])
     if memory.heap:
         return instances * (memory.base_mb + resolved.number(topology.roles[name].knob(memory.heap)))

@@ -59,11 +59,7 @@ def locate_settings(values: Mapping[str, Any], document: Document, location: Loc
 
 
 def read_change(values: Mapping[str, Any], where: Mapping[str, str]) -> Change:
-    """Read settings.
-
-    Args:
-        values: knobs and their values, and maybe `path`.
-        where: the place to cite for each.
+    """Read settings: knobs, and maybe `path`, with the place to cite for each.
 
     Raises:
         BadInput: an unknown knob, or a list where a value is wanted.
@@ -82,12 +78,7 @@ AXIS = "arm"
 
 
 def plan_arms(base: ResolvedScenario, overrides: Iterable[str], folder: Path | None = None) -> Plan:
-    """Plan the series of a scenario that has arms.
-
-    Args:
-        base: the scenario with the user's overrides, and the preset they asked for.
-        overrides: these, as `knob=value`.
-        folder: where scenarios lie.
+    """Plan the series of a scenario that has arms, with the user's overrides.
 
     Raises:
         BadInput: an arm is wrong, does nothing, or contradicts what the user set; or a prediction is.
@@ -157,12 +148,6 @@ def resolve_arm(
     base: ResolvedScenario, overrides: Iterable[str], name: str, folder: Path | None = None
 ) -> ResolvedScenario:
     """Return one arm as a scenario of its own; what the user sets goes over what the arm sets.
-
-    Args:
-        base: the scenario with the preset that the user asked for.
-        overrides: what the user sets, as `knob=value`.
-        name: the arm.
-        folder: where scenarios lie.
 
     Raises:
         BadInput: there is no such arm, or something in it is wrong.

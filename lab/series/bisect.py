@@ -52,10 +52,6 @@ def decide(within: Range, seen: Mapping[int, Sequence[Status]]) -> Next | Done:
 
     A value fails if it failed in any of its runs, and holds if it held in all that decided. Every value below the
     border must be of one kind and every value above it of the other.
-
-    Args:
-        within: where to look.
-        seen: the outcome of every run so far, by value.
     """
     for value, outcomes in seen.items():
         if set(outcomes) <= {"unknown"}:

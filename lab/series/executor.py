@@ -76,8 +76,7 @@ class Executor:
     def take_over(self, *, derive_again: bool) -> None:
         """Put right what a killed process left: a run that had ended counts, one that had not is lost.
 
-        Args:
-            derive_again: whether the analysis is another than that which derived the recorded runs.
+        It is derived again if the analysis is another than that which derived the recorded runs.
         """
         for place in self.series.runs:
             if place.status not in ("running", "complete", "failed") or place.run is None:
@@ -276,16 +275,8 @@ def run_plan(
 ) -> Path:
     """Run a series, or what is left of it, and return its folder.
 
-    Args:
-        plan: what is asked for.
-        engine: what runs it.
-        command: the command line.
-        console: where progress is printed.
-        new: whether to begin a new series although there is one to go on with.
-        answers: what somebody expects of it, kept in its record and in those of its runs.
-        places: what is to be run; by default every place of the plan that has no complete run.
-        lock: the machine's lock, where the command holds it for more than this series.
-        profile: whether each run's manifest is to say how long its steps took.
+    With `new`, a series begins although there is one to go on with. `places` gives what is to be run: by default every
+    place of the plan that has no complete run. The command may hold the `lock` for more than this series.
 
     Raises:
         BadInput: this machine cannot do what a cell asks, or an unfinished series must not be mixed with this one.

@@ -242,12 +242,7 @@ _CELL_NAME_MAX = 200
 
 
 def plan_matrix(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -> Plan:
-    """Read a matrix and plan its series.
-
-    Args:
-        name: the file's, without `.yaml`; or the file itself, with it.
-        overrides: the user's own, for every cell, as `knob=value`.
-        folder: where scenarios lie, and matrices below.
+    """Read a matrix, by its name or its file, and plan its series.
 
     Raises:
         BadInput: anything is wrong with it or with one of its cells; all is listed, with file and line.

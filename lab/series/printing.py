@@ -139,11 +139,7 @@ def _print_prediction(console: Console, one: Mapping[str, Any]) -> None:
 def print_search(console: Console, search: Search, series: Series | None = None, folder: Path | None = None) -> None:
     """Print what a search would do, or what it found, with the model's prediction beside it.
 
-    Args:
-        console: where.
-        search: what it looks for.
-        series: its runs, if there were any; if some did not complete, how they ended is printed.
-        folder: where they lie.
+    If some of its runs did not complete, how they ended is printed.
     """
     knob = search.knob
 

@@ -136,11 +136,6 @@ class Border:
 def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None) -> SearchPlan:
     """Plan a search.
 
-    Args:
-        asked: what is looked for.
-        overrides: the user's own, for every run, as `knob=value`.
-        folder: where scenarios lie.
-
     Raises:
         BadInput: the knob is none that can be searched, the expression cannot be judged, an end of the range cannot be
             run, or there is no range and the model knows none.
@@ -259,11 +254,8 @@ _VALUE_MAX = 1_000_000
 def find_border(until: str, at: Callable[[int], ResolvedScenario], start: int, step: int) -> Border | None:
     """Find where, by the model, the expression begins or ceases to hold; None where the model does not say.
 
-    Args:
-        until: the expression.
-        at: the configuration with a value of the knob; BadInput beyond its range.
-        start: the value from which to look, both ways.
-        step: how near the two sides of the border must come.
+    `at` gives the configuration with a value of the knob, or BadInput beyond its range; it looks from `start` both
+    ways.
     """
 
     def holds(value: int) -> Status:

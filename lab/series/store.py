@@ -30,11 +30,7 @@ def take_fingerprint(
 ) -> Fingerprint:
     """Take the fingerprint of this moment; images that are missing are built first.
 
-    Args:
-        plan: the digest of what is to be run.
-        roles: those that take part.
-        engine: what runs it.
-        own: of each scenario that brings services, one as it is run.
+    `own` has one cell of each scenario that brings services.
 
     Raises:
         BadInput: a service's image cannot be had.
@@ -56,10 +52,7 @@ def take_fingerprint(
 def add_own_files(plan: str, configurations: Iterable[str], scenarios: Iterable[ResolvedScenario]) -> str:
     """Return the digest of a plan with what the user's own files say, where there are any.
 
-    Args:
-        plan: the digest of what is to be run.
-        configurations: the text of each configuration of the user's own.
-        scenarios: the folder of each one's script counts, for it may hold modules and data.
+    The folder of each scenario's script counts, for it may hold modules and data.
     """
     scripts = [script for one in scenarios if (script := own_script.find_script(one, topology_of(one)))]
     said = [*configurations, *(_digest(files, folder) for folder, files in _read_by(scripts).items())]
@@ -127,12 +120,6 @@ def _short(image: str | None) -> str:
 
 def open_series(plan: Plan, taken: Fingerprint, command: Sequence[str], *, new: bool) -> tuple[Series, Path, bool]:
     """Find the series that this request goes on with, or make a new one.
-
-    Args:
-        plan: what is asked for.
-        taken: the fingerprint of this moment.
-        command: the command line.
-        new: whether to make a new one whatever there is.
 
     Returns:
         The series, its folder, and whether it is an old one.

@@ -10,11 +10,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_below(root: Path, path: str) -> BinaryIO:
-    """Open a file.
-
-    Args:
-        root: the folder; links on the way to it are followed.
-        path: the file's below it, with `/` between its parts.
+    """Open a file below a folder; links on the way to the folder itself are followed.
 
     Raises:
         OSError: there is no such file, something on the way is a link, or the path leads elsewhere.

@@ -101,10 +101,7 @@ class Kubectl:
     def add(self, pod: str, container: Mapping[str, Any], *options: str) -> None:
         """Add an ephemeral container to a pod, which then has it as long as it exists; raises as a call.
 
-        Args:
-            pod: its name.
-            container: as Kubernetes describes one.
-            options: of the request, such as dryRun=All.
+        `options` are of the request, such as dryRun=All.
         """
         made = json.loads(self("get", "pod", pod, "--output", "json"))
         made["spec"].setdefault("ephemeralContainers", []).append(container)

@@ -368,9 +368,7 @@ ALARMS = (
 def draw(seed: int, level: int) -> Drill:
     """Draw a drill; the same seed and level give the same one.
 
-    Args:
-        seed: any whole number.
-        level: 1 has no proxy, 2 may have one, 3 has something harmless besides that looks alarming.
+    Level 1 has no proxy, 2 may have one, 3 has something harmless besides that looks alarming.
     """
     random = Random(f"{seed}/{level}")  # noqa: S311 # drawn for a lesson
     fault = random.choice([one for one in FAULTS if level > 1 or len(one.path) == len(_DIRECT)])

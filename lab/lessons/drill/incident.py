@@ -107,11 +107,7 @@ def draw_drill(seed: int, level: int) -> Drill:
 
 
 def resolve_drill(drill: Drill, sets: Sequence[str] = ()) -> ResolvedScenario:
-    """Write the drill's scenario, which names no fault, and resolve it.
-
-    Args:
-        drill: which one.
-        sets: the remedy, each as knob=value.
+    """Write the drill's scenario, which names no fault, and resolve it with a remedy.
 
     Raises:
         BadInput: the remedy is none that can be set.

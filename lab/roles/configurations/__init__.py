@@ -45,13 +45,7 @@ _SPOKEN = {"on": True, "off": False}
 
 
 def parse_configuration(role: Role, text: str, neighbours: Neighbours) -> ParsedConfiguration:
-    """Read a configuration.
-
-    Args:
-        role: the program's declaration; it takes configurations.
-        text: as the program read it, with what the lab added.
-        neighbours: what is around it.
-    """
+    """Read a configuration as the program read it, with what the lab added."""
     if role.own is None:
         raise TypeError(f"{role.group} takes no configuration")
     reader = _READERS[role.own.format](text, role.own.folder, neighbours)
