@@ -27,9 +27,7 @@ class Problem:
     """One thing wrong with the input.
 
     Attributes:
-        what: the fault, as a clause.
         where: `file:line`, or the override that brought it in.
-        hint: what to write instead, or the nearest valid name.
     """
 
     what: str

@@ -27,12 +27,7 @@ _WORST = (ExitCode.LAB_FAILED, ExitCode.BAD_INPUT, ExitCode.NOT_REPRODUCED, Exit
 
 @dataclass(frozen=True)
 class ScenarioEnd:
-    """What became of one scenario.
-
-    Attributes:
-        outcome, account: None where it came to no verdict.
-        why: why it did not.
-    """
+    """What became of one scenario; one that came to no verdict has no outcome, and says why."""
 
     scenario: str
     code: ExitCode

@@ -38,8 +38,6 @@ class Outcome:
     """What came of a scenario.
 
     Attributes:
-        folder: the run's, or the series'.
-        verdict: its derived/verdict.json.
         series: its series.json; None of a single run.
         answers: what somebody expected of the series.
     """

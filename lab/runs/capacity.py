@@ -168,7 +168,6 @@ class RoleDemand:
     """What the instances of one role take.
 
     Attributes:
-        instances: how many there are.
         connections: that one of them may hold at once.
         ports: local ports that one of them needs for connections to one server; None for the last of the path.
         ports_max: local ports that it has; None where that is not known.
@@ -192,8 +191,6 @@ class Demand:
     """What a run takes.
 
     Attributes:
-        roles: along the path.
-        memory_mb: all of it.
         captures_mb: the most that captures take of the disk on which results lie.
         records_mb: what requests, dials and their packets take there; None where the number of requests is not known.
     """

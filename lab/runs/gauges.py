@@ -89,7 +89,6 @@ class ServerGauge:
         depth: connections in the traffic port's accept queue.
         limit: of that queue, which holds one more; None until the server listens. With nginx's `reuseport` each worker
             has a queue of its own, and this, like the depth, is of all together.
-        queues: how many they are.
         is_full: whether one of them takes no other connection.
         overflows: ListenOverflows since the namespace began.
         filling: the queue's greatest depth in each second.

@@ -32,8 +32,6 @@ class Holder:
     """Who holds the lock, by its own note.
 
     Attributes:
-        pid: the process.
-        what: what it does.
         since: local time.
         folder: the run's, below results/: `<scenario>/<run-id>`; None while there is none.
     """

@@ -55,8 +55,6 @@ class Session:
 
     Attributes:
         folder: results/<scenario>/<run-id>.
-        tries_out: whether `latest` stays where it is.
-        steps: those that were taken so far.
     """
 
     engine: Engine

@@ -25,10 +25,8 @@ class _Level:
     """What has become of the signals since `interruptible` began.
 
     Attributes:
-        interrupted: whether one came.
         shields: how many `shielded` are under way.
         pending: the signal that came behind a shield.
-        raised: the signal that was raised.
     """
 
     interrupted: bool = False

@@ -96,8 +96,6 @@ class _Taking:
     """Takes one service, and what it depends on, over from a Compose file.
 
     Attributes:
-        file: the Compose file.
-        home: the scenario's folder.
         asked: what the scenario says of the service.
     """
 

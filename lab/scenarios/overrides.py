@@ -27,9 +27,7 @@ class Override:
     """One knob set beyond the scenario's own: by the user, by the preset they chose, or by the cell of a series.
 
     Attributes:
-        knob: its full name.
         value: text, number or truth value, as the text reads.
-        where: what to cite in a message.
     """
 
     knob: str

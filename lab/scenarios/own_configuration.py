@@ -41,9 +41,7 @@ class OwnConfiguration:
     """A configuration in its folder.
 
     Attributes:
-        role: whose it is.
         file: the configuration, or the folder of its fragments; the program sees the folder and what lies below it.
-        declared: how the role takes it.
         hosts: the names by which the role reaches the next one.
         sources: its files as the program finds them.
         adaptation: how it becomes the copy that runs.

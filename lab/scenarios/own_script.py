@@ -34,7 +34,6 @@ class OwnScript:
 
     Attributes:
         folder: what k6 sees of the machine: the scenario's folder.
-        file: the script.
         environment: what the script finds in __ENV, besides the lab's own variables.
     """
 
@@ -57,9 +56,7 @@ class Options:
     """What k6 says of a script before it runs it.
 
     Attributes:
-        users_max: the most users at once.
         lasts_ms: how long its scenarios take at most, with the time in which they end gracefully.
-        thresholds: by metric.
     """
 
     users_max: int

@@ -24,7 +24,6 @@ class Place:
 
     Attributes:
         slug: the folder's name: results lie under it.
-        home: the folder.
         own: whether it is one of the lab's own scenarios, which go by their names alone.
     """
 

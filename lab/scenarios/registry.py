@@ -31,8 +31,6 @@ class Registry:
     Attributes:
         roles: by name, in the order of a path.
         scenario: the model of its file.
-        knobs: every knob by its full name.
-        services: its own, by name.
     """
 
     roles: Mapping[str, Role]

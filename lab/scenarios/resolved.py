@@ -41,9 +41,7 @@ class Variant:
     """What an arm, or a cell of a matrix, makes of a scenario.
 
     Attributes:
-        overrides: the knobs that it sets.
         path: its path, if it has one of its own, with the place to cite.
-        arm: the arm's name.
         predictions: those that stand in place of the scenario's.
     """
 
@@ -61,11 +59,8 @@ class ResolvedScenario:
     """What will be run.
 
     Attributes:
-        place: where the scenario lies.
-        registry: what it may name.
         values: every knob's value under its full name; durations in milliseconds.
         overrides: the preset's, the user's and the variant's; each knob stands once.
-        preset: its name, if one was asked for.
     """
 
     place: Place

@@ -19,7 +19,6 @@ class Topology:
     """The instances of each role on the path, in the order of the path.
 
     Attributes:
-        roles: their declarations.
         second_names: by instance, the host name of its second address, where it has one.
         names: by role, the name that clients must ask for, where a configuration of the user's own has several servers.
         needed: services that are started beside the path, and not observed; what is needed first stands first.

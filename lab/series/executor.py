@@ -56,7 +56,6 @@ class Executor:
 
     Attributes:
         series: the state, saved at each step.
-        folder: where series.json lies.
         cells: what each cell runs; a search adds to it as it goes.
     """
 

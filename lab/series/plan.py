@@ -41,8 +41,6 @@ class Plan:
 
     Attributes:
         overrides: the user's own, for every cell, as `knob=value`.
-        cells: by name.
-        baseline: the cell with which others are compared.
         predictions: those about the series as a whole.
         published: figures of the series that stand beside a published experiment.
         leaves_open: what the claims say nothing about of what was published; empty if the scenario does not say.

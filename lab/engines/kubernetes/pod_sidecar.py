@@ -58,13 +58,7 @@ _RELEASE = 'read -r holder </tmp/connlab.holder || exit; (sleep 0.3; kill "$hold
 
 @dataclass(frozen=True)
 class PodSidecar:
-    """A collector in a pod. Nobody can take it out again: it ends, and its entry stays in the pod.
-
-    Attributes:
-        pod: its name.
-        name: of the container.
-        folder: where its files are brought.
-    """
+    """A collector in a pod. Nobody can take it out again: it ends, and its entry stays in the pod."""
 
     kubectl: Kubectl
     pod: str
@@ -143,7 +137,6 @@ class PodSidecars:
 
     Attributes:
         kubectl: speaks to the cluster; each pod is named together with its namespace.
-        images: where the nodes have the collector's image from.
     """
 
     kubectl: Kubectl

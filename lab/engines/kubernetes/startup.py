@@ -33,14 +33,7 @@ _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+)(?P<why>[^\n]*)"
 
 @dataclass(frozen=True)
 class Start:
-    """The start of one run.
-
-    Attributes:
-        images: where they come from.
-        last_words: gives the end of what a service said.
-        spread: whether roles are to be on nodes of their own.
-        metrics: the port on which each collector serves its current figures; None if none does.
-    """
+    """The start of one run."""
 
     kubectl: Kubectl
     parts: Parts

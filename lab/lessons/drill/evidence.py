@@ -52,12 +52,7 @@ _NETSTAT = {
 
 @dataclass(frozen=True)
 class SeenRun:
-    """A run's raw files, as far as somebody on call could see the like of them.
-
-    Attributes:
-        folder: the run's.
-        path: its roles.
-    """
+    """A run's raw files, as far as somebody on call could see the like of them."""
 
     folder: Path
     path: tuple[str, ...]
@@ -268,7 +263,6 @@ class Piece:
     """A piece of evidence.
 
     Attributes:
-        says: what it is.
         minutes: what asking for it costs.
     """
 

@@ -168,8 +168,6 @@ class Fault:
 
     Attributes:
         name: the cause, as the participant names it.
-        says: the same in words.
-        place: the role where it lies.
         path: the roles of the path that it needs.
         draw: draws its knobs, by their full names.
         cause: the same as the ledger and the map call it.

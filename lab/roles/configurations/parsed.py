@@ -47,7 +47,6 @@ class Setting:
     Attributes:
         value: durations in milliseconds; None if it is not known.
         where: the lines that say it; none for the program's default.
-        why: why it is not known.
     """
 
     value: Default | None = None
@@ -70,9 +69,7 @@ class ParsedConfiguration:
 
     Attributes:
         settings: by the knobs' names within the role.
-        faults: why it cannot be run.
         added: the lines that the lab added, without comments.
-        text: all of it, as the program read it.
         called: what the file calls the sections that the role's scraped pages name, where there is one of each.
         changes: what differs in the copy that runs.
     """
