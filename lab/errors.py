@@ -52,6 +52,31 @@ class BadInput(ConnlabError):
         super().__init__("\n".join(map(str, self.problems)))
 
 
+class Gathered:
+    """As a context it takes in a refusal and lets the work go on; `refuse` raises them all."""
+
+    def __init__(self) -> None:
+        self._problems: dict[Problem, None] = {}
+
+    def __enter__(self) -> None:
+        """Begin a part that may be refused."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if isinstance(error, BadInput):
+            self.extend(error.problems)
+            return True
+        return False
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Take in problems; the same one in many cells counts once."""
+        self._problems |= dict.fromkeys(problems)
+
+    def refuse(self) -> None:
+        """Raise BadInput if there was any problem."""
+        if self._problems:
+            raise BadInput(self._problems)
+
+
 class LabError(ConnlabError):
     """The lab or the machine failed; nothing can be said about the experiment."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from rich.console import Console
 from rich.text import Text
 
@@ -21,6 +22,7 @@ from lab.console import next_steps
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading import document as documents
 from lab.reading import messages
+from lab.reading.document import Location
 from lab.runs.reports import STYLES, format_figure
 from lab.scenarios import places
 from lab.scenarios.overrides import parse_overrides
@@ -96,14 +98,12 @@ def load_exercises(place: Place) -> tuple[Exercise, ...]:
     try:
         return tuple(Exercises.model_validate(document.content).exercises)
     except ValidationError as error:
-        raise BadInput([_problem(one, document) for one in messages.list_findings(error)]) from None
+        raise messages.refuse_findings(error, document, _say) from None
 
 
-def _problem(finding: Any, document: documents.Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
-    location = finding["loc"]
-    name = ".".join(str(part + 1) if isinstance(part, int) else part for part in location) or "the file"
-    what, hint = messages.sentence(finding, messages.siblings(Exercises, location), name)
-    return Problem(what, document.where(location), hint)
+def _say(error: ErrorDetails, location: Location) -> tuple[str, str | None]:
+    name = messages.name_place(location) or "the file"
+    return messages.sentence(error, messages.siblings(Exercises, location), name)
 
 
 # Who turns these fixes nothing: the clients are other people's.

@@ -8,10 +8,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from formats.renamed_keys import new_name, old_name
-from lab.reading.document import Location
+from lab.errors import BadInput, Problem
+from lab.reading.document import Document, Location
 
 # How a value is written, given the name of what it is the value of.
 Show = Callable[[str, Any], str]
+# What is wrong at a place, and a hint.
+Say = Callable[[ErrorDetails, Location], tuple[str, str | None]]
 
 _BOUNDS = {"greater_than_equal": "at least", "less_than_equal": "at most"}
 _TAKES = {
@@ -55,6 +58,26 @@ def list_findings(error: ValidationError) -> list[ErrorDetails]:
     """Return what pydantic found, but for a missing key that stands there by its old name."""
     found = error.errors()
     return [one for one in found if one["type"] != "missing" or not old_name(str(one["loc"][-1]), one["input"])]
+
+
+def refuse_findings(error: ValidationError, document: Document, say: Say, above: Location = ()) -> BadInput:
+    """Return what pydantic found in a document, or in its part `above`, with file and line; `say` has the words."""
+    problems = []
+    for one in list_findings(error):
+        location = locate(one)
+        what, hint = say(one, location)
+        problems.append(Problem(what, document.where((*above, *location)), hint))
+    return BadInput(problems)
+
+
+def locate(error: ErrorDetails) -> Location:
+    """Return where a finding stands in the file; where a value may be of several types, pydantic names its type."""
+    return tuple(part for part in error["loc"] if part != "[key]" and not str(part).startswith(("constr", "list[")))
+
+
+def name_place(location: Location) -> str:
+    """Return the name of a place: its way down, items from 1."""
+    return ".".join(str(part + 1) if isinstance(part, int) else part for part in location)
 
 
 def expected(error: ErrorDetails) -> list[str]:

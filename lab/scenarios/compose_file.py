@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean, sentence
+from lab.reading.messages import did_you_mean, locate, name_place, sentence
 from lab.scenarios.services import Capability, Service, is_service_name, is_variable, split_volume, spoken
 
 _KEY = "services"
@@ -136,12 +137,12 @@ class _Taking:
                 waiting += found[name].get("depends_on", [])
         return found
 
-    def refused(self, service: str, finding: Any, scenario: Document, name: str, own: Mapping[str, Any]) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
+    def refused(
+        self, service: str, finding: ErrorDetails, scenario: Document, name: str, own: Mapping[str, Any]
+    ) -> Problem:
         """Return what the lab's form refuses of a service as a problem at its place, here or in the scenario."""
-        location = [
-            part for part in finding["loc"] if isinstance(part, int) or not part.startswith(("constr", "list["))
-        ]
-        what, hint = sentence(finding, [], ".".join(map(str, (service, *location))))
+        location = locate(finding)
+        what, hint = sentence(finding, [], name_place((service, *location)))
         key = str(location[0]) if location else ""
         if key in own or not location:
             return Problem(what, scenario.where((_KEY, name, *location)), hint)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from formats.renamed_keys import new_name
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, Gathered, Problem
 from lab.reading.document import Document, Location
 from lab.reading.messages import did_you_mean, nearest
 from lab.scenarios.knobs import CATALOGUE, KnownKnob
@@ -53,20 +53,16 @@ def parse_overrides(texts: Iterable[str]) -> list[Override]:
         BadInput: an unknown knob, one that is set twice, or no `knob=value`.
     """
     overrides: dict[str, Override] = {}
-    problems: list[Problem] = []
+    gathered = Gathered()
     for text in texts:
-        try:
+        with gathered:
             override = _parse(text)
-        except BadInput as error:
-            problems += error.problems
-        else:
-            if override.knob in overrides:
-                before = overrides[override.knob].where
-                hint = f"leave one of the two out; the other is {before}"
-                problems.append(Problem(f"{override.knob} is set twice", override.where, hint))
+            before = overrides.get(override.knob)
             overrides[override.knob] = override
-    if problems:
-        raise BadInput(problems)
+            if before:
+                hint = f"leave one of the two out; the other is {before.where}"
+                raise BadInput(Problem(f"{override.knob} is set twice", override.where, hint))
+    gathered.refuse()
     return list(overrides.values())
 
 
@@ -89,14 +85,11 @@ def parse_settings(
         BadInput: an unknown knob.
     """
     overrides: list[Override] = []
-    problems: list[Problem] = []
+    gathered = Gathered()
     for name, value in values.items():
-        try:
+        with gathered:
             overrides.append(Override(_full_name(name, where[name]), value, where[name], source))
-        except BadInput as error:
-            problems += error.problems
-    if problems:
-        raise BadInput(problems)
+    gathered.refuse()
     return overrides
 
 
@@ -147,16 +140,7 @@ def preset_overrides(scenario: Scenario, document: Document, name: str) -> list[
         known = ", ".join(scenario.presets)
         hint = did_you_mean(name, scenario.presets) or (known and f"its presets: {known}") or "leave it out"
         raise BadInput(Problem(f"the scenario has no preset '{name}'", f"--preset {name}", hint))
-    return _read(scenario.presets[name].knobs, document, ("presets", name))
-
-
-def preset_overrides_of_arm(scenario: Scenario, document: Document, name: str, arm: str) -> list[Override]:
-    """Return what a preset of the scenario sets in one arm, over what the arm sets itself.
-
-    Raises:
-        BadInput: it names an unknown knob.
-    """
-    return _read(scenario.presets[name].arms.get(arm, {}), document, ("presets", name, "arms", arm))
+    return read_preset(scenario.presets[name].knobs, document, ("presets", name))
 
 
 def preset_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -180,13 +164,18 @@ def preset_problems(scenario: Scenario, document: Document) -> Iterator[Problem]
 
 def _problems(values: Mapping[str, Value], document: Document, at: Location) -> list[Problem]:
     try:
-        _read(values, document, at)
+        read_preset(values, document, at)
     except BadInput as error:
         return error.problems
     return []
 
 
-def _read(values: Mapping[str, Value], document: Document, at: Location) -> list[Override]:
+def read_preset(values: Mapping[str, Value], document: Document, at: Location) -> list[Override]:
+    """Read what a preset sets at a place of its document.
+
+    Raises:
+        BadInput: it names an unknown knob.
+    """
     where = {key: document.where((*at, key)) for key in values}
     # What is no key of a preset would be a knob.
     if renamed := [(key, new) for key in values if (new := new_name(key, Preset.model_fields))]:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, create_model
+from pydantic_core import ErrorDetails
 
 from formats.role import Role
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.reading.document import Document
-from lab.reading.messages import list_findings, sentence, siblings
+from lab.reading.document import Document, Location
+from lab.reading.messages import name_place, refuse_findings, sentence, siblings
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import compose_file, services
 from lab.scenarios.knobs import CATALOGUE, KnownKnob, build_catalogue, knobs_with
@@ -77,7 +78,7 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> Re
     try:
         read_ = _SERVICES.validate_python(content[KEY])
     except ValidationError as error:
-        raise BadInput([_problem(finding, document) for finding in list_findings(error)]) from None
+        raise refuse_findings(error, document, _say, (KEY,)) from None
     expanded, problems = compose_file.expand(read_, document, home)
     if not problems:
         problems = [*_problems(expanded, document), *_of_files(read_, expanded, document, home)]
@@ -87,13 +88,8 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> Re
     return registry_for(expanded)
 
 
-def _problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
-    # Where a value may be of several types, pydantic names the type, which is not a key of the file.
-    location = tuple(
-        part for part in finding["loc"] if part != "[key]" and not str(part).startswith(("constrained", "list["))
-    )
-    what, hint = sentence(finding, siblings(Service, location[1:]), ".".join(map(str, (KEY, *location))))
-    return Problem(what, document.where((KEY, *location)), hint)
+def _say(error: ErrorDetails, location: Location) -> tuple[str, str | None]:
+    return sentence(error, siblings(Service, location[1:]), name_place((KEY, *location)))
 
 
 def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Problem]:
@@ -105,8 +101,9 @@ def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Proble
         except ValidationError as error:
             # What no role can be declared with, such as a choice of one value.
             for finding in error.errors():
-                what, hint = sentence(finding, [], ".".join(map(str, (KEY, name, *finding["loc"]))))
-                yield Problem(what, document.where((KEY, name, *finding["loc"])), hint)
+                location = (KEY, name, *finding["loc"])
+                what, hint = sentence(finding, [], name_place(location))
+                yield Problem(what, document.where(location), hint)
 
 
 def _of_files(

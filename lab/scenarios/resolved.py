@@ -15,7 +15,7 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean, expected, list_findings, sentence, siblings
+from lab.reading.messages import did_you_mean, expected, list_findings, locate, name_place, sentence, siblings
 from lab.roles.configurations import Entry
 from lab.scenarios import places
 from lab.scenarios.configuration_files import entry_by_file
@@ -235,13 +235,9 @@ def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...])
 
 
 def _problem(
-    finding: Any,  # noqa: ANN401 # a TypedDict of pydantic's
-    registry: Registry,
-    parsed: Document,
-    overrides: tuple[Override, ...],
-    variant: Variant,
+    finding: ErrorDetails, registry: Registry, parsed: Document, overrides: tuple[Override, ...], variant: Variant
 ) -> Problem:
-    location = tuple(part for part in finding["loc"] if part != "[key]")
+    location = locate(finding)
     what, hint = knob_sentence(finding, siblings(registry.scenario, location), registry.knobs)
     if variant.path and location[:1] == ("path",):
         return Problem(what, variant.path[1], hint)
@@ -258,10 +254,8 @@ def _where(location: Location, parsed: Document, overrides: tuple[Override, ...]
 
 def name_of(location: Location) -> str:
     """Return the name of a place: a knob by its full name, another key by its way down, items from 1."""
-    parts = [part for part in location if part != "[key]"]
-    if parts[:1] == ["knobs"] and len(parts) > 1:
-        parts = parts[1:]
-    return ".".join(str(part + 1) if isinstance(part, int) else part for part in parts) or "the scenario"
+    parts = tuple(part for part in location if part != "[key]")
+    return name_place(parts[1:] if parts[:1] == ("knobs",) and len(parts) > 1 else parts) or "the scenario"
 
 
 def knob_sentence(

@@ -9,7 +9,7 @@ from typing import Any, Self
 from analysis.expressions import ExpressionError
 from analysis.expressions.values import Kind
 from formats.series import Axis, Level
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, Gathered, Problem
 from lab.reading.document import Document, Location
 from lab.reading.messages import did_you_mean
 from lab.scenarios import overrides
@@ -20,7 +20,6 @@ from lab.scenarios.predictions import compared_problems, published_problems
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario, Variant
 from lab.series.plan import (
-    Gathered,
     Plan,
     PlannedCell,
     build_cell,
@@ -170,7 +169,8 @@ def _change(base: ResolvedScenario, arms: Arms, name: str) -> Change:
     change = read_change(values, locate_settings(values, base.document, ("arms", "variants", name)))
     if base.preset is None:
         return change
-    return change.under(overrides.preset_overrides_of_arm(base.scenario, base.document, base.preset, name))
+    of_preset = base.scenario.presets[base.preset].arms.get(name, {})
+    return change.under(overrides.read_preset(of_preset, base.document, ("presets", base.preset, "arms", name)))
 
 
 def _names(base: ResolvedScenario, arms: Arms) -> Iterator[Problem]:

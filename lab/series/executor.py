@@ -17,7 +17,7 @@ from formats.manifest import Guess, utc_now
 from formats.series import Fingerprint, PlannedRun, Series, Status, Verdict
 from lab import paths
 from lab.engines.protocol import Engine
-from lab.errors import ConnlabError, Interruption, LabError, Problem
+from lab.errors import ConnlabError, Gathered, Interruption, LabError, Problem
 from lab.runs import capacity, reports, user_files
 from lab.runs.lock import Lock, machine_lock
 from lab.runs.reports import VERDICT_FILE
@@ -27,7 +27,7 @@ from lab.runs.signals import Interrupted, interruptible
 from lab.runs.user_files import Configurations
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import store
-from lab.series.plan import Answers, Gathered, Plan
+from lab.series.plan import Answers, Plan
 from lab.series.printing import Progress
 from lab.series.store import is_service_image
 

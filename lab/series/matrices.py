@@ -14,10 +14,10 @@ from pydantic import ConfigDict, Field, ValidationError, WithJsonSchema
 from formats.predictions import NAME_PATTERN, Claim, Text
 from formats.series import Axis, Level
 from lab import paths
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, Gathered, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean, list_findings, siblings
+from lab.reading.messages import did_you_mean, refuse_findings, siblings
 from lab.scenarios import places
 from lab.scenarios.model import Series as Rules
 from lab.scenarios.model import Settings
@@ -29,7 +29,6 @@ from lab.scenarios.resolved import ResolvedScenario, Stated, Variant, knob_sente
 from lab.series import arms
 from lab.series.arms import Change
 from lab.series.plan import (
-    Gathered,
     Plan,
     PlannedCell,
     build_cell,
@@ -113,7 +112,7 @@ def read_matrix(name: str, folder: Path) -> tuple[Matrix, Document]:
     try:
         return Matrix.model_validate(document.content), document
     except ValidationError as error:
-        raise BadInput([_matrix_problem(finding, document) for finding in list_findings(error)]) from None
+        raise refuse_findings(error, document, lambda one, at: knob_sentence(one, siblings(Matrix, at))) from None
 
 
 def matrix_name(name: str) -> str:
@@ -132,12 +131,6 @@ def _file(name: str, folder: Path) -> Path:
         hint = did_you_mean(name, known) or "'connlab matrix' lists them"
         raise BadInput(Problem(what, hint=hint))
     return folder / "matrices" / f"{name}{_SUFFIX}"
-
-
-def _matrix_problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
-    location = tuple(part for part in finding["loc"] if part != "[key]")
-    what, hint = knob_sentence(finding, siblings(Matrix, location))
-    return Problem(what, document.where(location), hint)
 
 
 _SCENARIO = "scenario"

@@ -199,31 +199,6 @@ def order_runs(cells: Iterable[str], repetitions: int, seed: int) -> list[tuple[
     return places
 
 
-class Gathered:
-    """As a context it takes in a refusal and lets the work go on; `refuse` raises them all."""
-
-    def __init__(self) -> None:
-        self._problems: dict[Problem, None] = {}
-
-    def __enter__(self) -> None:
-        """Begin a part that may be refused."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
-        if isinstance(error, BadInput):
-            self.extend(error.problems)
-            return True
-        return False
-
-    def extend(self, problems: Iterable[Problem]) -> None:
-        """Take in problems; the same one in many cells counts once."""
-        self._problems |= dict.fromkeys(problems)
-
-    def refuse(self) -> None:
-        """Raise BadInput if there was any problem."""
-        if self._problems:
-            raise BadInput(self._problems)
-
-
 def refuse_user_settings(overrides: Iterable[str], touched: Mapping[str, str], by: str) -> None:
     """Refuse a knob that the user sets for all cells although it is what tells them apart.
 

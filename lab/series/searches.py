@@ -9,7 +9,7 @@ from analysis.expressions.values import Value, unknown
 from formats.durations import parse_duration
 from formats.knob_types import format_knob_value
 from formats.series import Axis, Level, PlannedRun, Search
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, Gathered, Problem
 from lab.scenarios import preflight
 from lab.scenarios.model import Series as Rules
 from lab.scenarios.overrides import may_be_knob, nearest_knob, parse_overrides
@@ -17,7 +17,7 @@ from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series.bisect import Done, Next, Range, Status, decide
 from lab.series.executor import Executor
-from lab.series.plan import Gathered, Plan, PlannedCell, build_cell, remark_on_arms, short_names, slugify
+from lab.series.plan import Plan, PlannedCell, build_cell, remark_on_arms, short_names, slugify
 
 _STEP_MS = 100
 
