@@ -213,9 +213,10 @@ def test_a_pod_that_is_gone_keeps_no_other_from_its_end(effective: Make) -> None
     seen = Watch(Kubectl(client=client), "run-1")
     for instance in ("k6-1", "backend-1"):
         seen.take(said_of_containers(instance))
-    containers = Containers(Kubectl(client=client), parts, seen)
+    containers = Containers(Kubectl(client=client))
+    containers.begin(parts, seen)
     for instance in ("backend-1", "k6-1"):
-        containers.stop(instance, 1)
+        containers.end_role(instance, 1)
     assert client.calls[-1].startswith("exec connlab-run-1-k6-1 ")
 
 
@@ -238,7 +239,8 @@ def test_one_command_holds_a_role_and_lets_it_go_on(effective: Make, answers: st
     kubectl, made = Kubectl(client=client), effective()
     parts = Parts(made, topology_of(made), "run-1", Places(Path("/run-1")))
     seen = Watch(kubectl, "run-1")
-    containers = Containers(kubectl, parts, seen)
+    containers = Containers(kubectl)
+    containers.begin(parts, seen)
     with pytest.raises(LabError, match="k6-1 does not run"):
         containers.pause("k6-1")
     told = said_of_containers("k6-1")

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +39,24 @@ _AWAIT = (
 )
 
 
+@dataclass
 class Containers:
-    """The containers of one run."""
+    """The containers of the run that was begun, if one was."""
 
-    def __init__(self, kubectl: Kubectl, parts: Parts, watch: Watch) -> None:
-        self._kubectl = kubectl
-        self._parts = parts
-        self.watch = watch
-        self._paused: dict[str, tuple[StreamingCommand, Iterator[str]]] = {}
+    kubectl: Kubectl = field(default_factory=Kubectl)
+    _begun: tuple[Parts, Watch] | None = field(default=None, init=False)
+    _paused: dict[str, tuple[StreamingCommand, Iterator[str]]] = field(default_factory=dict, init=False)
+
+    def begin(self, parts: Parts, watch: Watch) -> None:
+        """Take the containers of a run from now on."""
+        self._begun = parts, watch
+
+    @property
+    def of_run(self) -> tuple[Parts, Watch]:
+        """Return the parts of the run, and what watches them."""
+        if self._begun is None:
+            raise LabError("nothing of this run has been started in the cluster")
+        return self._begun
 
     def pause(self, instance: str) -> None:
         """Stop each process of a role. One command does both ends: a second one would take a while to begin.
@@ -57,7 +68,7 @@ class Containers:
         if container is None:
             raise LabError(f"{instance} does not run")
         command = ("exec", "--stdin", self.pod_name(instance), "--container", HOLD)
-        following = self._kubectl.follow(*command, "--", "sh", "-c", _PAUSE, "sh", container, talks=True)
+        following = self.kubectl.follow(*command, "--", "sh", "-c", _PAUSE, "sh", container, talks=True)
         answers = iter(following)
         self._paused[instance] = following, answers
         self._confirm(instance, answers)
@@ -80,13 +91,13 @@ class Containers:
         if next(answers, "") != "done\n":
             raise LabError(f"the cluster did not send the signal to {instance}")
 
-    def stop(self, instance: str, grace_s: int) -> None:
+    def end_role(self, instance: str, grace_s: int) -> None:
         """End a role by its program's own signal, and kill it if it has not ended after the grace."""
-        topology = self._parts.topology
+        topology = self.of_run[0].topology
         signal = topology.roles[topology.role_of(instance)].stop_signal.removeprefix("SIG")
         self._end(instance, ROLE, HOLD, signal, grace_s)
 
-    def stop_collector(self, instance: str, grace_s: int) -> None:
+    def end_collector(self, instance: str, grace_s: int) -> None:
         """End a collector. It is root, so that only another process of its own container may signal it."""
         self._end(instance, COLLECTOR, COLLECTOR, "TERM", grace_s)
 
@@ -108,7 +119,7 @@ class Containers:
     def start_again(self, instance: str) -> None:
         """Add the role's container to an instance's pod anew, which starts it in the same namespaces."""
         number = len(self._of_role(instance)) + 1
-        self._kubectl.add(self.pod_name(instance), build_restarted_role(self.watch.pod(instance) or {}, number))
+        self.kubectl.add(self.pod_name(instance), build_restarted_role(self.of_run[1].pod(instance) or {}, number))
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
         """Return the exit code of each instance, of its last start; null for one that never ran."""
@@ -124,14 +135,14 @@ class Containers:
         def has_ended(one: str) -> bool:
             return all(self._running(one, kind) is None for kind in (ROLE, COLLECTOR))
 
-        waiting = [one for one in instances if self.watch.pod(one)]
-        self.watch.await_pods(waiting, lambda pod: has_ended(instance_of(pod)), _TOLD_S)
+        waiting = [one for one in instances if self.of_run[1].pod(one)]
+        self.of_run[1].await_pods(waiting, lambda pod: has_ended(instance_of(pod)), _TOLD_S)
 
     def keep_logs(self, topology: Topology, raw: Path) -> None:
         """Write what each container said."""
 
         def keep(instance: str) -> None:
-            if self.watch.pod(instance) is None:
+            if self.of_run[1].pod(instance) is None:
                 return
             names = [one["name"] for one in self._of_role(instance)]
             for file, containers in (("container.log", names), ("collector.log", [COLLECTOR])):
@@ -140,7 +151,7 @@ class Containers:
                 for name in containers:
                     with contextlib.suppress(LabError):
                         said.append(
-                            self._kubectl("logs", self.pod_name(instance), "--container", name, timeout_s=_LOGS_S)
+                            self.kubectl("logs", self.pod_name(instance), "--container", name, timeout_s=_LOGS_S)
                         )
                 path = raw / instance / file
                 path.unlink(missing_ok=True)
@@ -151,13 +162,13 @@ class Containers:
 
     def last_words(self, service: str, lines: int = 10) -> str:
         """Return the end of what a container said, indented; empty if it said nothing."""
-        for instance in self._parts.topology.all:
+        for instance in self.of_run[0].topology.all:
             if service not in (instance, collector_of(instance)):
                 continue
             names = [one["name"] for one in self._of_role(instance)] or [ROLE]
             container = names[-1] if service == instance else COLLECTOR
             with contextlib.suppress(LabError):
-                said = self._kubectl(
+                said = self.kubectl(
                     "logs", self.pod_name(instance), "--container", container, "--tail", str(lines), timeout_s=10
                 )
                 return "".join(f"\n  {line}" for line in said.strip().splitlines())
@@ -169,10 +180,10 @@ class Containers:
         Raises:
             LabError: they cannot be had of an instance whose pod is there.
         """
-        places = self._parts.places
+        places = self.of_run[0].places
 
         def fetch(instance: str) -> None:
-            self._kubectl.copy_out(self.pod_name(instance), HOLD, "/raw", places.collector(instance).parent)
+            self.kubectl.copy_out(self.pod_name(instance), HOLD, "/raw", places.collector(instance).parent)
 
         parallel.each(fetch, [one for one in topology.all if self._running(one, HOLD)])
 
@@ -188,14 +199,14 @@ class Containers:
         return [one for one in self._statuses(instance) if service_of(instance, one["name"]) == instance]
 
     def _statuses(self, instance: str) -> list[Mapping[str, Any]]:
-        return container_statuses(self.watch.pod(instance) or {})
+        return container_statuses(self.of_run[1].pod(instance) or {})
 
     def _shell(self, instance: str, container: str, script: str, *arguments: str, timeout_s: float = 20) -> str:
         command = ("sh", "-c", script, "sh", *arguments)
-        return self._kubectl(
+        return self.kubectl(
             "exec", self.pod_name(instance), "--container", container, "--", *command, timeout_s=timeout_s
         )
 
     def pod_name(self, instance: str) -> str:
         """Name an instance's pod."""
-        return pod_name(self._parts.run_id, instance)
+        return pod_name(self.of_run[0].run_id, instance)

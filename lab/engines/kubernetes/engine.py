@@ -4,13 +4,11 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from lab import parallel, paths
 from lab.engines import protocol
 from lab.engines.kubernetes import objects
 from lab.engines.kubernetes.containers import Containers
-from lab.engines.kubernetes.kubectl import Kubectl
 from lab.engines.kubernetes.objects import COLLECTOR, Images, checkout_selector, image_id
 from lab.engines.kubernetes.pod_sidecar import PodSidecars
 from lab.engines.kubernetes.startup import UNSCHEDULABLE_S, Start, find_pod_problem, find_scheduling_problem
@@ -29,7 +27,7 @@ _ELSEWHERE = "run it with --engine compose"
 
 
 @dataclass
-class Kubernetes:
+class Kubernetes(Containers):
     """A pod for each instance of a run, in one namespace of a cluster.
 
     Attributes:
@@ -37,12 +35,10 @@ class Kubernetes:
         metrics: the port on which each collector serves its current figures; None if none does.
     """
 
-    kubectl: Kubectl = field(default_factory=Kubectl)
     registry: Images = field(default_factory=Images)
     spread: bool = False
     metrics: int | None = None
     on_this_machine: bool = False
-    _run: Containers | None = None
 
     def examine(self) -> Iterable[Finding]:
         """Look at the cluster, and at the lab's rights in it."""
@@ -134,57 +130,32 @@ class Kubernetes:
         """Make the pods, and wait until the startup probes of all collectors are answered."""
         if not isinstance(watch, Watch):
             raise TypeError("the watch is not this engine's")
-        self._run = Containers(self.kubectl, parts, watch)
+        self.begin(parts, watch)
         Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics).start()
 
     def machines(self, topology: Topology) -> Mapping[str, str]:
         """Return the node of each pod."""
-        pods = {one: self._of_run.watch.pod(one) for one in topology.all}
+        _, watch = self.of_run
+        pods = {one: watch.pod(one) for one in topology.all}
         return {one: pod["spec"]["nodeName"] for one, pod in pods.items() if pod}
 
     def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
         """Carry out a command in the container of an instance's collector."""
         return self.kubectl(
-            "exec", self._of_run.pod_name(instance), "--container", COLLECTOR, "--", *arguments, timeout_s=timeout_s
+            "exec", self.pod_name(instance), "--container", COLLECTOR, "--", *arguments, timeout_s=timeout_s
         )
-
-    def pause(self, instance: str) -> None:
-        """Stop each process of a role by SIGSTOP."""
-        self._of_run.pause(instance)
-
-    def resume(self, instance: str) -> None:
-        """Let them go on."""
-        self._of_run.resume(instance)
 
     def stop(self, instances: Iterable[str]) -> None:
         """End roles beside each other."""
-        containers = self._of_run
-        parallel.each(lambda one: containers.stop(one, STOP_GRACE_S), list(instances))
-
-    def start_again(self, instance: str) -> None:
-        """Add the role's container to the pod anew."""
-        self._of_run.start_again(instance)
+        parallel.each(lambda one: self.end_role(one, STOP_GRACE_S), list(instances))
 
     def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
         """End the roles along the path, then their collectors; then bring their files out."""
-        containers = self._of_run
         for group in topology.instances.values():
-            parallel.each(lambda one: containers.stop(one, grace_s), group)
-        parallel.each(lambda one: containers.stop_collector(one, grace_s), topology.all)
-        containers.await_ends(topology.all)
-        containers.fetch(topology)
-
-    def exit_codes(self, topology: Topology) -> dict[str, int | None]:
-        """Return what the cluster told last."""
-        return self._of_run.exit_codes(topology)
-
-    def keep_logs(self, topology: Topology, raw: Path) -> None:
-        """Write the containers' logs."""
-        self._of_run.keep_logs(topology, raw)
-
-    def last_words(self, service: str) -> str:
-        """Return the end of a container's log."""
-        return self._of_run.last_words(service)
+            parallel.each(lambda one: self.end_role(one, grace_s), group)
+        parallel.each(lambda one: self.end_collector(one, grace_s), topology.all)
+        self.await_ends(topology.all)
+        self.fetch(topology)
 
     def remove(self) -> list[str]:
         """Remove all objects of this checkout's runs, at once and by force."""
@@ -197,9 +168,3 @@ class Kubernetes:
     def clean(self) -> Cleaned:
         """Remove all objects of this checkout's runs; the images in the nodes are the cluster's."""
         return Cleaned(containers=self.remove())
-
-    @property
-    def _of_run(self) -> Containers:
-        if self._run is None:
-            raise LabError("nothing of this run has been started in the cluster")
-        return self._run
