@@ -27,7 +27,7 @@ from formats.series import Search, Series
 from lab import paths
 from lab.console.advice import advice_outcome
 from lab.runs import reports
-from lab.runs.reports import REPORT_FILE, STYLES, format_figure
+from lab.runs.reports import REPORT_FILE, STYLES
 
 _LONGEST = "client.latency_ms.max"
 
@@ -44,12 +44,9 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
     lacks = MissingEvidence(verdict.get("problems", []))
     print_ledger(console, folder, lacks)
     for one in verdict["predictions"]:
-        status = (f"{one['status']:<7} ", STYLES[one["status"]])
-        console.print(Text.assemble(status, (one["id"], "bold"), f": {one['description']}"), soft_wrap=True)
-        for name, value in one["measured"].items():
-            console.print(f"        {name} = {format_figure(value)}", style="dim", soft_wrap=True)
-        if one.get("why"):
-            console.print(f"        why: {lacks.short(one['why'])}", style="yellow", soft_wrap=True)
+        title = Text.assemble((one["id"], "bold"), f": {one['description']}")
+        why = lacks.short(one.get("why") or "")
+        reports.print_judgement(console, one["status"], title, reports.format_figures(one["measured"]), why)
     for problem in verdict.get("problems", []):
         console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
     print_guesses(console, folder, verdict)
@@ -158,7 +155,7 @@ def _side(side: Side) -> str:
     return f"{side.name} = {side.value:,}{most}"
 
 
-MARKS = {
+_MARKS = {
     "right": ("✓ right", "green"),
     "near": ("≈ near", "cyan"),
     "off": ("○ off", "yellow"),
@@ -178,14 +175,19 @@ def print_guesses(console: Console, folder: Path, verdict: Mapping[str, Any]) ->
         print_guess(console, outcome)
 
 
+def print_answer(console: Console, mark: str, asks: str, yours: str | None, measured: str) -> None:
+    """Print a question, with its answer beside what was measured."""
+    word, style = _MARKS[mark]
+    console.print(Text.assemble((f"{word:<10}", style), asks), soft_wrap=True)
+    console.print(Text(f"          you: {yours or '-'}, measured: {measured}"), soft_wrap=True)
+
+
 def print_guess(console: Console, one: GuessOutcome) -> None:
     """Print one answer."""
-    word, style = MARKS[one.mark]
-    yours = "-" if one.guess is None else guesses.written(one.guess, one.unit)
+    yours = None if one.guess is None else guesses.written(one.guess, one.unit)
     measured = "unknown" if one.measured is None else guesses.written(one.measured, one.unit)
-    console.print(Text.assemble((f"{word:<10}", style), one.asks), soft_wrap=True)
     remark = f" ({one.remark})" if one.remark and one.mark != "skipped" else ""
-    console.print(Text(f"          you: {yours}, measured: {measured}{remark}"), soft_wrap=True)
+    print_answer(console, one.mark, one.asks, yours, f"{measured}{remark}")
     if one.says and one.mark == "off":
         console.print(Text(f"          {one.says}", "dim"), soft_wrap=True)
 

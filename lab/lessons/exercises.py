@@ -23,7 +23,7 @@ from lab.errors import BadInput, ExitCode, Problem
 from lab.reading import document as documents
 from lab.reading import messages
 from lab.reading.document import Location
-from lab.runs.reports import STYLES, format_figure
+from lab.runs.reports import format_figures, print_judgement
 from lab.scenarios import places
 from lab.scenarios.overrides import parse_overrides
 from lab.scenarios.places import Place
@@ -228,13 +228,13 @@ def as_json(ready: Ready, folder: Path, judged: Sequence[tuple[str, Judgement]])
     return {
         "exercise": ready.name,
         "set": list(ready.sets),
-        "answer": [{"expression": text, "status": one.status,
-                    "measured": {name: format_figure(value) for name, value in one.measured.items()}}
-                   for text, one in judged],
+        "answer": [
+            {"expression": text, "status": one.status, "measured": format_figures(one.measured)} for text, one in judged
+        ],
         "found": ready.exercise.found,
         "folder": str(folder),
         "exit_code": int(exit_code(judged)),
-    }  # fmt: skip
+    }
 
 
 def print_task(console: Console, ready: Ready) -> None:
@@ -248,11 +248,7 @@ def print_task(console: Console, ready: Ready) -> None:
 def print_judged(console: Console, ready: Ready, folder: Path, judged: Sequence[tuple[str, Judgement]]) -> None:
     """Print whether it came out as the answer says, then the answer, and where it all lies."""
     for text, one in judged:
-        console.print(Text.assemble((f"{one.status:<7} ", STYLES[one.status]), text), soft_wrap=True)
-        for name, value in one.measured.items():
-            console.print(f"        {name} = {format_figure(value)}", style="dim", soft_wrap=True)
-        if one.why:
-            console.print(f"        why: {one.why}", style="yellow", soft_wrap=True)
+        print_judgement(console, one.status, text, format_figures(one.measured), one.why)
     for line in _verdict(ready, exit_code(judged)):
         console.print(Text(line, "bold"), soft_wrap=True)
     if exit_code(judged) is ExitCode.REPRODUCED or not ready.exercise.is_open:

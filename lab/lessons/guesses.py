@@ -22,7 +22,7 @@ from formats.series import ExpectedArm, PlannedRun
 from formats.series import ExpectedArm as Chosen
 from lab import paths
 from lab.console import listing
-from lab.console.run_output import MARKS, print_guess
+from lab.console.run_output import print_answer, print_guess
 from lab.lessons import questions
 from lab.lessons.questions import Question, WhichArm
 from lab.runs import reports
@@ -229,7 +229,5 @@ def _print_choice(console: Console, choice: ExpectedArm, prediction: Mapping[str
         mark = "unknown"
     else:
         mark = "right" if choice.value == less else "off"
-    word, style = MARKS[mark]
-    console.print(Text.assemble((f"{word:<10}", style), f"{choice.asks} Where is it less?"), soft_wrap=True)
     measured = less or f"unknown ({prediction.get('why') or 'the series did not come so far'})"
-    console.print(Text(f"          you: {choice.value or '-'}, measured: {measured}"), soft_wrap=True)
+    print_answer(console, mark, f"{choice.asks} Where is it less?", choice.value, measured)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
+from rich.console import Console
+from rich.text import Text
 
 from analysis import command_hints, compare, derivation
 from analysis.expressions.values import Unknown
@@ -109,6 +111,22 @@ def format_figure(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}: {format_figure(inner)}" for key, inner in value.items())
     return str(value)
+
+
+def print_judgement(
+    console: Console, status: str, title: Text | str, measured: Mapping[str, str], why: str | None
+) -> None:
+    """Print what became of a prediction: its status, what was measured, and why it is not decided."""
+    console.print(Text.assemble((f"{status:<7} ", STYLES[status]), title), soft_wrap=True)
+    for name, value in measured.items():
+        console.print(f"        {name} = {value}", style="dim", soft_wrap=True)
+    if why:
+        console.print(f"        why: {why}", style="yellow", soft_wrap=True)
+
+
+def format_figures(values: Mapping[str, object]) -> dict[str, str]:
+    """Write measured values for a reader, by their names."""
+    return {name: format_figure(value) for name, value in values.items()}
 
 
 def analyse_run(folder: Path) -> dict[str, Any]:

@@ -104,11 +104,7 @@ def _target(resolved: ResolvedScenario) -> Iterator[Problem]:
             what = f"{resolved.roles[last].display_name} has no page of its own to answer with"
             yield Problem(what, resolved.where("path"), "put backend on the path")
         elif load.workload == "long_polling":
-            yield Problem(
-                "the workload long_polling needs the backend's waiting room",
-                resolved.where("path"),
-                "put backend on the path",
-            )
+            yield _needs_backend(resolved)
         elif load.path != page:
             what = f"without a backend, {last} has only its static page {page}, but load.path is {load.path}"
             yield Problem(
@@ -126,14 +122,15 @@ def _target(resolved: ResolvedScenario) -> Iterator[Problem]:
                 )
 
 
+def _needs_backend(resolved: ResolvedScenario) -> Problem:
+    what = "the workload long_polling needs the backend's waiting room"
+    return Problem(what, resolved.where("path"), "put backend on the path")
+
+
 def _target_of_service(resolved: ResolvedScenario, last: str) -> Iterator[Problem]:
     """Check what a service of the scenario's own is asked for: the workloads are written for the backend."""
     if resolved.scenario.knobs.load.workload == "long_polling":
-        yield Problem(
-            "the workload long_polling needs the backend's waiting room",
-            resolved.where("path"),
-            "put backend on the path",
-        )
+        yield _needs_backend(resolved)
     if resolved.source("load.path") == "default" and resolved.scenario.load is None:
         what = f"load.path has its default {_DELAY}, which only the lab's own backend answers, and not {last}"
         yield Problem(what, resolved.where("path"), "set load.path, such as /")

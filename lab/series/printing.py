@@ -13,7 +13,7 @@ from rich.text import Text
 from formats.knob_types import format_knob_value
 from formats.series import PlannedRun, Search, Series
 from lab import paths
-from lab.runs.reports import STYLES, format_figure
+from lab.runs.reports import STYLES, format_figure, print_judgement
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series.plan import BESIDES_S, Plan
@@ -126,14 +126,12 @@ def _failed(judged: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _print_prediction(console: Console, one: Mapping[str, Any]) -> None:
-    status = (f"{one['status']:<7} ", STYLES[one["status"]])
-    console.print(Text.assemble(status, (one["id"], "bold"), f": {one['description']}"), soft_wrap=True)
+    measured = {}
     for name, value in one["measured"].items():
         interval = "" if value["low"] is None else f", {format_figure(value['low'])} to {format_figure(value['high'])}"
-        line = f"        {name} = {format_figure(value['mean'])}{interval} ({len(value['values'])} runs)"
-        console.print(line, style="dim", soft_wrap=True)
-    if one["why"]:
-        console.print(f"        why: {one['why']}", style="yellow", soft_wrap=True)
+        measured[name] = f"{format_figure(value['mean'])}{interval} ({len(value['values'])} runs)"
+    title = Text.assemble((one["id"], "bold"), f": {one['description']}")
+    print_judgement(console, one["status"], title, measured, one["why"])
 
 
 def print_search(console: Console, search: Search, series: Series | None = None, folder: Path | None = None) -> None:

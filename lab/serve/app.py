@@ -336,16 +336,7 @@ class _Shown:
 
 def _unsolved(drill: Drill, state: incident.DrillState) -> str:
     """Return what came of the last answer, without what the drill was: who has not found it goes on."""
-    found = incident.judge(drill, state, state.answers[-1])
-    recovered = "recovered" if found.recovered else "not recovered"
-    counts = f"{found.failed_before} failed → {found.failed_after}, {found.slow_before} slow → {found.slow_after}"
-    right = {True: "right", False: "no"}
-    lines = (
-        f"cause: {right[found.cause_right]}",
-        f"place: {right[found.place_right]}",
-        f"remedy: {recovered}: {counts}",
-    )
-    return "\n".join(lines)
+    return "\n".join(incident.format_score(incident.judge(drill, state, state.answers[-1])))
 
 
 def _exercises(slug: str) -> list[dict[str, Any]]:

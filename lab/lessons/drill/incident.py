@@ -313,13 +313,18 @@ def _counts(run: Path) -> tuple[int, int]:
     return requests.failed, requests.slow
 
 
+def format_score(outcome: Score, cause: str = "", place: str = "") -> Iterator[str]:
+    """Write what of an answer was right, with what follows a cause or a place that was not."""
+    yield f"cause: {'right' if outcome.cause_right else f'no{cause}'}"
+    yield f"place: {'right' if outcome.place_right else f'no{place}'}"
+    what = f"{outcome.failed_before} failed → {outcome.failed_after}, {outcome.slow_before} slow → {outcome.slow_after}"
+    yield f"remedy: {'recovered' if outcome.recovered else 'not recovered'}: {what}"
+
+
 def format_result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iterator[str]:
     """Write what came of an answer; what the drill was opens with it."""
     fault = drill.fault
-    yield f"cause: {'right' if outcome.cause_right else f'no; it was {fault.name}: {fault.says}'}"
-    yield f"place: {'right' if outcome.place_right else f'no; it was {fault.place}'}"
-    what = f"{outcome.failed_before} failed → {outcome.failed_after}, {outcome.slow_before} slow → {outcome.slow_after}"
-    yield f"remedy: {'recovered' if outcome.recovered else 'not recovered'}: {what}"
+    yield from format_score(outcome, f"; it was {fault.name}: {fault.says}", f"; it was {fault.place}")
     if outcome.slow_after and outcome.slowest_after_ms:
         took, promised = format_ms(outcome.slowest_after_ms), format_ms(fault.promise_ms)
         yield f"  the slowest answer took {took}; {promised} were promised"
