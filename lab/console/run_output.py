@@ -18,7 +18,7 @@ from analysis.verdicts.figures_file import FILE as FIGURES
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.guesses import GuessOutcome
 from analysis.verdicts.ledger_file import FILE as LEDGER_FILE
-from analysis.verdicts.ledger_file import HopEntry, IdentityEntry, Ledger, NamedRequests, Side
+from analysis.verdicts.ledger_file import HopEntry, Ledger, NamedRequests, Side
 from formats import manifest
 from formats.knob_types import format_knob_value
 from formats.manifest import FILE as MANIFEST_FILE
@@ -135,7 +135,8 @@ def _print_hop(console: Console, hop: HopEntry, lacks: MissingEvidence) -> None:
     console.print(f"        {hop.from_} → {hop.to}: {agreed}; {syns}", soft_wrap=True)
     for one in identities:
         if one.holds == "false":
-            console.print(Text(f"{'false':<8}{_identity(one)}", _STYLES["false"]), soft_wrap=True)
+            sides = f"{one.id}: {_side(one.left)}, {_side(one.right)}: {one.difference:+,}"
+            console.print(Text(f"{'false':<8}{sides}", _STYLES["false"]), soft_wrap=True)
     # Several often lack the same.
     unknown: dict[str, list[str]] = {}
     for one in identities:
@@ -143,11 +144,6 @@ def _print_hop(console: Console, hop: HopEntry, lacks: MissingEvidence) -> None:
             unknown.setdefault(lacks.short(one.why or ""), []).append(one.id)
     for why, ids in unknown.items():
         console.print(Text(f"{'unknown':<8}{', '.join(ids)}: {why}", _STYLES["unknown"]), soft_wrap=True)
-
-
-def _identity(one: IdentityEntry) -> str:
-    """Name an identity with both sides."""
-    return f"{one.id}: {_side(one.left)}, {_side(one.right)}: {one.difference:+,}"
 
 
 def _side(side: Side) -> str:

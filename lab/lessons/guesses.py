@@ -100,7 +100,8 @@ def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[Wh
             arm = one.arm
             console.print(Text.assemble("arm ", (str(arm), "bold")))
         number += 1
-        guess.value = _ask(console, f"{number}. {_with_unit(one)}", one.figure, partial(read_number, unit=one.unit))
+        asks = f"{number}. {one.asks}" + (f" (in {one.unit}; 1.5s is read too)" if one.unit == "ms" else "")
+        guess.value = _ask(console, asks, one.figure, partial(read_number, unit=one.unit))
     if choices and arm is not None:
         console.print(Text("the arms beside each other", "bold"))
     for choice, chosen in zip(choices, answers.chosen, strict=True):
@@ -130,10 +131,6 @@ def _introduce(console: Console, resolved: ResolvedScenario, plan: Plan | None, 
     if lesson.is_file():
         console.print(f"the lesson: {paths.shown(lesson)}", style="dim", soft_wrap=True)
     console.print(f"\nBefore it runs, {format_count(count, 'question')}: what do you expect?\n{_HOW}\n", soft_wrap=True)
-
-
-def _with_unit(one: Question) -> str:
-    return f"{one.asks} (in {one.unit}; 1.5s is read too)" if one.unit == "ms" else one.asks
 
 
 def _ask(console: Console, text: str, figure: str, read: Callable[[str], _Answer]) -> _Answer | None:

@@ -118,12 +118,8 @@ def _compared(tree: Node) -> Iterator[tuple[str, list[str]]]:
             continue
         for operand in asked:
             if isinstance(operand, Name):
-                others = [one.text for other in operands if other is not operand for one in _names(other)]
-                yield operand.text, others
-
-
-def _names(node: Node) -> Iterator[Name]:
-    return (one for one in node.walk() if isinstance(one, Name))
+                others = [one for other in operands if other is not operand for one in other.walk()]
+                yield operand.text, [one.text for one in others if isinstance(one, Name)]
 
 
 def _can_be_asked(resolved: ResolvedScenario, name: str) -> bool:

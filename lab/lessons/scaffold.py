@@ -29,7 +29,9 @@ def write_scenario(name: str) -> tuple[list[Path], str]:
             raise BadInput(Problem(what, hint="such as accept-queue-small; a folder is written with a slash: ./shop"))
     elif not (home / places.FILE).exists():
         places.refuse_name(home)
-    files = [home / file.name for file in sorted(_TEMPLATE.iterdir(), key=_scenario_first)]
+    files = [
+        home / file.name for file in sorted(_TEMPLATE.iterdir(), key=lambda file: (file.name != places.FILE, file.name))
+    ]
     for file in files:
         if file.exists():
             raise BadInput(Problem(f"{paths.shown(file)} is there already", hint="choose another name"))
@@ -48,10 +50,6 @@ def write_scenario(name: str) -> tuple[list[Path], str]:
             text = text.replace(f"@{word}@", value)
         file.write_text(text)
     return files, command_hints.make_command_here("run", {"SCENARIO": called})
-
-
-def _scenario_first(file: Path) -> tuple[bool, str]:
-    return file.name != places.FILE, file.name
 
 
 def _as_path(home: Path) -> str:

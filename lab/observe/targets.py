@@ -191,7 +191,8 @@ def _target(
     if isinstance(what, Container):
         processes = what.processes and not what.on_host
         return FoundTarget(record, what.id, what.on_host, processes, what.apart, what.machine, what.with_host)
-    return FoundTarget(record, what, _is_hosts(what))
+    # The lab itself runs on the host.
+    return FoundTarget(record, what, _namespace(what) == _namespace("self"))
 
 
 def _instance(name: str, taken: set[str]) -> str:
@@ -220,11 +221,6 @@ def _namespace(pid: int | str) -> int:
         what = f"you may not look at the network namespace of process {pid}"
         hint = "name its container" if os.geteuid() == ROOT else "run it as root: sudo connlab observe …"
         raise BadInput(Problem(what, hint=hint)) from None
-
-
-def _is_hosts(pid: int) -> bool:
-    # The lab itself runs on the host.
-    return _namespace(pid) == _namespace("self")
 
 
 def _words(pid: int) -> str:

@@ -219,7 +219,8 @@ def build_brief(outcome: Outcome, resolved: ResolvedScenario) -> Brief:
     of_runs = {folder: reports.read_derived(folder, FILE, Verdict) for folder in outcome.runs}
     judged = [(one["id"], one["status"]) for one in outcome.verdict["predictions"]] if outcome.series else []
     for folder, verdict in of_runs.items():
-        arm = f"{_arm(outcome.series, folder)}/" if outcome.series else ""
+        name = f"{folder.parent.name}/{folder.name}"
+        arm = next(f"{place.cell}/" for place in outcome.series.runs if place.run == name) if outcome.series else ""
         judged += [(arm + one.id, one.status) for one in verdict.predictions]
     judged += _never_judged(outcome.series, resolved) if outcome.series else []
     unexplained = [verdict.ledger.unexplained for verdict in of_runs.values()]
@@ -245,7 +246,3 @@ def _never_judged(series: Series, resolved: ResolvedScenario) -> Iterator[tuple[
 
 def _ids(judged: Iterable[tuple[str, str]], status: str) -> list[str]:
     return list(dict.fromkeys(name for name, found in judged if found == status))
-
-
-def _arm(series: Series, folder: Path) -> str:
-    return next(place.cell for place in series.runs if place.run == f"{folder.parent.name}/{folder.name}")

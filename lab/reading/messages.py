@@ -100,16 +100,9 @@ def _shown(value: object, name: str, show: Show) -> str:
 def siblings(model: type[BaseModel], location: Location) -> list[str]:
     """Return the keys that are valid beside the one at `location` in a file of this model."""
     for part in location[:-1]:
-        inner = _model_of(model, part)
-        if inner is None:
-            continue  # an index into a list of models
-        model = inner
+        field = model.model_fields.get(str(part))  # an index into a list of models has none
+        model = model if field is None else next(_models_in(field.annotation), model)
     return [info.alias or name for name, info in model.model_fields.items()]
-
-
-def _model_of(model: type[BaseModel], part: str | int) -> type[BaseModel] | None:
-    field = model.model_fields.get(str(part))
-    return None if field is None else next(_models_in(field.annotation), None)
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 # what pydantic takes for a type

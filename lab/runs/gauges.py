@@ -122,17 +122,14 @@ class Gauges:
         """Bring the gauges up to date."""
         for instance, tail in self._live.items():
             for line in tail.objects():
-                self._grow(self._last.get(instance, {}), line)
-                self._last[instance] = line
+                before, self._last[instance] = self._last.get(instance, {}), line
+                for key, history in (("requests", self.client.asking), ("failed", self.client.failing)):
+                    history.add(line.get("time_us", 0), line.get(key, 0) - before.get(key, 0))
         self._sum()
         for instance, tail in self._samples.items():
             for line in tail.objects():
                 if line.get("kind") == "tick":
                     _take(self.kernels[instance], line, self._ports[instance])
-
-    def _grow(self, before: dict[str, Any], line: dict[str, Any]) -> None:
-        for key, history in (("requests", self.client.asking), ("failed", self.client.failing)):
-            history.add(line.get("time_us", 0), line.get(key, 0) - before.get(key, 0))
 
     def _sum(self) -> None:
         lines, client = list(self._last.values()), self.client

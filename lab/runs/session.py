@@ -19,7 +19,6 @@ from lab.errors import BadInput, LabError, Problem
 from lab.runs import machine, raw_folders, user_files
 from lab.runs.lock import Lock
 from lab.scenarios import places
-from lab.scenarios.model import Action
 from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology, topology_of
@@ -135,7 +134,9 @@ def open_session(
         instances={str(role): list(instances) for role, instances in topology.instances.items()},
         metrics_port=engine.metrics,
         knobs=knob_records(resolved),
-        actions=action_records(scenario.actions),
+        actions=[
+            ActionRecord(do=one.do, instance=one.instance, at_ms=one.at, for_ms=one.lasts) for one in scenario.actions
+        ],
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,
         predictions=[*(stated.prediction for stated in resolved.predictions), *(options.claims() if options else ())],
@@ -246,8 +247,3 @@ def knob_records(resolved: ResolvedScenario) -> dict[str, Knob]:
         )
         for name, value in resolved.on_path().items()
     }
-
-
-def action_records(actions: Sequence[Action]) -> list[ActionRecord]:
-    """Return what the manifest says of actions before they are done."""
-    return [ActionRecord(do=one.do, instance=one.instance, at_ms=one.at, for_ms=one.lasts) for one in actions]

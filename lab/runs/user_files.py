@@ -1,6 +1,6 @@
 """Asks k6 about the user's script, and a role's program about the user's configuration, before anything starts."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from formats.role import Role
 from lab.engines.protocol import Engine
@@ -87,11 +87,6 @@ def configured_values(configurations: Configurations, roles: Mapping[str, Role])
         for role, found in configurations.items()
         for name, setting in found.settings.items()
     }
-
-
-def configuration_texts(configurations: Iterable[Configurations]) -> list[str]:
-    """Return the text of each configuration."""
-    return [found.text for one in configurations for found in one.values()]
 
 
 def describe_configurations(resolved: ResolvedScenario, configurations: Configurations) -> Iterator[str]:

@@ -171,12 +171,9 @@ def read_options(text: str) -> Options:
         metric: [one if isinstance(one, str) else one["threshold"] for one in of_metric]
         for metric, of_metric in (said.get("thresholds") or {}).items()
     }
-    return Options(int(said["maxVUs"]), _milliseconds(said["totalDuration"]), thresholds)
-
-
-def _milliseconds(text: str) -> int:
-    """Read a duration as Go writes it, such as 1m30s."""
-    return sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", text)))
+    # Go writes a duration such as 1m30s.
+    lasts_ms = sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", said["totalDuration"])))
+    return Options(int(said["maxVUs"]), lasts_ms, thresholds)
 
 
 def contradictions(resolved: ResolvedScenario, options: Options) -> Iterator[Problem]:

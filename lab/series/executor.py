@@ -111,15 +111,12 @@ class Executor:
                 why = f"{failed_in_a_row} runs in succession did not complete; the last: {place.reason}"
                 self._finish("partial", why)
                 return
-            if place.status == "complete" and self._stops(place):
+            when = self.series.stop.when
+            if place.status == "complete" and when is not None and self.holds(place, when) == "true":
                 self._finish("stopped", f"in {place.run} it held that {self.series.stop.when}")
                 return
         whole = self._done() == len(self.series.runs)
         self._finish("complete" if whole else "partial", None if whole else "some runs did not complete")
-
-    def _stops(self, place: PlannedRun) -> bool:
-        when = self.series.stop.when
-        return when is not None and self.holds(place, when) == "true"
 
     def holds(self, place: PlannedRun, expression: str) -> Literal["true", "false", "unknown"]:
         """Judge an expression in a place's run; unknown where the run gives no evidence, or its analysis failed."""
@@ -291,7 +288,7 @@ def run_plan(
         console.print(Text(plan.remark, "yellow"), soft_wrap=True)
     with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
         clear_up_after(held, engine)
-        texts = user_files.configuration_texts(found.values())
+        texts = [each.text for one in found.values() for each in one.values()]
         own = store.add_own_files(plan.digest(), texts, [planned.resolved for planned in plan.cells.values()])
         taken = store.take_fingerprint(own, plan.roles, engine, plan.with_services)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)

@@ -115,11 +115,6 @@ def read_matrix(name: str, folder: Path) -> tuple[Matrix, Document]:
         raise refuse_findings(error, document, lambda one, at: knob_sentence(one, siblings(Matrix, at))) from None
 
 
-def matrix_name(name: str) -> str:
-    """Return a matrix's name, if it is named by its file."""
-    return Path(name).stem if name.endswith(_SUFFIX) else name
-
-
 def _file(name: str, folder: Path) -> Path:
     if name.endswith(_SUFFIX):
         if not Path(name).is_file():
@@ -242,7 +237,7 @@ def plan_matrix(name: str, overrides: Iterable[str] = (), folder: Path | None = 
     """
     user = tuple(overrides)
     matrix, document = read_matrix(name, folder or paths.SCENARIOS)
-    name = matrix_name(name)
+    name = Path(name).stem if name.endswith(_SUFFIX) else name
     gathered = Gathered()
     sides = read_sides(matrix, document, gathered)
     fixed = Change()

@@ -105,7 +105,8 @@ def print_series(console: Console, series: Series, verdict: Mapping[str, Any], f
         judged = verdict["cells"].get(cell.cell, {})
         planned = sum(place.cell == cell.cell for place in series.runs)
         found = judged.get("verdict") or "-"
-        failed = [f"{one['id']} ({one['false']} of {judged['used']})" for one in _failed(judged)]
+        predictions = judged.get("predictions", [])
+        failed = [f"{one['id']} ({one['false']} of {judged['used']})" for one in predictions if one["false"]]
         used, needed = judged.get("used", 0), judged.get("needed", 0)
         counts = (str(planned), str(used) if used >= needed else f"{used} (needs {needed})")
         table.add_row(cell.cell, *counts, Text(found, STYLES.get(found, "")), ", ".join(failed))
@@ -119,10 +120,6 @@ def print_series(console: Console, series: Series, verdict: Mapping[str, Any], f
 
 def _print_ended(console: Console, series: Series) -> None:
     console.print(f"the series is {series.status}" + (f": {series.reason}" if series.reason else ""), soft_wrap=True)
-
-
-def _failed(judged: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [one for one in judged.get("predictions", []) if one["false"]]
 
 
 def _print_prediction(console: Console, one: Mapping[str, Any]) -> None:

@@ -83,7 +83,8 @@ class SearchPlan:
         """Yield what to run next until the search is at its end; what came out is then in series.json."""
         series = executor.series
         for place in [place for place in series.runs if place.status != "complete"]:
-            executor.cells[place.cell] = self._at(executor, place)
+            (cell,) = [cell for cell in series.cells if cell.cell == place.cell]
+            executor.cells[place.cell] = self.knob.at(int(cell.knobs[self.knob.name]))
             yield place
         decision = decide(self.within, self._seen(executor))
         while isinstance(decision, Next):
@@ -92,10 +93,6 @@ class SearchPlan:
         if series.search:
             series.search.outcome, series.search.goal = decision.outcome, decision.goal
             series.search.found, series.search.why = decision.found, decision.why
-
-    def _at(self, executor: Executor, place: PlannedRun) -> ResolvedScenario:
-        (cell,) = [cell for cell in executor.series.cells if cell.cell == place.cell]
-        return self.knob.at(int(cell.knobs[self.knob.name]))
 
     def _seen(self, executor: Executor) -> dict[int, list[Status]]:
         values = {cell.cell: int(cell.knobs[self.knob.name]) for cell in executor.series.cells}

@@ -158,14 +158,10 @@ def _to_go_on_with(plan: Plan) -> tuple[Series, Path] | None:
         except (OSError, ValueError):
             continue  # cut short before its first line was whole, or another version's
         if (series.overrides, series.request) == (list(plan.overrides), dict(plan.request)):
-            return (series, folder) if _goes_on(series, plan) else None
+            more = plan.asked_repetitions and plan.rules.repetitions > series.repetitions
+            goes_on = more if series.status == "complete" else series.status != "stopped"
+            return (series, folder) if goes_on else None
     return None
-
-
-def _goes_on(series: Series, plan: Plan) -> bool:
-    if series.status == "complete":
-        return plan.asked_repetitions and plan.rules.repetitions > series.repetitions
-    return series.status != "stopped"
 
 
 def _extend(series: Series, plan: Plan) -> None:

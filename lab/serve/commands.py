@@ -25,7 +25,11 @@ def parse_form(form: Mapping[str, str]) -> list[str]:
     Raises:
         BadInput: it names something that the lab does not have.
     """
-    asked = {"run": _run, "exercise": _exercise, "drill": _drill}.get(form.get("command", ""))
+    asked = {
+        "run": lambda given: ["run", _slug(given.get("scenario", ""))],
+        "exercise": _exercise,
+        "drill": _drill,
+    }.get(form.get("command", ""))
     if asked is None:
         raise BadInput(Problem("the form names no command", hint="go back, and load the page again"))
     return [*asked(form), *(f"--set={one}" for one in form.get("sets", "").split())]
@@ -42,10 +46,6 @@ def parse_drill(seed: str, level: str) -> tuple[int, int]:
     if level not in map(str, LEVELS):
         raise BadInput(Problem("there is no such level", hint="1, 2 or 3"))
     return int(seed), int(level)
-
-
-def _run(form: Mapping[str, str]) -> list[str]:
-    return ["run", _slug(form.get("scenario", ""))]
 
 
 def _exercise(form: Mapping[str, str]) -> list[str]:

@@ -228,14 +228,11 @@ def test_connections_that_a_process_may_not_open_are_refused_by_the_value_found(
 
 def test_a_series_knows_a_configuration_by_its_text(make: Make) -> None:
     effective = make()
-    one, other = (
-        store.add_own_files(
-            "plan",
-            user_files.configuration_texts([capacity.check_capacity(effective, InMemoryEngine(configuration=text))]),
-            [],
-        )
+    found = [
+        capacity.check_capacity(effective, InMemoryEngine(configuration=text)).values()
         for text in (dump(), dump(app=APP.replace("1500ms", "1501ms")))
-    )
+    ]
+    one, other = (store.add_own_files("plan", [each.text for each in texts], []) for texts in found)
     assert len({"plan", one, other}) == 3
     assert store.add_own_files("plan", [], [effective]) == "plan"
 

@@ -20,6 +20,10 @@ _ERRORS = {1050: "no answer in time", 1211: "connect timeout", 1212: "connection
 _STATUS = 1000
 _SECONDS_SHOWN = 12
 _LOG_LINES = 6
+_ACCESS = (
+    *("status", "request_time", "upstream_status", "upstream_connect_time"),
+    *("queue_ms", "connect_ms", "response_ms", "termination"),
+)
 # What a proxy writes when it starts and when it ends; the incident has no part in it.
 _NO_ERROR = re.compile(r"\[(notice|NOTICE)\]|Proxy \w+ stopped")
 # What a server's kernel adds to the limits of its program.
@@ -194,13 +198,7 @@ def proxy_log(run: SeenRun) -> Iterator[str]:
             yield from errors[-_LOG_LINES:]
             bad = [one for one in run.lines(instance, "role", "access.jsonl") if int(one.get("status") or 0) >= 400]  # noqa: PLR2004 # errors
             yield f"{instance}$ tail access.log    # {len(bad)} lines of errors"
-            yield from (_access(one) for one in bad[-_LOG_LINES:])
-
-
-def _access(line: Mapping[str, Any]) -> str:
-    names = ("status", "request_time", "upstream_status", "upstream_connect_time", "queue_ms", "connect_ms",
-             "response_ms", "termination")  # fmt: skip
-    return " ".join(f"{name}={line[name]}" for name in names if name in line)
+            yield from (" ".join(f"{key}={one[key]}" for key in _ACCESS if key in one) for one in bad[-_LOG_LINES:])
 
 
 def board(run: SeenRun) -> Iterator[str]:
