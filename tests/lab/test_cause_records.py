@@ -5,12 +5,10 @@ import re
 import pytest
 
 from analysis.diagnosis.causes import CAUSES, Cause
-from formats.role import Limits
-from formats.role import Limits as LimitsRead
-from lab.lessons import chart
 from lab.paths import ROOT
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.knobs import CATALOGUE
+from tools import chart
 
 
 @pytest.mark.parametrize("cause", [cause for cause in CAUSES if cause.lesson], ids=lambda cause: cause.name)
@@ -30,13 +28,9 @@ def test_the_knobs_of_a_cause_are_the_load_s_or_those_that_a_role_declares(cause
             assert any(getattr(role.limits, what) for role in ROLES.values()), knob
 
 
-def test_the_analysis_reads_every_limit_that_a_role_may_declare() -> None:
-    assert set(LimitsRead.model_fields) == set(Limits.model_fields)
-
-
 def test_the_map_is_current() -> None:
     current = (ROOT / "docs" / "map.md").read_text()
-    assert current == chart.markdown(), "run: .venv/bin/python -m lab.lessons.chart > docs/map.md"
+    assert current == chart.markdown(), "run: .venv/bin/python -m tools.chart > docs/map.md"
     assert all(f"`{cause.name}`" in current and cause.symptom in current for cause in CAUSES)
 
 

@@ -1,4 +1,4 @@
-"""Prints docs/map.md, from the records of causes and roles: `python -m lab.lessons.chart > docs/map.md`."""
+"""Prints docs/map.md, from the records of causes and roles: `python -m tools.chart > docs/map.md`."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _LIMIT = re.compile(r"\{(client|server)\}\.(\w+)")
 _INTRODUCTION = """\
 # The map: from a symptom to its cause and its knob
 
-<!-- Made by `python -m lab.lessons.chart > docs/map.md`;
+<!-- Made by `python -m tools.chart > docs/map.md`;
 change the records in analysis/diagnosis/causes/, or a role.yaml. -->
 
 For engineers on call, and for learners: what clients see, where to look first, what may cause it, and which knob to
