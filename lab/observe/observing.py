@@ -71,7 +71,11 @@ def announce(targets: Sequence[FoundTarget], options: ObserveOptions) -> list[st
         f"  - {packets};",
         "  - the kernel's counters, listening sockets, and sockets by state and address, ten times a second;",
         *(processes if any(each.processes for each in targets) else []),
-        *(f"It does not see the processes of {each.record.name}: {each.apart}." for each in targets if each.apart),
+        *(
+            f"It does not see the processes of {each.record.name}: {each.container.apart}."
+            for each in targets
+            if each.container.apart
+        ),
         *after,
     ]
 
@@ -104,7 +108,7 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
         host=machine.describe_host(engine),
         path=[],
         instances={each.record.instance: [each.record.instance] for each in targets},
-        nodes={each.record.instance: each.machine for each in targets if each.machine},
+        nodes={each.record.instance: each.container.machine for each in targets if each.container.machine},
         knobs={},
         tolerance=Tolerance(),
         predictions=[],

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, cast, get_args
-
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from typing import Any, Literal, cast, get_args
 
 from formats.durations import parse_duration
 from formats.manifest import Program, Target
@@ -30,34 +28,16 @@ _IN_CLUSTER = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _ROUTES = Path("/proc/net/route")
 
 
-class Known(BaseModel):
-    """One server of programs.yaml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    name: str
-    words: Annotated[str, Field(min_length=1)]
-    backlog: int | None
-    setting: str | None
-    how: Annotated[str, Field(min_length=1)]
-    source: Annotated[str, Field(pattern=r"^https://")]
-
-    @property
-    def program(self) -> Program:
-        """Return what a manifest says of it."""
-        return Program(name=self.name, backlog=self.backlog, setting=self.setting, how=self.how, source=self.source)
-
-
 @cache
-def known_programs() -> tuple[Known, ...]:
-    """Return every server of programs.yaml, in the order in which they are tried."""
-    content = document.read(_PROGRAMS).content
-    return tuple(TypeAdapter(list[Known]).validate_python(content))
+def known_programs() -> dict[str, Program]:
+    """Return every server of programs.yaml by the words that speak of it, in the order in which they are tried."""
+    content: Any = document.read(_PROGRAMS).content
+    return {each.pop("words"): Program.model_validate(each, extra="forbid") for each in map(dict, content)}
 
 
 def program_in(words: str) -> Program | None:
     """Find the program that an image's name and command lines speak of."""
-    return next((each.program for each in known_programs() if re.search(each.words, words, re.IGNORECASE)), None)
+    return next((one for spoken, one in known_programs().items() if re.search(spoken, words, re.IGNORECASE)), None)
 
 
 def program_of_role(file: Path) -> Program:
@@ -122,25 +102,20 @@ class ObserveOptions:
 
 @dataclass(frozen=True)
 class FoundTarget:
-    """One target.
-
-    Attributes:
-        record: what the manifest says of it.
-        joins: the container whose namespaces a collector joins, or the process of the host whose network it enters.
-        on_host: whether its network namespace is the host's.
-        processes: whether a collector joins its process namespace too.
-        apart: why it does not, if there is a reason.
-        machine: on which it runs; None for this one.
-        with_host: whether it joins the host's process namespace, whatever it is to see.
-    """
+    """One target, as the manifest has it, and its container; a process of this machine has one without an id."""
 
     record: Target
-    joins: str | int
-    on_host: bool
-    processes: bool = False
-    apart: str | None = None
-    machine: str | None = None
-    with_host: bool = False
+    container: Container
+
+    @property
+    def joins(self) -> str | int:
+        """Return the container whose namespaces a collector joins, or the process whose network it enters."""
+        return self.container.id or self.container.pid
+
+    @property
+    def processes(self) -> bool:
+        """Return whether a collector joins its process namespace too."""
+        return self.container.processes and not self.container.on_host
 
 
 def find_targets(named: TargetNames, sidecars: Sidecars) -> list[FoundTarget]:
@@ -151,7 +126,7 @@ def find_targets(named: TargetNames, sidecars: Sidecars) -> list[FoundTarget]:
         LabError: no engine answers.
     """
     program = program_of_role(named.role) if named.role else None
-    found: list[tuple[Kind, str, Container | int, bool]] = []
+    found: list[tuple[Kind, str, Container, bool]] = []
     found += [("container", name, sidecars.find_container(name), False) for name in named.containers]
     if named.compose is not None:
         project, _, service = named.compose.partition("/")
@@ -174,25 +149,17 @@ def find_targets(named: TargetNames, sidecars: Sidecars) -> list[FoundTarget]:
 
 
 def _target(
-    kind: Kind, name: str, what: Container | int, program: Program | None, taken: set[str], *, peer: bool
+    kind: Kind, name: str, found: Container, program: Program | None, taken: set[str], *, peer: bool
 ) -> FoundTarget:
-    if isinstance(what, Container):
-        words, image = what.words, what.image
-    else:
-        words, image = _words(what), None
     record = Target(
         instance=_instance(f"process-{name}" if kind == "process" else name, taken),
         kind=kind,
         name=name,
-        image=image,
-        program=program or program_in(words),
+        image=found.image or None,
+        program=program or program_in(found.words),
         peer=peer,
     )
-    if isinstance(what, Container):
-        processes = what.processes and not what.on_host
-        return FoundTarget(record, what.id, what.on_host, processes, what.apart, what.machine, what.with_host)
-    # The lab itself runs on the host.
-    return FoundTarget(record, what, _namespace(what) == _namespace("self"))
+    return FoundTarget(record, found)
 
 
 def _instance(name: str, taken: set[str]) -> str:
@@ -203,13 +170,15 @@ def _instance(name: str, taken: set[str]) -> str:
     return instance
 
 
-def _process(pid: int, sidecars: Sidecars) -> Container | int:
+def _process(pid: int, sidecars: Sidecars) -> Container:
     if not Path(f"/proc/{pid}").is_dir():
         raise BadInput(Problem(f"there is no process {pid} (it may have ended)", hint="look it up: ps -ef"))
     inside = sidecars.find_process_container(pid)
     if inside is not None and _namespace(pid) == _namespace(inside.pid):
         return inside
-    return pid
+    # The lab itself runs on the host.
+    on_host = _namespace(pid) == _namespace("self")
+    return Container("", str(pid), "", pid, on_host, _words(pid), processes=False)
 
 
 def _namespace(pid: int | str) -> int:
@@ -233,9 +202,9 @@ def _words(pid: int) -> str:
 def _refuse(targets: Sequence[FoundTarget], *, host: bool) -> None:
     if host:
         return
-    if open_ones := [each.record.name for each in targets if each.on_host]:
+    if open_ones := [each.record.name for each in targets if each.container.on_host]:
         what = "in the host's own network namespace: the lab would see all of its connections"
-    elif open_ones := [each.record.name for each in targets if each.with_host]:
+    elif open_ones := [each.record.name for each in targets if each.container.with_host]:
         what = "in the host's own process namespace: the lab would see all of its processes"
     else:
         return

@@ -103,7 +103,7 @@ def test_a_pod_is_found_and_its_program_known_by_its_command(cluster: Cluster) -
     assert (found.record.instance, found.record.kind) == ("lab-shop-web", "pod")
     assert found.record.program is not None
     assert found.record.program.name == "Node.js"
-    assert (found.processes, found.machine) == (True, "node-2")
+    assert (found.processes, found.container.machine) == (True, "node-2")
     # Nothing but a dry run has been asked for.
     assert ([one["targetContainerName"] for one in cluster.tried], cluster.added) == (["web"], [])
 
@@ -196,7 +196,7 @@ def test_a_container_that_could_reach_the_collector_is_seen_without_its_processe
     web = cluster.found["spec"]["containers"][0]
     web["securityContext"] = {"capabilities": {"add": ["SYS_PTRACE"]}}
     (found,) = find_targets(TargetNames(pod="lab/shop/web"), pods(cluster))
-    assert (found.processes, found.apart is None) == (False, False)
+    assert (found.processes, found.container.apart is None) == (False, False)
     web["securityContext"] = {"privileged": True}
     assert not find_targets(TargetNames(pod="lab/shop/web"), pods(cluster))[0].processes
     assert find_targets(TargetNames(pod="lab/shop/proxy"), pods(cluster))[0].processes
@@ -216,7 +216,7 @@ def test_a_pod_in_its_node_s_namespaces_is_refused_without_leave(cluster: Cluste
         find_targets(TargetNames(pod="lab/shop"), pods(cluster))
     assert cluster.added == []
     (found,) = find_targets(TargetNames(pod="lab/shop", host=True), pods(cluster))
-    assert (found.with_host, found.processes) == (shared == "hostPID", False)
+    assert (found.container.with_host, found.processes) == (shared == "hostPID", False)
 
 
 def test_a_second_collector_has_a_name_of_its_own(cluster: Cluster, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker,
     docker_program.says("'container inspect'*", inspected(HostConfig={"NetworkMode": mode}))
     with pytest.raises(BadInput, match=r"in the host's own network namespace.*add --host"):
         find_targets(TargetNames(containers=["shop"]), docker_sidecar)
-    assert find_targets(TargetNames(containers=["shop"], host=True), docker_sidecar)[0].on_host
+    assert find_targets(TargetNames(containers=["shop"], host=True), docker_sidecar)[0].container.on_host
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_collector_joins_the_processes_of_a_container_without_such_rights(dock
     configured = {"NetworkMode": "acme_default", "PidMode": "", "CapAdd": ["CAP_NET_ADMIN"], "Privileged": False}
     docker_program.says("'container inspect'*", inspected(HostConfig=configured))
     (found,) = find_targets(TargetNames(containers=["shop"]), docker_sidecar)
-    assert (found.processes, found.apart) == (True, None)
+    assert (found.processes, found.container.apart) == (True, None)
 
 
 def test_a_process_of_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker) -> None:
@@ -289,9 +289,10 @@ def test_programs_are_known_by_image_and_command(words: str, name: str | None) -
     assert (found.name if found else None) == name
 
 
-def test_each_known_program_has_a_name_of_its_own() -> None:
-    names = [each.name for each in known_programs()]
-    assert len(names) == len(set(names))
+def test_each_known_program_has_a_name_of_its_own_and_a_source() -> None:
+    known = known_programs().values()
+    assert len({each.name for each in known}) == len(known)
+    assert all(each.how and str(each.source).startswith("https://") for each in known)
 
 
 def test_a_role_that_the_user_declares_names_the_setting() -> None:
