@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from rich.console import Console
 from rich.text import Text
@@ -34,21 +34,63 @@ from lab.series.store import is_service_image
 _LOST = "the lab's process ended without a word (killed, or the machine went down)"
 
 
-class Runner(Protocol):
+class Runner:
     """Runs and judges one place."""
 
+    def __init__(
+        self,
+        engine: Engine,
+        command: Sequence[str],
+        console: Console,
+        *,
+        lock: Lock,
+        images: Mapping[str, str],
+        guesses: Mapping[str | None, Sequence[Guess]],
+        profile: bool,
+    ) -> None:
+        self._engine = engine
+        self._command = command
+        self._console = console
+        self._lock = lock
+        self._images = {name: image for name, image in images.items() if not is_service_image(name)}
+        self._guesses = guesses
+        self._profile = profile
+
     def run(self, resolved: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
-        """Run it once; `opened` is called with the run's folder before anything of it starts.
+        """Run it once, with the images that the series began with; `opened` gets the folder before anything starts.
 
         Raises:
             ConnlabError: it did not come to its end; Interruption if that was the user's wish.
         """
+        now = self._engine.images(self._images)
+        rebuilt = [name for name, image in now.items() if image != self._images[name]]
+        if rebuilt:
+            hint = "NEW=1 (--new) starts another series"
+            raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", hint=hint)
+        steps = Steps()
+        guesses = self._guesses.get(occasion.cell, ())
+        expected = replace(occasion, guesses=guesses, profile=steps if self._profile else None)
+        with steps.step("open"):
+            session = open_session(resolved, self._engine, self._command, expected, self._lock)
+        opened(session.folder)
+        record(session, self._console, self._lock, title)
 
     def derive(self, folder: Path) -> Verdict | None:
-        """Derive everything from a run and return its verdict; None if nothing was predicted of it alone."""
+        """Derive everything and return the verdict; None if nothing was predicted of this run alone."""
+        verdict = reports.analyse_run(folder)
+        if not verdict["predictions"]:
+            return None
+        found: Verdict = verdict["verdict"]
+        return found
 
     def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
         """Judge an expression in a run."""
+        # As in verdicts: what only the end of a run needs.
+        from analysis.evidence.rawrun import RawRun  # noqa: PLC0415
+        from analysis.figures import Run  # noqa: PLC0415
+        from analysis.verdicts import predictions  # noqa: PLC0415
+
+        return predictions.judge(Run(RawRun(folder, manifest.load_manifest(folder))), expression).status
 
 
 class Executor:
@@ -202,61 +244,6 @@ def _first_line(error: ConnlabError) -> str:
     return what.splitlines()[0].removeprefix("the run was aborted: ")
 
 
-class RealRunner:
-    """The lab's own way to run and judge one place; see lab.series.executor.Runner."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        command: Sequence[str],
-        console: Console,
-        *,
-        lock: Lock,
-        images: Mapping[str, str],
-        guesses: Mapping[str | None, Sequence[Guess]],
-        profile: bool,
-    ) -> None:
-        self._engine = engine
-        self._command = command
-        self._console = console
-        self._lock = lock
-        self._images = {name: image for name, image in images.items() if not is_service_image(name)}
-        self._guesses = guesses
-        self._profile = profile
-
-    def run(self, resolved: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
-        """Run it once, with the images that the series began with."""
-        now = self._engine.images(self._images)
-        rebuilt = [name for name, image in now.items() if image != self._images[name]]
-        if rebuilt:
-            hint = "NEW=1 (--new) starts another series"
-            raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", hint=hint)
-        steps = Steps()
-        guesses = self._guesses.get(occasion.cell, ())
-        expected = replace(occasion, guesses=guesses, profile=steps if self._profile else None)
-        with steps.step("open"):
-            session = open_session(resolved, self._engine, self._command, expected, self._lock)
-        opened(session.folder)
-        record(session, self._console, self._lock, title)
-
-    def derive(self, folder: Path) -> Verdict | None:
-        """Derive everything and return the verdict; None if nothing was predicted of this run alone."""
-        verdict = reports.analyse_run(folder)
-        if not verdict["predictions"]:
-            return None
-        found: Verdict = verdict["verdict"]
-        return found
-
-    def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
-        """Judge an expression in a run."""
-        # As in verdicts: what only the end of a run needs.
-        from analysis.evidence.rawrun import RawRun  # noqa: PLC0415
-        from analysis.figures import Run  # noqa: PLC0415
-        from analysis.verdicts import predictions  # noqa: PLC0415
-
-        return predictions.judge(Run(RawRun(folder, manifest.load_manifest(folder))), expression).status
-
-
 def run_plan(
     plan: Plan,
     engine: Engine,
@@ -299,9 +286,7 @@ def run_plan(
             series,
             folder,
             cells,
-            RealRunner(
-                engine, command, console, lock=held, images=taken.images, guesses=answers.of_arm, profile=profile
-            ),
+            Runner(engine, command, console, lock=held, images=taken.images, guesses=answers.of_arm, profile=profile),
             Progress(series, cells, console),
         )
         if resumed:

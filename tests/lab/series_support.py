@@ -17,7 +17,7 @@ from lab.runs.session import Occasion, make_folder
 from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices, store
-from lab.series.executor import Executor, open_places
+from lab.series.executor import Executor, Runner, open_places
 from lab.series.plan import Plan
 from lab.series.printing import Progress
 from tests.lab.support import MINIMAL, manifest_of
@@ -56,7 +56,7 @@ def fingerprint(plan: Plan, **changed: Any) -> Fingerprint:  # noqa: ANN401 # an
     return Fingerprint(plan=plan.digest(), images={"backend": "sha256:1"}, **parts)
 
 
-class FakeRunner:
+class FakeRunner(Runner):
     """Leaves what a run leaves. `fails` names cells that never complete, `at` is called at each moment of each run."""
 
     def __init__(
