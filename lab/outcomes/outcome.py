@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from analysis.steps import Steps
+from analysis.verdicts.verdict_file import FILE, Verdict
 from formats import sanitize
 from formats import series as series_file
 from formats.manifest import Guess
@@ -213,9 +214,6 @@ class Brief:
 
 def build_brief(outcome: Outcome, resolved: ResolvedScenario) -> Brief:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
-    # It brings numpy and duckdb; a list of scenarios needs none.
-    from analysis.verdicts.verdict_file import FILE, Verdict  # noqa: PLC0415
-
     of_runs = {folder: reports.read_derived(folder, FILE, Verdict) for folder in outcome.runs}
     judged = [(one["id"], one["status"]) for one in outcome.verdict["predictions"]] if outcome.series else []
     for folder, verdict in of_runs.items():

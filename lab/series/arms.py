@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from analysis import figures
+from analysis.compare import arm_predictions
 from analysis.expressions import ExpressionError
 from analysis.expressions.values import Kind
 from formats.series import Axis, Level
@@ -193,10 +195,6 @@ def _unknown(name: str, known: Iterable[str], where: str) -> Problem:
 
 def _comparisons(base: ResolvedScenario, resolved: Mapping[str, ResolvedScenario]) -> Iterator[Problem]:
     """Check that what is said over arms names arms, and figures that these have."""
-    # They bring numpy and duckdb, which only commands need that read predictions.
-    from analysis import figures  # noqa: PLC0415
-    from analysis.compare import arm_predictions  # noqa: PLC0415
-
     scopes = {name: figures.scope(one.roles, one.on_path()) for name, one in resolved.items()}
     for index, one in enumerate(base.scenario.predictions):
         if not one.compares_arms:

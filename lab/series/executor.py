@@ -10,8 +10,11 @@ from typing import Literal
 from rich.console import Console
 from rich.text import Text
 
+from analysis.evidence.rawrun import RawRun
 from analysis.expressions import ExpressionError
+from analysis.figures import Run
 from analysis.steps import Steps
+from analysis.verdicts import predictions
 from formats import manifest
 from formats.manifest import Guess, utc_now
 from formats.series import Fingerprint, PlannedRun, Series, Status, Verdict
@@ -85,11 +88,6 @@ class Runner:
 
     def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
         """Judge an expression in a run."""
-        # As in verdicts: what only the end of a run needs.
-        from analysis.evidence.rawrun import RawRun  # noqa: PLC0415
-        from analysis.figures import Run  # noqa: PLC0415
-        from analysis.verdicts import predictions  # noqa: PLC0415
-
         return predictions.judge(Run(RawRun(folder, manifest.load_manifest(folder))), expression).status
 
 
@@ -331,8 +329,6 @@ def check_plan(plan: Plan, engine: Engine) -> Mapping[str, Configurations]:
 
 
 def _stop_rule(plan: Plan) -> Iterator[Problem]:
-    from analysis.verdicts import predictions  # noqa: PLC0415 # as in prediction_checks
-
     if plan.rules.stop.when is None:
         return
     for planned in plan.cells.values():

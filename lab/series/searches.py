@@ -6,6 +6,7 @@ from pathlib import Path
 
 from analysis.expressions import ExpressionError, parse
 from analysis.expressions.values import Value, unknown
+from analysis.verdicts import predictions
 from formats.durations import parse_duration
 from formats.knob_types import format_knob_value
 from formats.series import Axis, Level, PlannedRun, Search
@@ -202,8 +203,6 @@ def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
 
 
 def _check_expression(until: str, knob: _Knob) -> None:
-    from analysis.verdicts import predictions  # noqa: PLC0415 # as in prediction_checks
-
     resolved = knob.base
     try:
         predictions.check(until, resolved.roles, resolved.on_path())

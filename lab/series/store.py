@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.compare.replicates import must_agree
 from analysis.evidence import flows
 from formats import role as role_file
 from formats import series as series_file
@@ -75,9 +76,6 @@ def is_service_image(image: str) -> bool:
 
 def _machine(engine: Engine) -> dict[str, Any]:
     """Return what each run's manifest will say of machine and lab, as far as a comparison wants it alike in all."""
-    # Only a series that is run needs it, and its verdict will load the rest.
-    from analysis.compare.replicates import must_agree  # noqa: PLC0415
-
     parts = {"host": machine.describe_host(engine), "lab": machine.lab_version()}
     said = {f"{group}.{name}": value for group, part in parts.items() for name, value in part}
     return {name: value for name, value in said.items() if must_agree(name)}
