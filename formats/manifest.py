@@ -38,7 +38,7 @@ from formats.sanitize import format_validation_error
 
 FILE = "manifest.json"
 SCHEMA: Literal["connlab.manifest/1"] = "connlab.manifest/1"
-_KILLED = "the lab's process ended without a word (killed, or the machine went down)"
+_KILLED = "the lab's process ended without a message (killed, or the machine went down)"
 Status = Literal["running", "complete", "aborted", "failed"]
 PhaseName = Literal["prepare", "warmup", "measure", "drain"]
 # Who set a knob.

@@ -78,7 +78,7 @@ class PlannedRun(_Part):
 class Stop(_Part):
     """When the series ends before its last run."""
 
-    failed_in_a_row: Annotated[int, Field(description="After so many runs in succession that did not complete")] = 3
+    failed_in_a_row: Annotated[int, Field(description="After this many runs in a row that did not complete")] = 3
     when: Annotated[str | None, Field(description="After a run in which this expression holds")] = None
 
 

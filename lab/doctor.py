@@ -25,19 +25,22 @@ def examine(engine: Engine) -> list[Finding]:
 def _hardware() -> Iterator[Finding]:
     cores = os.cpu_count() or 1
     if cores < _CPUS_MIN:
-        yield Finding("cores", "warn", str(cores), "with one core the load and the servers spoil each other's times")
+        yield Finding("cores", "warn", str(cores), "with one core, load and servers distort each other's times")
     else:
         yield Finding("cores", "ok", str(cores))
     memory_kb = machine.memory_kb("MemTotal")
     if memory_kb < _MEMORY_MIN_KB:
         yield Finding(
-            "memory", "warn", f"{memory_kb >> 10:,} MiB", f"{_MEMORY_MIN_KB >> 10:,} MiB are needed for every scenario"
+            "memory",
+            "warn",
+            f"{memory_kb >> 10:,} MiB",
+            f"{_MEMORY_MIN_KB >> 10:,} MiB are needed to run every scenario",
         )
     else:
         yield Finding("memory", "ok", f"{memory_kb >> 10:,} MiB")
     free = machine.disk_free_bytes(paths.RESULTS)
     if free < _DISK_MIN_BYTES:
-        yield Finding("disk", "warn", f"{free >> 30} GiB free", f"images and results want {_DISK_MIN_BYTES >> 30} GiB")
+        yield Finding("disk", "warn", f"{free >> 30} GiB free", f"images and results need {_DISK_MIN_BYTES >> 30} GiB")
     else:
         yield Finding("disk", "ok", f"{free >> 30} GiB free")
 

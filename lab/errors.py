@@ -99,7 +99,7 @@ class ConfigurationRefused(EngineFailed):
 
 
 class FilesLost(EngineFailed):
-    """What a collector recorded cannot be had any more."""
+    """What a collector recorded is lost."""
 
 
 class Interruption(LabError):

@@ -21,7 +21,7 @@ if on_debian; then debian=$(debian_codename); fi
 
 mkdir -p .cache/bin
 exec 9>.cache/kit.lock
-flock --nonblock 9 || die "another 'make load' is at work here" "hint: wait for its end"
+flock --nonblock 9 || die "another 'make load' is running here" "hint: wait for its end"
 rm -rf "$kit"
 trap 'rm -rf "$kit"' EXIT
 say "checking $bundle …"

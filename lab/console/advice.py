@@ -28,7 +28,7 @@ def advise_on_run(folder: Path) -> Advice:
         run = run_record.load_record(folder)
         if run.ledger["requests"] is None:
             what = f"the ledger of {paths.shown(folder)} is empty: {'; '.join(run.ledger['lacks'])}"
-            raise BadInput(Problem(what, hint="advise on a run that came to its end"))
+            raise BadInput(Problem(what, hint="advise on a complete run"))
         # Its tables are read only here.
         return reports_advice.advise_on_run(run)
     except ReportError as error:

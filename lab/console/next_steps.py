@@ -51,13 +51,13 @@ def after_advice(folder: Path, command: str | None) -> str:
     """Return the step after advice: the run that tests it, or, where no knob helps, the run's report."""
     if command:
         return f"test it: {command_hints.command_here(command)}"
-    return f"next, all that was seen, on one page: {opened(folder)}"
+    return f"next, the whole report: {opened(folder)}"
 
 
 def after_series(folder: Path) -> str:
     """Return the step after a series: its cells beside each other."""
     compared = command_hints.make_command_here("compare", {"MATRIX": folder.name})
-    return f"next, its cells beside each other: {compared}"
+    return f"next, compare its cells: {compared}"
 
 
 def after_search(plan: Plan, search: Search) -> str | None:

@@ -33,4 +33,4 @@ def _json(text: str, source: str) -> Any:  # noqa: ANN401 # JSON
     try:
         return json.loads(text)
     except ValueError:
-        raise LabError(f"{source} answered no JSON: {text[:200]!r}") from None
+        raise LabError(f"{source} did not answer with JSON: {text[:200]!r}") from None

@@ -153,7 +153,7 @@ def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
         _refuse(name, place, int(number), exercise, overrides)
     elif overrides:
         run = command_hints.make_command_here("run", {"SCENARIO": place.named})
-        raise BadInput(Problem(f"exercise {name} says itself what is set", hint=f"leave SET out, or use {run}"))
+        raise BadInput(Problem(f"exercise {name} sets its own knobs", hint=f"leave SET out, or use {run}"))
     sets = (*exercise.set, *overrides)
     resolved = resolve(scenario, sets if exercise.arm is None else ())
     if exercise.arm is not None:

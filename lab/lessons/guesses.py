@@ -34,8 +34,8 @@ _Answer = TypeVar("_Answer")
 
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e\d+)?) ?(ms|s|m|min|%)?")
 _MS_PER = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000}
-_HOW = "A guess will do, and nobody is judged. Enter passes a question over, ? says what is counted, Ctrl-D ends them."
-_NOBODY = "lesson: no terminal, so nobody is asked for a prediction; the run goes as ever"
+_HOW = "A guess is fine. Enter skips a question, ? explains what is counted, Ctrl-D ends the questions."
+_NOBODY = "lesson: no terminal, so no predictions are asked for; it runs as usual"
 
 
 class _NoMore(Exception):
@@ -103,7 +103,7 @@ def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[Wh
         asks = f"{number}. {one.asks}" + (f" (in {one.unit}; 1.5s is read too)" if one.unit == "ms" else "")
         guess.value = _ask(console, asks, one.figure, partial(read_number, unit=one.unit))
     if choices and arm is not None:
-        console.print(Text("the arms beside each other", "bold"))
+        console.print(Text("the arms compared", "bold"))
     for choice, chosen in zip(choices, answers.chosen, strict=True):
         number += 1
         options = ", ".join(f"{place} {name}" for place, name in enumerate(choice.arms, start=1))
@@ -226,5 +226,5 @@ def _print_choice(console: Console, choice: ExpectedArm, prediction: Mapping[str
         mark = "unknown"
     else:
         mark = "right" if choice.value == less else "off"
-    measured = less or f"unknown ({prediction.get('why') or 'the series did not come so far'})"
+    measured = less or f"unknown ({prediction.get('why') or 'the series did not get that far'})"
     print_answer(console, mark, f"{choice.asks} Where is it less?", choice.value, measured)

@@ -97,7 +97,7 @@ def _failed(each: Mapping[str, Any]) -> Iterator[str]:
     if each["failed"] is not None:
         yield (
             f"  by packets: {format_count(each['failed'], 'connection')} failed: {each['never_answered']:,} got no"
-            f" answer to any SYN, {each['never_accepted']:,} only their clients took for connected"
+            f" answer to any SYN, {each['never_accepted']:,} whose clients believed that they were connected"
         )
         yield (
             f"  {each['given_up']:,} more got a connection and gave up before the server answered;"

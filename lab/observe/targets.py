@@ -260,7 +260,7 @@ def parse_options(
         # With all interfaces of a host, a packet that crosses a bridge comes more than once.
         interface = ("" if elsewhere else _default_interface()) if host else "any"
     if not interface:
-        why = "this host has no default route" if interface is None else "nobody here knows the node's interfaces"
+        why = "this host has no default route" if interface is None else "the lab does not know the node's interfaces"
         problems.append(Problem(why, "--host", "name one: --interface eth0"))
     if problems or for_ms is None or not interface:
         raise BadInput(problems)

@@ -67,7 +67,7 @@ def run_all(
     had not begun is missing from what is given, and a scenario that was interrupted failed.
 
     Raises:
-        LabError: another run of the lab is at work on this machine.
+        LabError: another run of the lab is in progress on this machine.
     """
     ended: list[ScenarioEnd] = []
     failed_in_a_row = 0
@@ -98,7 +98,10 @@ def run_all(
 
 def explain_stop() -> str:
     """Return why nothing more was begun."""
-    return f"{FAILED_IN_A_ROW} runs in succession failed: nothing more was begun; 'connlab doctor' says what is wrong"
+    return (
+        f"{FAILED_IN_A_ROW} runs in a row failed, so the machine is probably at fault; no more were started:"
+        " 'connlab doctor' checks it"
+    )
 
 
 def failure_reason(error: BaseException) -> str:

@@ -31,7 +31,7 @@ from lab.series.plan import Answers, Plan
 Status = Literal["true", "false", "unknown"]
 STATUSES: tuple[Status, ...] = ("true", "false", "unknown")
 
-LIES_WHOLE = "name a run or a series that lies whole in a folder of results"
+LIES_WHOLE = "name a complete run or series in a folder of results"
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class _Composer(Composer):
             raise _Refused(f"a tag ('{spelled}') has no place here", line, hint)
         if isinstance(event, AliasEvent):
             if event.anchor in self._open:
-                raise _Refused(f"the alias '*{event.anchor}' stands within what it repeats", line, "leave it out")
+                raise _Refused(f"the alias '*{event.anchor}' is inside what it repeats", line, "leave it out")
             node = super().compose_node(parent, index)
         else:
             self._open.append(event.anchor)
@@ -159,7 +159,7 @@ class _Composer(Composer):
             self._open.pop()
         # A key is composed without an index.
         if isinstance(parent, MappingNode) and index is None and not isinstance(node, ScalarNode):
-            raise _Refused("a list or a mapping stands where a key has to", line, "give the key a name, or quote it")
+            raise _Refused("a list or a mapping cannot be a key", line, "give the key a name, or quote it")
         if isinstance(node, ScalarNode):
             _refuse_unwritable(node.value, line)
         return node
@@ -194,7 +194,7 @@ def _duplicate(error: DuplicateKeyError) -> str:
     # The library's sentence goes on with advice about its own API.
     return (
         _first_line(error).split(" with value")[0].replace('found duplicate key "', "the key '").replace('"', "'")
-        + " stands twice"
+        + " appears twice"
     )
 
 

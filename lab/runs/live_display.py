@@ -134,9 +134,9 @@ class Display:
 
 def _client(gauge: ClientGauge) -> str:
     if not gauge.is_known:
-        return f"{_NOT_YET} users at work, {_NOT_YET} requests"
+        return f"{_NOT_YET} users active, {_NOT_YET} requests"
     users, requests = format_count(gauge.users, "user"), format_count(gauge.requests, "request")
-    text = f"{users} at work, {requests} ({gauge.asking.per_second:,.0f}/s), {gauge.failed:,} failed"
+    text = f"{users} active, {requests} ({gauge.asking.per_second:,.0f}/s), {gauge.failed:,} failed"
     if gauge.errors:
         text += f": {', '.join(kinds(gauge))}"
     return text + (f", {format_count(gauge.dropped, 'iteration')} dropped" if gauge.dropped else "")
@@ -189,7 +189,7 @@ def _table(gauges: Gauges, width: int) -> Table:
     for kind in named[1:]:
         table.add_row("", "", kind)
     if client.dropped:
-        table.add_row("dropped", Text(f"{client.dropped:,}", "bold red"), "iterations never begun")
+        table.add_row("dropped", Text(f"{client.dropped:,}", "bold red"), "iterations never started")
     for name, gauge in kernels.items():
         table.add_row(Text(name, "bold"))
         if gauge.limit is not None:

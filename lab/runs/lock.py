@@ -176,9 +176,9 @@ def _noted() -> Holder | None:
 def _refusal(descriptor: int) -> LabError:
     pids, noted = _lockers(descriptor), _noted()
     if noted and noted.pid in pids:
-        what = f"{noted.what} is at work on this machine since {noted.since} (process {noted.pid})"
+        what = f"{noted.what} is in progress on this machine since {noted.since} (process {noted.pid})"
         return LabError(what, hint=_HINT.format(pid=noted.pid))
-    other = "another run of the lab is at work on this machine"
+    other = "another run of the lab is in progress on this machine"
     if len(pids) != 1:
         return LabError(other, hint="wait until it has ended")
     (pid,) = pids

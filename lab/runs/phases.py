@@ -106,7 +106,7 @@ def _attributes(answer: Any) -> dict[str, Any]:  # noqa: ANN401 # JSON
     try:
         return dict(answer["data"]["attributes"])
     except (KeyError, TypeError):
-        raise LabError(f"k6 answered no status: {json.dumps(answer)[:200]}") from None
+        raise LabError(f"k6 did not report its status: {json.dumps(answer)[:200]}") from None
 
 
 def record_clocks(session: Session) -> None:
@@ -231,7 +231,7 @@ class Actions:
         deadline = time.monotonic() + _EVENT_S
         while (code := self._watch.expected_exit_code(instance)) is None:
             if time.monotonic() > deadline:
-                raise LabError(f"the engine did not tell of its end within {_EVENT_S} s")
+                raise LabError(f"the engine did not report its end within {_EVENT_S} s")
             time.sleep(0.01)
         return code
 
@@ -273,7 +273,7 @@ def _load(session: Session, watch: Watch, display: Display, actions: Actions) ->
         display.refresh()
         if time.monotonic() > deadline:
             session.engine.stop(clients)
-            return f"k6 did not come to an end within {limit_s:g} s and was stopped"
+            return f"k6 did not end within {limit_s:g} s and was stopped"
         time.sleep(_TICK_S)
     bad = [client for client in clients if watch.exit_code(client) not in K6_EXITS_IN_ORDER]
     return f"{watch.ended(bad[0])}:{session.engine.last_words(bad[0])}" if bad else None

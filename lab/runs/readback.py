@@ -77,7 +77,9 @@ def _unreachable_services(resolved: ResolvedScenario, topology: Topology, manife
         for instance in topology.instances[role]:
             found = {one.address for one in manifest.listeners[instance] if one.port == port}
             if found and all(ip_address(each).is_loopback for each in found):
-                what = f"{instance} listens on {' and '.join(sorted(found))} port {port} alone, where no client comes"
+                what = (
+                    f"{instance} listens on {' and '.join(sorted(found))} port {port} alone, which no client can reach"
+                )
                 yield Problem(what, resolved.where("services", role, "port"), "let it listen on 0.0.0.0")
 
 
@@ -105,7 +107,7 @@ def _settings_told(engine: Engine, role: Role, instance: str, places: Places) ->
             )
     except readback_parser.MissingSettings as error:
         lost = ", ".join(role.knob(knob) for knob in error.knobs)
-        raise LabError(f"{instance} does not tell all of its settings: {lost} missing") from None
+        raise LabError(f"{instance} does not report all of its settings: {lost} missing") from None
     return {role.knob(knob): value for knob, value in found.items()}
 
 

@@ -95,7 +95,7 @@ def _finish_dead_run(name: str, pid: int) -> None:
         return
     if left.status != "running" or (left.scenario, left.run) != (folder.parent.name, folder.name):
         return
-    left.finish("aborted", f"the lab's process {pid} ended without a word (killed, or the machine went down)")
+    left.finish("aborted", f"the lab's process {pid} ended without a message (killed, or the machine went down)")
     try:
         left.removed.extend(raw_folders.seal_raw_folders(folder / rawfiles.FOLDER))
     finally:

@@ -34,7 +34,7 @@ from lab.series.plan import Answers, Plan
 from lab.series.printing import Progress
 from lab.series.store import is_service_image
 
-_LOST = "the lab's process ended without a word (killed, or the machine went down)"
+_LOST = "the lab's process ended without a message (killed, or the machine went down)"
 
 
 class Runner:
@@ -137,7 +137,7 @@ class Executor:
         except (Interrupted, Interruption) as error:
             self._finish("interrupted", str(error).splitlines()[0])
             done, whole = self._done(), len(self.series.runs)
-            kept = f"{done} of {whole} runs are complete; the same command goes on with the others"
+            kept = f"{done} of {whole} runs are complete; the same command continues with the others"
             raise Interruption(f"the series was interrupted: {kept}") from error
 
     def _go(self, places: Iterable[PlannedRun]) -> None:
@@ -148,7 +148,7 @@ class Executor:
             self._run(place)
             failed_in_a_row = 0 if place.status == "complete" else failed_in_a_row + 1
             if failed_in_a_row >= self.series.stop.failed_in_a_row:
-                why = f"{failed_in_a_row} runs in succession did not complete; the last: {place.reason}"
+                why = f"{failed_in_a_row} runs in a row did not complete; the last: {place.reason}"
                 self._finish("partial", why)
                 return
             when = self.series.stop.when
@@ -301,7 +301,7 @@ def _resume(executor: Executor, taken: Fingerprint, console: Console) -> None:
     done = sum(place.status == "complete" for place in series.runs)
     again = "; the analysis changed, so these were derived again" if derive_again and done else ""
     where = paths.shown(executor.folder)
-    console.print(f"going on with {where}: {done} of {len(series.runs)} runs are complete{again}", soft_wrap=True)
+    console.print(f"continuing {where}: {done} of {len(series.runs)} runs are complete{again}", soft_wrap=True)
 
 
 def open_places(executor: Executor) -> Iterator[PlannedRun]:

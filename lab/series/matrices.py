@@ -148,7 +148,7 @@ def read_sides(matrix: Matrix, document: Document, gathered: Gathered) -> list[A
     if len(matrix.scenarios) > 1:
         for index, one in enumerate(matrix.scenarios):
             if one in matrix.scenarios[:index]:
-                gathered.extend([Problem(f"the scenario '{one}' stands twice", document.where(("scenarios", index)))])
+                gathered.extend([Problem(f"the scenario '{one}' appears twice", document.where(("scenarios", index)))])
         sides.append(AxisChanges(_SCENARIO, {one: Change(scenario=one) for one in matrix.scenarios}, is_knob=False))
     for axis, content in matrix.axes.items():
         with gathered:

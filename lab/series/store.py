@@ -131,13 +131,15 @@ def open_series(plan: Plan, taken: Fingerprint, command: Sequence[str], *, new: 
         return (*_make(plan, taken, command), False)
     series, folder = found
     if plan.asked_repetitions and plan.rules.repetitions < series.repetitions:
-        what = f"the series {series.series} is not through, and was begun with {series.repetitions} repetitions of each"
+        what = (
+            f"the series {series.series} is not complete, and was begun with {series.repetitions} repetitions of each"
+        )
         hint = f"ask for as many or for more (--repetitions {series.repetitions}); or NEW=1 (--new) starts another"
         raise BadInput(Problem(f"{what}, not with {plan.rules.repetitions}", hint=hint))
     changed = list(list_differences(series.fingerprint, taken))
     if changed:
         done = sum(one.status == "complete" for one in series.runs)
-        what = f"the series {series.series} has {done} of {len(series.runs)} runs, and cannot go on"
+        what = f"the series {series.series} has {done} of {len(series.runs)} runs, and cannot continue"
         since = f"since it began, {'; '.join(changed)} changed, and their runs must not be compared"
         hint = "NEW=1 (--new) starts another series; or bring back what changed, and repeat the command"
         raise BadInput(Problem(f"{what}: {since}", hint=hint))

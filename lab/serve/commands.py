@@ -104,7 +104,7 @@ class Started:
         """
         with self._starting:
             if self.at_work:
-                raise BadInput(Problem(f"'{self.shown}' is at work", hint="wait until it has ended"))
+                raise BadInput(Problem(f"'{self.shown}' is running", hint="wait until it has ended"))
             self.shown, self.lines = shlex.join(["connlab", *arguments]), deque(maxlen=_LINES_KEPT)
             terminal.problem(f"$ {self.shown}")
             # In a session of its own: Ctrl-C ends it through `end`, which waits for it to clear up.

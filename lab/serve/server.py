@@ -61,7 +61,7 @@ def listening(port: int) -> Iterator[Served]:
         listener = socket.create_server((_HOST, port))
     except OSError as error:
         taken = "something listens there already" if error.errno == errno.EADDRINUSE else str(error.strerror)
-        raise LabError(f"port {port} cannot be had: {taken}", hint="give another: PORT=<n> (--port)") from None
+        raise LabError(f"port {port} is not available: {taken}", hint="give another: PORT=<n> (--port)") from None
     logging.getLogger("waitress.queue").setLevel(
         logging.ERROR
     )  # a browser asks for more at once than there are threads

@@ -151,7 +151,7 @@ def struck(due: End, seen: Seen, engine: Engine) -> bool:
         seen.check(
             run.second[0] == (4 if refused else 0), f"the second run ended with {run.second[0]}: {run.second[1]}"
         )
-        seen.check(not refused or "is at work on this machine" in run.second[1], "nobody says who is at work")
+        seen.check(not refused or "is in progress on this machine" in run.second[1], "nobody says who is at work")
     wait_quietly(stays=due.stays is not False)
     seen.noted |= {"left": left(), "stays": bool(world.containers())}
     if due.stays is not None:

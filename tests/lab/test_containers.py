@@ -81,7 +81,7 @@ def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(docker_progra
 
 
 def test_an_engine_that_stops_telling_is_an_error(watch: Watch) -> None:
-    with watch, pytest.raises(LabError, match="stopped telling its events"):
+    with watch, pytest.raises(LabError, match="stopped sending events"):
         wait_until(watch.check)
 
 

@@ -225,7 +225,7 @@ def main_ends(arguments: list[str]) -> None:
 def test_a_state_that_names_another_folder_is_refused(results: Path, run: str) -> None:
     drill, _ = begun(results, 5, 1)
     incident.save_state(drill, incident.DrillState(seed=5, level=1, run=run))
-    with pytest.raises(BadInput, match=r"is gone; remove .*drill\.json to begin it anew"):
+    with pytest.raises(BadInput, match=r"is gone; remove .*drill\.json to begin it again"):
         incident.load_state(drill)
 
 

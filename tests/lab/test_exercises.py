@@ -71,7 +71,7 @@ def test_a_closed_exercise_asks_for_what_its_answer_says(slug: str) -> None:
         ("accept-queue-overflow/x", [], "names no exercise"),
         ("accept-queue-overflow/99", [], "has no exercise 99; it has 1 to 7"),
         ("no-such-one/1", [], "no-such-one"),
-        ("accept-queue-overflow/1", ["load.users=1"], "says itself what is set; leave SET out"),
+        ("accept-queue-overflow/1", ["load.users=1"], "sets its own knobs; leave SET out"),
         ("accept-queue-overflow/7", [], "Which one knob of the server does it"),
         ("accept-queue-overflow/7", ["load.users=3"], "is not solved at load; turn a knob of a server or a proxy"),
         ("accept-queue-overflow/7", ["kernel.k6.net.ipv4.tcp_syn_retries=6"], "is not solved at k6"),

@@ -100,7 +100,7 @@ def test_without_a_terminal_there_is_one_plain_line(
         display.phase("measure", 45)
         display.refresh()
     assert capsys.readouterr().out == (
-        "one: measure 0 of about 45 s · 2 users at work, 103 requests (0/s), 100 failed: 100 connect timeout (1211) · "
+        "one: measure 0 of about 45 s · 2 users active, 103 requests (0/s), 100 failed: 100 connect timeout (1211) · "
         "k6-1: 0 TIME_WAIT · backend-1: queue 2 of 2 places, full, 500 overflows, 0 TIME_WAIT\n"
     )
 
@@ -115,7 +115,7 @@ def test_what_k6_has_not_said_yet_is_a_dash_and_no_zero(
         display.watch(gauges_of(effective(), places))
         display.phase("measure")
     told = capsys.readouterr().out
-    assert " · - users at work, - requests · " in told
+    assert " · - users active, - requests · " in told
     assert "backend-1: queue 1 of 2 places, 91 overflows" in told
     text = drawn(effective, places)
     rows = [line.split() for line in text.splitlines()]
@@ -149,7 +149,7 @@ def test_one_user_with_one_request_is_shown_as_one(
         display.phase("measure")
         display.refresh()
     told = capsys.readouterr().out
-    assert "1 user at work, 1 request (0/s), 1 failed: 1 connect timeout (1211), 1 iteration dropped ·" in told
+    assert "1 user active, 1 request (0/s), 1 failed: 1 connect timeout (1211), 1 iteration dropped ·" in told
 
 
 def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make, places: Places) -> None:
@@ -201,7 +201,7 @@ def test_failures_are_shown_by_kind_a_row_for_each(effective: Make, places: Plac
         "failed 141 138 answered 502",
         "2 connect timeout (1211)",
         "1 connection reset (1220)",
-        "dropped 7 iterations never begun",
+        "dropped 7 iterations never started",
     ]
 
 

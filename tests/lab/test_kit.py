@@ -516,7 +516,7 @@ def test_two_loads_do_not_meet(clone: Path, bundle: Path) -> None:
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:  # fmt: skip
         assert holder.stdout is not None
         holder.stdout.readline()
-        assert "another 'make load' is at work" in load(clone, bundle).stderr
+        assert "another 'make load' is running" in load(clone, bundle).stderr
         holder.communicate()
     assert load(clone, bundle).returncode == 0
 

@@ -258,7 +258,7 @@ def test_files_that_are_lost_are_said_to_be(cluster: Cluster, tmp_path: Path) ->
     made = pods(cluster).start("c", {}, tmp_path, target=found.id, processes=True)
     cluster.says("* exec *", stderr="container not found", exit_code=1)
     cluster.collector = {"terminated": {"exitCode": 137}}
-    with pytest.raises(FilesLost, match="what the collector in the pod 'shop' recorded cannot be had any more"):
+    with pytest.raises(FilesLost, match="what the collector in the pod 'shop' recorded is lost"):
         made.stop()
     assert made.ended() == "exit code 137"
 
@@ -335,7 +335,7 @@ def test_it_says_that_its_container_stays_in_the_pod(cluster: Cluster) -> None:
         (["--container", "shop", "--context", "mine"], "are of a pod's cluster; name the pod by --pod"),
         (
             ["--pod", "lab/shop", "--host"],
-            "--host: nobody here knows the node's interfaces; name one: --interface eth0",
+            "--host: the lab does not know the node's interfaces; name one: --interface eth0",
         ),
     ],
 )

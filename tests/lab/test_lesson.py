@@ -128,7 +128,7 @@ def test_without_an_answer_nothing_is_kept(typed: Callable[..., Console]) -> Non
 def test_without_a_terminal_nobody_is_asked() -> None:
     console = Console(file=io.StringIO(), width=200)
     assert guesses.ask_before_run(console, resolve("accept-queue-overflow"), None).given == 0
-    assert said(console) == "lesson: no terminal, so nobody is asked for a prediction; the run goes as ever\n"
+    assert said(console) == "lesson: no terminal, so no predictions are asked for; it runs as usual\n"
 
 
 def test_of_arms_each_is_asked_about_and_which_has_less(

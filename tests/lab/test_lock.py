@@ -69,7 +69,7 @@ def test_a_holder_is_known_while_it_holds_and_no_longer(
 def test_a_second_run_is_refused_and_told_who_holds_the_lock(file: Path) -> None:
     with (
         machine_lock("the run of one", file),
-        pytest.raises(LabError, match=rf"the run of one is at work .* \(process {os.getpid()}\)"),
+        pytest.raises(LabError, match=rf"the run of one is in progress .* \(process {os.getpid()}\)"),
         machine_lock("the run of two", file),
     ):
         pass
@@ -78,16 +78,16 @@ def test_a_second_run_is_refused_and_told_who_holds_the_lock(file: Path) -> None
 def test_who_is_refused_hears_what_holds_the_lock_and_which_part_of_it_is_at_work(file: Path) -> None:
     folder = paths.RESULTS / "one" / "run"
     with machine_lock("the recording of runs", file) as lock:
-        assert refusal(file).startswith("the recording of runs is at work")
+        assert refusal(file).startswith("the recording of runs is in progress")
         with machine_lock("the series of one", held=lock):
             lock.note("kept r03", folder)
-            assert refusal(file).startswith("the recording of runs: the series of one, kept r03 is at work")
+            assert refusal(file).startswith("the recording of runs: the series of one, kept r03 is in progress")
         with machine_lock("the run of two", held=lock):
             lock.note(folder=folder)
-            assert refusal(file).startswith("the recording of runs: the run of two is at work")
+            assert refusal(file).startswith("the recording of runs: the run of two is in progress")
     with machine_lock("the series of one", file) as lock:
         lock.note("kept r03", folder)
-        assert refusal(file).startswith("the series of one: kept r03 is at work")
+        assert refusal(file).startswith("the series of one: kept r03 is in progress")
 
 
 def test_a_holder_of_another_checkout_is_named_by_its_process(file: Path) -> None:
@@ -100,7 +100,7 @@ def test_the_note_of_a_dead_holder_is_not_taken_for_that_of_another(file: Path) 
     with pytest.raises(ValueError, match="died"), machine_lock("the run of one", file):
         raise ValueError("died")
     with another_process(file):
-        assert refusal(file).startswith("another run of the lab is at work on this machine since ")
+        assert refusal(file).startswith("another run of the lab is in progress on this machine since ")
 
 
 def test_the_words_of_another_process_steer_no_terminal(file: Path) -> None:

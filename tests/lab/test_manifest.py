@@ -86,7 +86,7 @@ def test_a_run_whose_process_was_killed_is_read_as_aborted(running: Manifest, tm
         assert manifest.load_manifest_json(tmp_path)["status"] == "running"
         lab.kill()
     left = manifest.load_manifest(tmp_path)
-    assert (left.status, "ended without a word" in str(left.reason)) == ("aborted", True)
+    assert (left.status, "ended without a message" in str(left.reason)) == ("aborted", True)
     whole = manifest.load_manifest_json(tmp_path)
     assert (whole["status"], whole["reason"]) == (left.status, left.reason)
     # The file stays as it is until the next run brings this one to its end.

@@ -125,7 +125,7 @@ def test_an_engine_that_stops_telling_ends_the_run(
     underway: Underway, fake_docker: InMemoryDocker, phase: Phase
 ) -> None:
     fake_docker.says("events *")
-    with pytest.raises(LabError, match="stopped telling its events"):
+    with pytest.raises(LabError, match="stopped sending events"):
         underway(phase)
 
 
@@ -149,7 +149,7 @@ def test_a_load_that_does_not_end_is_stopped_and_spoils_the_run(
 ) -> None:
     settings = ("load.instances=2", "load.max_duration=1s")
     fault = underway(phases.run_load, *settings, text=MINIMAL, ends={"k6-1": 0})
-    assert fault == "k6 did not come to an end within 1 s and was stopped"
+    assert fault == "k6 did not end within 1 s and was stopped"
     assert "stop --time 15 connlab-k6-1 connlab-k6-2" in fake_docker.calls
 
 

@@ -257,7 +257,7 @@ def test_what_took_at_nginx_is_recorded(proxied: Callable[..., Session]) -> None
         (
             [],
             NGINX_CONF.replace("multi_accept off;\n", ""),
-            "nginx does not tell all of its settings: nginx.multi_accept missing",
+            "nginx does not report all of its settings: nginx.multi_accept missing",
         ),
         ([], None, "nginx left no settings to read back: "),
     ],
@@ -282,7 +282,7 @@ def test_virtual_threads_have_no_pool_to_read_back(opened: Callable[..., Session
 def test_a_server_that_tells_nothing_stops_the_run(session: Session, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("* inspect *", namespace())
     fake_docker.says("* http *", '{"settings": {}}')
-    with pytest.raises(LabError, match=r"backend-1 does not tell all of its settings: backend\.accept_count"):
+    with pytest.raises(LabError, match=r"backend-1 does not report all of its settings: backend\.accept_count"):
         back(session)
 
 
@@ -301,5 +301,5 @@ def test_the_gateway_tells_its_settings_too(opened: Callable[..., Session], fake
 
 def test_a_garbled_answer_stops_the_run(session: Session, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("* inspect *", "Segmentation fault")
-    with pytest.raises(LabError, match="answered no JSON: 'Segmentation fault'"):
+    with pytest.raises(LabError, match="did not answer with JSON: 'Segmentation fault'"):
         back(session)

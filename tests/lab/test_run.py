@@ -110,7 +110,7 @@ def test_without_an_engine_nothing_is_begun(
 def test_a_second_run_is_refused(start: Callable[..., Path], elsewhere: Path) -> None:
     with (
         machine_lock("the run of two", elsewhere / "connlab.lock"),
-        pytest.raises(LabError, match="the run of two is at work"),
+        pytest.raises(LabError, match="the run of two is in progress"),
     ):
         start()
 
@@ -307,4 +307,4 @@ def test_a_run_that_was_killed_is_reported_by_the_next(start: Callable[..., Path
     assert not left.with_name(".manifest.reserve").exists()
     manifest = json.loads(left.read_bytes())
     assert manifest["status"] == "aborted"
-    assert "ended without a word" in manifest["reason"]
+    assert "ended without a message" in manifest["reason"]

@@ -84,7 +84,7 @@ ASKED = "client.requests.failed == 0 over backend.max_connections"
         (
             FakeRunner(fails=("max-connections-160",)),
             4,
-            [f"not decided: {ASKED}", "the series is partial: 3 runs in succession did not complete; the last: the ba"],
+            [f"not decided: {ASKED}", "the series is partial: 3 runs in a row did not complete; the last: the ba"],
         ),
     ],
 )

@@ -124,7 +124,7 @@ def test_an_unfinished_series_is_not_made_smaller(plan: Plan) -> None:
 
 def test_no_repetitions_are_added_where_the_kernel_changed(plan: Plan) -> None:
     run(executor(plan, FakeRunner()))
-    with pytest.raises(BadInput, match="8 of 8 runs, and cannot go on: since it began, the kernel"):
+    with pytest.raises(BadInput, match="8 of 8 runs, and cannot continue: since it began, the kernel"):
         executor(set_repetitions(plan, 3), FakeRunner(), kernel="6.19")
 
 
@@ -133,7 +133,7 @@ def test_failures_in_succession_end_the_series(plan: Plan) -> None:
     series = run(executor(plan, runner))
     assert len(runner.ran) == 3
     assert series.status == "partial"
-    assert series.reason == "3 runs in succession did not complete; the last: the backend died"
+    assert series.reason == "3 runs in a row did not complete; the last: the backend died"
 
 
 def test_a_stop_rule_ends_the_series_for_good(elsewhere: Path) -> None:
@@ -152,7 +152,7 @@ def test_ctrl_c_keeps_what_is_complete_and_the_same_command_goes_on(plan: Plan) 
 
     runner = FakeRunner(at=at)
     made = executor(plan, runner)
-    with pytest.raises(Interruption, match="2 of 8 runs are complete; the same command goes on"):
+    with pytest.raises(Interruption, match="2 of 8 runs are complete; the same command continues"):
         run(made)
     assert series_file.load_series(made.folder).status == "interrupted"
     after = FakeRunner()
@@ -216,7 +216,7 @@ def interrupted(plan: Plan) -> Series:
 )
 def test_a_series_is_not_mixed_with_what_changed_since(plan: Plan, changed: dict[str, Any], what: str) -> None:
     first = interrupted(plan)
-    with pytest.raises(BadInput, match=rf"(?s)has 0 of 8 runs, and cannot go on.*{what}.*NEW=1 \(--new\)"):
+    with pytest.raises(BadInput, match=rf"(?s)has 0 of 8 runs, and cannot continue.*{what}.*NEW=1 \(--new\)"):
         executor(plan, FakeRunner(), new=False, **changed)
     assert executor(plan, FakeRunner(), new=True, **changed).series.series != first.series
 

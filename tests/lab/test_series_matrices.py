@@ -128,7 +128,7 @@ def test_durations_texts_and_sysctls_can_be_axes(tmp_path: Path) -> None:
                 " give it values, or leave it out"
             ),
         ),
-        ("  load.users: [1]\n  load.users: [2]\n", "", "matrices/grid.yaml:8: the key 'load.users' stands twice"),
+        ("  load.users: [1]\n  load.users: [2]\n", "", "matrices/grid.yaml:8: the key 'load.users' appears twice"),
         ("  load.users: [1, 2, 1]\n", "", "matrices/grid.yaml:7: load.users has the value 1 twice"),
         (
             "  load.users: [1, 2]\n  size:\n    small: {load.users: 1}\n",

@@ -289,7 +289,7 @@ def test_a_port_that_is_taken_is_refused_in_one_line(capsys: pytest.CaptureFixtu
         with pytest.raises(SystemExit) as end:
             main(["serve", "--port", port])
     assert end.value.code == 4
-    assert f"port {port} cannot be had: something listens there already" in capsys.readouterr().err
+    assert f"port {port} is not available: something listens there already" in capsys.readouterr().err
 
 
 def test_one_command_at_a_time_and_its_words_are_shown(
@@ -300,7 +300,7 @@ def test_one_command_at_a_time_and_its_words_are_shown(
     monkeypatch.setattr(starting, "_SELF", ["sh", "-c", 'read -r line <"$0"; echo "$1: $line"; exit 2', str(until)])
     one = Started()
     one.start(["list"])
-    with pytest.raises(BadInput, match="'connlab list' is at work"):
+    with pytest.raises(BadInput, match="'connlab list' is running"):
         one.start(["doctor"])
     assert (one.at_work, one.code) == (True, None)
     until.write_text("\x1b[31mdone\n")

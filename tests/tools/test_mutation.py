@@ -99,7 +99,7 @@ def test_a_run_that_cannot_be_read_is_named(effective: Make) -> None:
     made = effective()
     found = run_outcome(made, verdict_of({"p": "true"}))
     (found.folder / "manifest.json").unlink()
-    with pytest.raises(BadInput, match=r"manifest\.json.*lies whole in a folder of results"):
+    with pytest.raises(BadInput, match=r"manifest\.json.*complete run or series in a folder of results"):
         recorded_figures.write(made, found)
 
 
@@ -109,5 +109,5 @@ def test_a_series_whose_file_is_damaged_is_named(tmp_path: Path, key: str, value
     folder = Results(tmp_path / "results").series({"few": [{}], "many": [{}]})
     content = json.loads((folder / "series.json").read_bytes())
     (folder / "series.json").write_text(json.dumps(content | {key: value}))
-    with pytest.raises(BadInput, match=rf"series\.json: {key}: Input should be .*lies whole"):
+    with pytest.raises(BadInput, match=rf"series\.json: {key}: Input should be .*complete run or series"):
         outcome.judge_folder(folder)

@@ -225,7 +225,7 @@ def test_it_runs_until_there_are_so_many_lines(record: Path, monkeypatch: pytest
 def test_an_interruption_loses_nothing_and_the_command_goes_on(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scenarios = two(record)
     runs = Runs(monkeypatch, scenarios, None, Interruption("the run was aborted"))
-    with pytest.raises(Interruption, match="1 line was added; the same command goes on with the others"):
+    with pytest.raises(Interruption, match="1 line was added; the same command continues with the others"):
         recorded(scenarios, 2, "one", "two")
     assert [one.scenario for one in recorded_runs.read()] == ["one"]
     assert "1 of 1" in documents.CATALOGUE.read_text()
@@ -254,13 +254,13 @@ def test_no_other_run_comes_between_two_recorded_ones(record: Path, monkeypatch:
     runs = Runs(monkeypatch, scenarios)
     with (
         machine_lock("the run of three", record / "connlab.lock"),
-        pytest.raises(LabError, match="the run of three is at work"),
+        pytest.raises(LabError, match="the run of three is in progress"),
     ):
         recorded(scenarios, 1, "one", "two")
     assert runs.ran == []
 
     def of_scenario(*given: Any, **more: Any) -> Outcome:  # noqa: ANN401 # what stands in its place takes
-        with pytest.raises(LabError, match="the recording of runs is at work"), machine_lock("another"):
+        with pytest.raises(LabError, match="the recording of runs is in progress"), machine_lock("another"):
             pass
         return runs.of_scenario(*given, **more)
 

@@ -110,7 +110,7 @@ def record(
 
     Raises:
         BadInput: the work tree changed on the way.
-        LabError: another run of the lab is at work on this machine.
+        LabError: another run of the lab is in progress on this machine.
         Interruption: the user ended it; what was recorded stays.
     """
     found = RecordedRuns()
@@ -140,7 +140,7 @@ def _record(
         try:
             found.lines.append(_once(effective, commit, arguments, console, lock))
         except (Interruption, Interrupted) as error:
-            kept = f"{_added(found)}; the same command goes on with the others"
+            kept = f"{_added(found)}; the same command continues with the others"
             raise Interruption(f"the recording was interrupted: {kept}") from error
         except Exception as error:  # noqa: BLE001 # whatever became of one, the others go on
             found.failed[effective.slug] = catalogue_run.failure_reason(error)

@@ -118,9 +118,9 @@ class Watch(protocol.Watch):
             return  # not an event that we asked for
 
     def check(self) -> None:
-        """Raise LabError if the engine has stopped telling its events: nobody would see a container end."""
+        """Raise LabError if the engine has stopped sending events: nobody would see a container end."""
         if not self._events.goes_on and not self._reader.is_alive():
-            raise LabError("the Docker Engine stopped telling its events", hint="see whether it was restarted")
+            raise LabError("the Docker Engine stopped sending events", hint="see whether it was restarted")
 
 
 def remove_runs() -> list[str]:

@@ -69,7 +69,7 @@ def _images() -> Finding:
     try:
         present = {json.loads(line)["Repository"] for line in docker("image", "ls", "--format", "json").splitlines()}
     except (LabError, ValueError, KeyError):
-        return Finding("images", "warn", "the engine does not tell", "'connlab setup' (make setup) builds them")
+        return Finding("images", "warn", "the engine does not say", "'connlab setup' (make setup) builds them")
     missing = [f"connlab/{name}" for name in wanted if f"connlab/{name}" not in present]
     if missing:
         return Finding(

@@ -120,7 +120,7 @@ class Kubectl:
     def check_target(folder: Path) -> Iterator[Problem]:
         """Yield why no files can be copied into a folder: kubectl takes what stands before a colon for a pod."""
         if ":" in str(folder):
-            what = f"kubectl cannot copy files into {folder}: it takes what stands before the colon for a pod"
+            what = f"kubectl cannot copy files into {folder}: it reads the part before the colon as a pod's name"
             yield Problem(what, hint="name another one by CONNLAB_RESULTS")
 
     def find_namespace(self) -> str:

@@ -97,7 +97,7 @@ class PodSidecar:
         except LabError as error:
             with contextlib.suppress(LabError):
                 self.remove()
-            what = f"what the collector in the pod '{self.pod}' recorded cannot be had any more: {error.what}"
+            what = f"what the collector in the pod '{self.pod}' recorded is lost: {error.what}"
             hint = "it ends with its pod, and with --container with that container too: leave --container out"
             raise FilesLost(what, hint=hint) from None
         self.remove()

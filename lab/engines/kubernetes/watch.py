@@ -101,7 +101,7 @@ class Watch(protocol.Watch):
         """Raise LabError if the cluster has not been heard of for a while."""
         lost = self._lost_since
         if not self._reader.is_alive() or (lost is not None and time.monotonic() - lost > _LOST_S):
-            raise LabError("the cluster stopped telling of its pods", hint="see 'kubectl cluster-info'")
+            raise LabError("the cluster stopped reporting its pods", hint="see 'kubectl cluster-info'")
 
     def ended(self, service: str) -> str | None:
         """Return how a service ended unasked, if it has; one whose pod is gone has ended."""

@@ -162,7 +162,7 @@ def load_state(drill: Drill) -> DrillState | None:
     file = folder(drill) / FILE
     if not file.is_file():
         return None
-    again = f"remove {paths.shown(file)} to begin it anew"
+    again = f"remove {paths.shown(file)} to begin it again"
     try:
         state = DrillState.model_validate_json(read_regular(file))
     except (OSError, ValidationError):
@@ -198,7 +198,7 @@ def format_evidence(drill: Drill, state: DrillState) -> Iterator[str]:
 
 
 def _how(drill: Drill) -> Iterator[str]:
-    yield "--- how to go on"
+    yield "--- what next"
     which = {"SEED": str(drill.seed), "LEVEL": str(drill.level)}
     for name, piece in MORE.items():
         more = command_hints.make_command_here("drill", {**which, "MORE": name})

@@ -160,7 +160,7 @@ class Sections:
 
 
 def _ports(bind: Line) -> Iterator[int]:
-    """Yield the ports of a bind line, those of ranges too; none on loopback, where no client comes."""
+    """Yield the ports of a bind line, those of ranges too; none on loopback, which no client can reach."""
     for address in bind.words[1].split(",") if len(bind.words) > 1 else ():
         host, _, port = address.rpartition(":")
         first, dash, last = port.partition("-")

@@ -89,7 +89,7 @@ function drawKernel(name, number, kernel) {
 function drawRun(run) {
   part("figures").hidden = !run;
   if (!run) {
-    textOf(part("what"), "No run is at work");
+    textOf(part("what"), "No run is in progress");
     textOf(part("phase"), "");
     part("kernels").replaceChildren();
     for (const chart of charts.values()) chart.dispose();
@@ -121,7 +121,7 @@ function drawCommand(command) {
   part("command").hidden = !command;
   if (!command) return;
   textOf(part("shown"), command.shown);
-  textOf(part("ended"), command.at_work ? "is at work" : `ended with ${command.code}`);
+  textOf(part("ended"), command.at_work ? "is running" : `ended with ${command.code}`);
   const lines = part("lines");
   const follows = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 4;
   textOf(lines, command.lines.join("\n"));
