@@ -79,7 +79,9 @@ setup-test:
 python:
 	@setup/python.sh
 
-.PHONY: bundle load
+.PHONY: bundle load push-images
+push-images: ## REGISTRY=<registry>/<prefix>: pushes the images of a run, for CONNLAB_IMAGES to pull
+	@setup/push-images.sh "$${REGISTRY:-}"
 bundle: ## [TO=<file>]: makes a participant's kit: one archive with which other machines run the lab without a network
 	@setup/bundle.sh "$${TO:-}"
 load: ## BUNDLE=<file>: loads a kit; after that no run needs a network
@@ -115,8 +117,8 @@ parts: python ## lists the parts of `make test`, `make check` and `make fmt`
 	@.venv/bin/python -m setup.loop list
 
 .PHONY: test-bare
-test-bare: ## [RELEASE=bookworm|trixie] [BUNDLE=<kit>]: tries the README's two commands on a bare Debian 12 and 13, as root; not part of test
-	@setup/bare.sh $${BUNDLE:+--kit "$$BUNDLE"} $${RELEASE:+"$$RELEASE"}
+test-bare: ## [RELEASE=bookworm|trixie] [BUNDLE=<kit>] [PULL=1]: tries the README's two commands on a bare Debian 12 and 13, or with PULL=1 the first result by pulled images, as root; not part of test
+	@setup/bare.sh $${BUNDLE:+--kit "$$BUNDLE"} $${PULL:+--pull} $${RELEASE:+"$$RELEASE"}
 
 .PHONY: test-faults
 test-faults: ## [ONLY=<fault>]: injects faults into real runs, and writes docs/reliability.md; as root; not part of test

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the README's two commands on bare Debian machines and prints how long each step took.
 #   bare.sh [bookworm|trixie …]    all of them, if none is named
+#   bare.sh --pull [bookworm|trixie …]   with an engine there: the first result, with images from a registry (docs/images.md)
 #   bare.sh --kit FILE RELEASE     what a participant types who has this kit (docs/kit.md) and no network
 # A machine is a container: the root file system that debootstrap makes, with what the README asks for and nothing else,
 # and with an engine of its own. The host's images, caches and Python environment are out of its reach.
@@ -13,8 +14,13 @@ source setup/lib.sh
 readonly releases=(bookworm trixie) preconditions=git,make,python3,ca-certificates
 readonly logs=.cache/test-bare label=connlab.check=bare
 commands=('make run SCENARIO=accept-queue-overflow' 'make test')
-kit_file='' network=()
-if [[ ${1:-} == --kit ]]; then
+kit_file='' network=() pull=''
+if [[ ${1:-} == --pull ]]; then
+  find_python
+  port=$("$python" -c 'import socket; one = socket.create_server(("127.0.0.1", 0)); print(one.getsockname()[1])')
+  pull=127.0.0.1:$port/connlab commands=('make run SCENARIO=accept-queue-overflow')
+  shift
+elif [[ ${1:-} == --kit ]]; then
   kit_file=$2 network=(--network none) commands=('make load BUNDLE=/root/kit.tar' 'make run SCENARIO=accept-queue-overflow')
   [[ -r $kit_file && $# -eq 3 ]] || die "the kit '$kit_file' cannot be read, or not one release is named" "hint: BUNDLE=<file> RELEASE=<that of the kit>"
   shift 2
@@ -110,6 +116,29 @@ clone() {
   in_machine git -C /root/connlab log -1 --format='%H %s'
 }
 
+# What a project's CI does once, on this machine: the images that have the committed sources, in a registry.
+fill_registry() {
+  git clone --quiet --depth 1 "file://$PWD" "$work/tree"
+  mkdir "$work/registry"
+  cp .cache/bin/registry "$work/registry/"
+  printf '{version: 0.1, storage: {filesystem: {rootdirectory: %s}}, http: {addr: "127.0.0.1:%s"}}\n' \
+    "$work/registry/store" "$port" >"$work/registry/config.yaml"
+  "$work/registry/registry" serve "$work/registry/config.yaml" &
+  # shellcheck disable=SC2064 # this process
+  trap "kill $!" EXIT
+  until (exec 3<>/dev/tcp/127.0.0.1/"$port") 2>/dev/null; do
+    kill -0 $! || return 1
+    sleep 0.1
+  done
+  "$work/tree/setup/push-images.sh" "$pull"
+}
+
+# A machine reaches no other's 127.0.0.1, and an engine trusts a registry without TLS nowhere else: it comes along.
+bring_registry() {
+  tar -C "$work" -c registry | in_machine tar -C "$(dirname "$work")" --one-top-level="$(basename "$work")" -x
+  docker exec --detach "$machine" "$work/registry/registry" serve "$work/registry/config.yaml"
+}
+
 remove_machine() {
   docker rm --force --volumes "$1" || true
   docker volume rm "$1" || true
@@ -151,10 +180,14 @@ on_a_bare() {
   ((watched_code == 0)) || return 0
   step clone clone
   ((watched_code == 0)) || return 0
+  if [[ -n $pull ]]; then
+    step 'a registry with the images' bring_registry
+    step 'a Docker Engine' in_machine /root/connlab/setup/engine.sh
+  fi
   local command
   for command in "${commands[@]}"; do
     # shellcheck disable=SC2086 # the words of a command
-    step "$command" docker exec --workdir /root/connlab "$machine" $command
+    step "$command" docker exec ${pull:+--env "CONNLAB_IMAGES=$pull"} --workdir /root/connlab "$machine" $command
   done
   remove_machine "$machine"
 }
@@ -178,6 +211,10 @@ work=$(mktemp -d /var/tmp/connlab-bare.XXXXXX)
 trap clean_up EXIT
 
 [[ -z $(git status --porcelain) ]] || say "the machines get the committed state: what is not committed stays out"
+if [[ -n $pull ]]; then
+  setup/registry.sh
+  quietly "pushing this commit's images to a registry" fill_registry
+fi
 for release in "$@"; do
   on_a_bare "$release"
 done

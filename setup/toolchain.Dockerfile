@@ -12,6 +12,10 @@ RUN apt-get update && apt-get install -y iproute2 net-tools tcpdump tshark && ap
 ARG GOPROXY
 RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go install honnef.co/go/tools/cmd/staticcheck@v0.7.0 \
  && rm -rf /root/.cache/go-build
+# The linter of workflows; it asks shellcheck about their commands.
+RUN apt-get update && apt-get install -y shellcheck && apt-get clean
+RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 \
+ && rm -rf /root/.cache/go-build
 
 FROM connlab/base AS java
 RUN apt-get update && apt-get install -y openjdk-25-jdk-headless maven && apt-get clean

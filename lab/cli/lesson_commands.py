@@ -13,6 +13,7 @@ from lab.cli.options import (
     ArmOption,
     CheckOption,
     DryRunOption,
+    ImagesOption,
     JsonOption,
     NewOption,
     PresetOption,
@@ -34,6 +35,7 @@ def lesson(
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
+    images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
     """Ask what you expect, run the scenario, and show what was measured beside it; the exit code is the verdict's."""
@@ -47,6 +49,7 @@ def exercise(
     sets: SetOption = None,
     *,
     check: CheckOption = False,
+    images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
     """Run a lesson's exercise and judge it against the answer that is kept apart; `latest` stays where it is.
@@ -88,6 +91,7 @@ def drill(
     cause: Annotated[str | None, typer.Option(help="Your answer: the cause.")] = None,
     place: Annotated[str | None, typer.Option(help="Your answer: where it lies, such as backend.")] = None,
     check: CheckOption = False,
+    images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
     """Be on call: a fault is drawn and run; find cause, place and knob in the evidence, and a run tests your remedy.

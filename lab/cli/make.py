@@ -83,6 +83,8 @@ def main() -> None:
     except BadInput as error:
         terminal.problem(f"connlab: {error}")
         sys.exit(ExitCode.BAD_INPUT)
+    if os.environ.get("IMAGES"):
+        os.environ["CONNLAB_IMAGES"] = os.environ["IMAGES"]  # for the set-up, too
     if _needs_set_up(target, os.environ):
         for command in ([CONNLAB, target, "--check", *words[1:]], [READY]):
             if code := subprocess.run(command, check=False).returncode:

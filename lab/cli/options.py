@@ -1,8 +1,12 @@
 """Options and arguments that several commands take."""
 
+import os
+import re
 from typing import Annotated, Literal
 
 import typer
+
+from lab.errors import BadInput, Problem
 
 # No port of the lab's own roles, and below every range of ephemeral ports that a scenario sets.
 DEFAULT_METRICS_PORT = 9645
@@ -54,6 +58,27 @@ RegistryOption = Annotated[
 ]
 SpreadOption = Annotated[
     bool, typer.Option("--spread", help="Put roles on nodes of their own; by default all are on one.")
+]
+
+
+def _pull_from(prefix: str | None) -> str | None:
+    """Let the set-up's scripts find where to pull images from (setup/images.sh)."""
+    if prefix:
+        if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+", prefix):
+            hint = "write it as <registry>/<prefix>, such as 127.0.0.1:5000/connlab"
+            raise BadInput(Problem(f"'{prefix}' is no registry with a prefix", "--images", hint))
+        os.environ["CONNLAB_IMAGES"] = prefix
+    return prefix
+
+
+ImagesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REGISTRY/PREFIX",
+        envvar="CONNLAB_IMAGES",
+        callback=_pull_from,
+        help="Where to pull the lab's images from; what is not there is built (docs/images.md).",
+    ),
 ]
 MetricsOption = Annotated[
     bool, typer.Option("--metrics", help="Let each collector serve its current figures, for Prometheus (docs/boards).")

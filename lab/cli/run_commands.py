@@ -29,6 +29,7 @@ from lab.cli.options import (
     ContextOption,
     DryRunOption,
     EngineOption,
+    ImagesOption,
     JsonOption,
     MetricsOption,
     MetricsPortOption,
@@ -68,6 +69,7 @@ def run(
     metrics_port: MetricsPortOption = None,
     profile: ProfileOption = False,
     began: BeganOption = None,
+    images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
@@ -106,6 +108,7 @@ def matrix(
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
+    images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
     """Run every cell of a matrix, or what is left of it; the exit code is the series' verdict."""
@@ -144,6 +147,7 @@ def search(
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
+    images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
     """Find the smallest, or largest, value of a knob for which an expression holds; exit code 3 if there is none.
@@ -222,6 +226,7 @@ def observe(
     ] = None,
     host: Annotated[bool, typer.Option("--host", help="Allow a target in the host's own namespaces.")] = False,
     check: CheckOption = False,
+    images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
     """Watch a container, a Compose project, a process or a pod that already runs; it is not changed.

@@ -184,7 +184,7 @@ def _process(pid: int, sidecars: Sidecars) -> Container:
 def _namespace(pid: int | str) -> int:
     try:
         return Path(f"/proc/{pid}/ns/net").stat().st_ino
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         raise BadInput(Problem(f"the process {pid} has ended", hint="look it up: ps -ef")) from None
     except PermissionError:
         what = f"you may not look at the network namespace of process {pid}"

@@ -37,6 +37,11 @@ _SQLFLUFF = "--processes 0 --nocolor --quiet analysis"
 _ANALYSIS = f".venv/bin/sqlfluff lint {_SQLFLUFF} && {_PYTEST} tests/analysis"
 _FLOWS = ".cache/bin/flows.source"
 _SHELL = "docker run --rm --volume $PWD:/repo:ro --workdir /repo connlab/node setup/check-shell.sh"
+# It knows the inputs of the repository's own action, too, where it finds a repository.
+_WORKFLOWS = (
+    "docker run --rm --volume $PWD/.github:/repo/.github:ro --volume $PWD/action.yml:/repo/action.yml:ro"
+    " --workdir /repo connlab/go-check sh -c 'git init --quiet && actionlint'"
+)
 _NGINX = "nginx/check-variants"
 _HAPROXY = "haproxy/check-variants"
 _BACKEND = "setup/check.sh java backend"
@@ -83,6 +88,14 @@ PARTS = (
         check=_SHELL,
         reads=(".",),
         image="node",
+    ),
+    Part(
+        "workflows",
+        "what a CI runs: actionlint",
+        test=_WORKFLOWS,
+        check=_WORKFLOWS,
+        reads=(".github", "action.yml"),
+        image="go-check",
     ),
     Part(
         "backend",

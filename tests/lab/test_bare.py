@@ -1,6 +1,7 @@
 """The README's commands on bare machines, with a `docker` that only pretends: what a machine gets, and what is left."""
 
 import platform
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -81,6 +82,41 @@ def test_a_machine_has_an_engine_s_volume_a_label_and_the_user_s_settings(
     assert any(call.startswith("volume create --label connlab.check=bare ") for call in docker_program.calls)
     assert (tmp_path / "apt.conf").read_text() == 'Acquire::http::Proxy "http://proxy";\n'
     assert not any(word in " ".join(docker_program.calls) for word in ("docker.sock", str(tree), "bookworm "))
+
+
+REGISTRY = """#!/usr/bin/env python3
+import re, socket, sys, time
+served = socket.create_server(("127.0.0.1", int(re.search(r"127.0.0.1:([0-9]+)", open(sys.argv[2]).read())[1])))
+time.sleep(600)
+"""
+
+
+def test_with_images_from_a_registry_the_machine_has_it_and_an_engine_before_the_first_result(
+    tree: Path, tmp_path: Path, docker_program: FakeDocker
+) -> None:
+    # The tree's clone pushes, so it must have these before.
+    write_program(
+        tree / "setup" / "registry.sh", f"#!/bin/sh\nmkdir -p .cache/bin; cp {tmp_path}/registry .cache/bin/\n"
+    )
+    write_program(tree / "setup" / "push-images.sh", f'#!/bin/sh\necho "$1" >{tmp_path}/pushed\n')
+    write_program(tmp_path / "registry", REGISTRY)
+    git = ("git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@b")
+    run_program(*git, "commit", "--quiet", "--all", "--message", "registry", check=True)
+    ended = run_program(tree / "setup" / "bare.sh", "--pull", "trixie")
+    assert ended.returncode == 0, ended.stderr
+    pushed = (tmp_path / "pushed").read_text().strip()
+    assert re.fullmatch(r"127\.0\.0\.1:[0-9]+/connlab", pushed)
+    steps = [line.split(maxsplit=3)[3] for line in ended.stdout.splitlines() if line.startswith("trixie")]
+    assert steps[2:] == [
+        "clone",
+        "a registry with the images",
+        "a Docker Engine",
+        "make run SCENARIO=accept-queue-overflow",
+    ]
+    [run] = [call for call in docker_program.calls if " make run " in call]
+    assert f"--env CONNLAB_IMAGES={pushed} " in run
+    served = [call for call in docker_program.calls if "exec --detach " in call]
+    assert re.search(r"/registry/registry serve /\S+/registry/config\.yaml$", served[0])
 
 
 def test_a_machine_that_does_not_start_ends_its_release_alone(tree: Path, docker_program: FakeDocker) -> None:

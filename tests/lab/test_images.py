@@ -1,5 +1,6 @@
 """The set-up of the images, in a copy and with a `docker` that only pretends: what is pulled or built; its end."""
 
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab import paths
+from lab.cli import main
 from lab.runs import machine
 from tests.lab.support import FakeDocker
 from tests.lab.waiting import end_by, is_at_work, run_program, wait_until
@@ -198,6 +200,19 @@ def test_what_is_no_prefix_of_images_is_refused(
     assert (ended.returncode, docker_program.calls) == (2, [])
     assert f"CONNLAB_IMAGES: '{prefix}' is no registry with a prefix" in ended.stderr
     assert "hint: write it as <registry>/<prefix>" in ended.stderr
+
+
+def test_a_command_s_option_is_checked_and_reaches_the_set_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CONNLAB_IMAGES", "")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "none", "--images=127.0.0.1:5000"])
+    assert (ended.value.code, os.environ["CONNLAB_IMAGES"]) == (2, "")
+    assert "'127.0.0.1:5000' is no registry with a prefix" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["run", "none", f"--images={REGISTRY}"])
+    assert os.environ["CONNLAB_IMAGES"] == REGISTRY
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -21,7 +21,7 @@ from lab.errors import BadInput, FilesLost, LabError
 from lab.observe import observing
 from lab.observe.targets import TargetNames, find_targets, parse_options
 from tests.lab.engine import InMemoryDocker
-from tests.lab.waiting import HANG_S, wait_until
+from tests.lab.waiting import HANG_S, is_at_work, wait_until
 
 RUNNING: dict[str, Any] = {"running": {}}
 
@@ -378,7 +378,7 @@ def test_a_container_outlives_its_program_until_it_may_go_unless_it_failed(tmp_p
 def test_a_container_that_is_to_go_takes_its_program_along(tmp_path: Path, _attempt: int) -> None:
     """It ends even if the signal comes before the shell's child has become the program."""
     with started(tmp_path, "sleep", "1000") as process:
-        program = Path("/proc", await_file(tmp_path / "connlab.pid"), "cmdline")
+        program = int(await_file(tmp_path / "connlab.pid"))
         process.send_signal(signal.SIGTERM)
         assert process.wait(HANG_S) == 0
-        wait_until(lambda: not (program.is_file() and program.read_bytes()))
+        wait_until(lambda: not is_at_work(program))

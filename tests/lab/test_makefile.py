@@ -36,7 +36,8 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     log = tmp_path / "calls"
     # Not by bash, which takes twice as long to start: there are some two thousand calls.
     recorder = f"""#!/bin/sh
-printf '%s\\0' "${{0##*/}}" "$@" ${{CONNLAB_BEGAN:+"began=$CONNLAB_BEGAN"}} >>{log}; printf '\\n\\0' >>{log}
+printf '%s\\0' "${{0##*/}}" "$@" ${{CONNLAB_BEGAN:+"began=$CONNLAB_BEGAN"}} \
+  ${{CONNLAB_IMAGES:+"images=$CONNLAB_IMAGES"}} >>{log}; printf '\\n\\0' >>{log}
 case " $* " in *" refused "*) exit 2 ;; esac
 """
     passing_on = recorder.replace(
@@ -48,7 +49,7 @@ case " $* " in *" refused "*) exit 2 ;; esac
         *(f".venv/bin/{one}" for one in ("python", "ruff", "mypy", "sqlfluff", "lint-imports")),
     ]
     programs += [".venv/bin/pytest", "setup/ready.sh", "setup/python.sh", "setup/check.sh", "bin/docker"]
-    programs += ["setup/bundle.sh", "setup/load.sh", "setup/bare.sh"]
+    programs += ["setup/bundle.sh", "setup/load.sh", "setup/bare.sh", "setup/push-images.sh"]
     for program in (*programs, "nginx/check-variants", "backend/bench-startup"):
         (tmp_path / program).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / program).write_text(recorder)
@@ -191,6 +192,16 @@ def test_a_profile_counts_from_before_the_set_up(make: Make) -> None:
     assert calls[3][:-1] == ["connlab", "run", "--profile", "--", "one"]
     assert before <= float(calls[3][-1].removeprefix("began=")) <= time.time()
     assert make("run", "SCENARIO=one")[1][3] == ["connlab", "run", "--", "one"]
+
+
+def test_images_are_pulled_by_the_set_up_and_by_the_command(make: Make) -> None:
+    _, calls = make("run", "SCENARIO=x", "IMAGES=127.0.0.1:5000/lab")
+    asked = [call[0] for call in calls if call[-1] == "images=127.0.0.1:5000/lab"]
+    assert asked == ["connlab", "ready.sh", "connlab"]
+
+
+def test_images_are_pushed_to_a_registry(make: Make) -> None:
+    assert make("push-images", "REGISTRY=r/a $HOME")[1] == [["push-images.sh", "r/a $HOME"]]
 
 
 def test_a_preset_is_asked_for_by_its_name(make: Make) -> None:
