@@ -4,6 +4,7 @@
 #   images.sh all          all that `make test` needs
 #   images.sh image …      these: base go go-check java node pages prometheus collector backend nginx haproxy gateway k6
 #                          flows kubernetes pause
+#   images.sh pull         what a run needs and a registry has; builds nothing
 #   images.sh fingerprints what each image of a run is made from
 # CONNLAB_IMAGES=<registry>/<prefix> pulls the images of a run from there; what is not there is built (docs/images.md).
 # `flows` is not an image: that program is copied from the collector's image into the cache, for the analysis to run
@@ -82,13 +83,13 @@ pull() {
   from+=${digest:+@$digest}
   [[ -n $digest ]] || from+=:$version-$(source_of "$image")
   if ! why=$(timeout --foreground 600 docker pull --quiet "$from" 2>&1 >/dev/null); then
-    say "$from is not pulled, so it is built here: ${why##*$'\n'}"
+    say "$from is not pulled, so it is built: ${why##*$'\n'}"
     return
   fi
   if is_made_from "$image" "$from"; then
     docker tag "$from" "connlab/$image"
   else
-    say "$from has the label of other sources than those of this folder, so it is built here"
+    say "$from has the label of other sources than those of this folder, so it is built"
   fi
   docker rmi --no-prune "$from" >/dev/null
 }
@@ -189,14 +190,17 @@ if [[ ${1:-} == fingerprints ]]; then
   for image in "${needed[@]}"; do printf '%s %s\n' "$image" "$(source_of "$image")"; done
   exit 0
 fi
+build=yes
 case ${1:-} in
   '') set -- "${needed[@]}" ;;
+  pull) build='' && set -- "${needed[@]}" ;;
   all) set -- "${needed[@]}" "${toolchains[@]}" ;;
 esac
 if [[ -n $registry ]]; then
   must_be_image_prefix CONNLAB_IMAGES "$registry"
   pull_missing "$@"
 fi
+[[ -n $build ]] || exit 0
 # What Go compiles keeps the processors busy; the others mostly wait for downloads and for packages to unpack. So the two
 # kinds are built beside each other. They share no image but the base.
 compiled=() others=()

@@ -35,9 +35,21 @@ fi
 # one is whole, and comes back where that does not become so: a failed download leaves nobody without.
 readonly aside=$connlab_cache/${venv##*/}.old
 bring_back() { [[ ! -d $aside ]] || { rm -rf "$venv" && mv "$aside" "$venv"; }; }
-trap bring_back EXIT
+pulling=''
+at_the_end() {
+  [[ -z $pulling ]] || { kill "$pulling" && wait "$pulling"; } 2>/dev/null || true
+  bring_back
+}
+trap at_the_end EXIT
 bring_back # what a killed set-up left aside
 fresh && exit 0
+
+# A new machine pulls the images meanwhile: packages and images come by the network, and are then unpacked. What cannot be
+# pulled is built after this.
+if [[ -n ${CONNLAB_IMAGES:-} && $program == connlab ]] && docker version >/dev/null 2>&1; then
+  setup/images.sh pull &
+  pulling=$!
+fi
 
 # What a kit brought, with a pip of its own: no network, and no package of Debian's. It serves for its own lock alone.
 wheels=$kit/python pip='' options=(--disable-pip-version-check)
@@ -65,3 +77,5 @@ install() {
   rm -rf "$aside"
 }
 quietly "installing the Python packages of $lock" install
+[[ -z $pulling ]] || wait "$pulling" || true
+pulling=''

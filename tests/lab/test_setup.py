@@ -132,6 +132,18 @@ def test_two_set_ups_at_once_make_one_environment(tree: Path) -> None:
     assert "waiting for another set-up" in said
 
 
+@pytest.mark.parametrize(("prefix", "asked"), [("127.0.0.1:5000/lab", ["pull"]), ("", [])])
+def test_a_new_machine_pulls_images_while_the_packages_are_installed(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str, asked: list[str]
+) -> None:
+    write_program(tmp_path / "bin" / "docker", "#!/bin/sh\n")
+    write_program(tree / "setup" / "images.sh", "#!/bin/sh\necho $1 >>pulled; exit 1\n")
+    monkeypatch.setenv("CONNLAB_IMAGES", prefix)
+    assert [set_up(tree), set_up(tree)] == [0, 0]
+    log = tree / "pulled"
+    assert (log.read_text().split() if log.exists() else []) == asked
+
+
 def test_a_failed_installation_leaves_the_old_environment(tree: Path) -> None:
     assert set_up(tree) == 0
     (tree / ".venv" / "mark").touch()
