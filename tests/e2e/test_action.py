@@ -30,10 +30,12 @@ def act(workspace: Path, **inputs: str) -> tuple[int, dict[str, str], str, str]:
 
 
 def test_a_scenario_is_run_and_its_report_is_in_the_workspace(tmp_path: Path) -> None:
-    for _ in range(RUNS_MAX):
-        code, outputs, summary, said = act(tmp_path, INPUT_SCENARIO="accept-queue-overflow", INPUT_SET=SET)
+    scenario = {"INPUT_SCENARIO": "accept-queue-overflow", "INPUT_SET": SET}
+    code, outputs, summary, said = act(tmp_path, **scenario)
+    for _ in range(1, RUNS_MAX):
         if code != 3:
             break
+        code, outputs, summary, said = act(tmp_path, **scenario)
     assert (code, outputs["verdict"], outputs["exit-code"]) == (0, "reproduced", "0"), said
     assert outputs["report"].startswith("results/accept-queue-overflow/")
     assert (tmp_path / outputs["report"]).stat().st_size > 0
