@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs inside the image, with tests/knobs.env as its environment and without a network: starts HAProxy before real
+# Runs inside the image, with the image's defaults as its environment and without a network: starts HAProxy before real
 # upstream servers (another HAProxy, echo.cfg) and looks at what each side saw. Every access line stays in /raw.
 set -euo pipefail
 # shellcheck source=haproxy/tests/lib.sh

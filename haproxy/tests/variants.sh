@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs inside the image, with tests/knobs.env as its environment: which knobs HAProxy accepts, which are refused, and
+# Runs inside the image, with the image's defaults as its environment: which knobs HAProxy accepts, which are refused, and
 # the line of the configuration that each becomes.
 set -euo pipefail
 # shellcheck source=haproxy/tests/lib.sh

@@ -59,7 +59,7 @@ class Parts:
         places: where each instance and each collector writes.
     """
 
-    effective: ResolvedScenario
+    resolved: ResolvedScenario
     topology: Topology
     run_id: str
     places: Places
@@ -227,7 +227,7 @@ class Engine(Protocol):
     on_this_machine: bool
     metrics: int | None
 
-    def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
+    def cannot(self, resolved: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
         """Yield what a configuration asks for that this engine cannot do."""
 
     def examine(self) -> Iterable[Finding]:
@@ -265,7 +265,7 @@ class Engine(Protocol):
     def images(self, names: Iterable[str]) -> dict[str, str]:
         """Return the ids of the lab's images by their short names; those that are missing are built first."""
 
-    def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
+    def service_images(self, resolved: ResolvedScenario) -> dict[str, str]:
         """Return the ids of the images of a scenario's own services, by the services' names; pulls or builds them.
 
         Raises:

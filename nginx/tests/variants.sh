@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs inside the image, with tests/knobs.env as its environment: which knobs nginx accepts, which are refused, and the
+# Runs inside the image, with the image's defaults as its environment: which knobs nginx accepts, which are refused, and the
 # directive that each becomes.
 set -euo pipefail
 # shellcheck source=nginx/tests/lib.sh

@@ -14,7 +14,7 @@ _FULL = paths.RESULTS / "full"
 _MOVED = RESULTS.with_name("moved")
 _BACKEND, _CLIENT, _PROXY = "backend-1", "k6-1", "nginx"
 _FOREIGN = "connlab-backend-1"
-_FOREIGN_NETWORK = "connlab_lab"
+_FOREIGN_NETWORK = "connlab-run_lab"
 # Room that a container is left with before its memory is filled.
 _ROOM_BYTES = 8 << 20
 _STILL_S = 3

@@ -186,7 +186,7 @@ REAL: dict[Cell, End] = {
     ("second run", "ending"): End("complete", GOOD, ""),
     ("second run", "analysis"): End("complete", GOOD, ""),
     ("name taken", "start"): End("aborted", FAILED, "is already in use"),
-    ("network taken", "start"): End("aborted", FAILED, "connlab_lab"),
+    ("network taken", "start"): End("aborted", FAILED, "connlab-run_lab"),
     ("engine ends", "before"): End(None, FAILED, "Cannot connect"),
     ("engine ends", "start"): End("aborted", FAILED, "its containers could not be removed"),
     ("engine ends", "load"): End("aborted", FAILED, "the run was aborted: the engine ended", stays=True),

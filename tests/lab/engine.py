@@ -312,8 +312,8 @@ class InMemoryEngine:
     on_this_machine = True
     metrics: int | None = None
 
-    def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
-        assert list(effective.scenario.path) == list(topology.instances)
+    def cannot(self, resolved: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
+        assert list(resolved.scenario.path) == list(topology.instances)
         return iter(())
 
     def examine(self) -> Iterable[Finding]:
@@ -344,14 +344,14 @@ class InMemoryEngine:
     def images(self, names: Iterable[str]) -> dict[str, str]:
         return {name: f"sha256:{name}" for name in names}
 
-    def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
-        return {name: f"sha256:{name}" for name in effective.registry.services}
+    def service_images(self, resolved: ResolvedScenario) -> dict[str, str]:
+        return {name: f"sha256:{name}" for name in resolved.registry.services}
 
     def start(self, parts: Parts, watch: Watch) -> None:
         assert watch is self._watch
         self._parts = parts
         self._do("start")
-        for role in parts.effective.scenario.configurations:
+        for role in parts.resolved.scenario.configurations:
             left = ROLES[role].read_back
             parts.places.role(role, str(left and left.file)).write_text(self._configuration or "")
         self.running = {service for one in parts.topology.all for service in (one, collector_of(one))}
@@ -458,9 +458,9 @@ class InMemoryEngine:
     def _namespace(self, instance: str) -> dict[str, Any]:
         parts = self._of_run
         name = parts.topology.role_of(instance)
-        found = sysctls.IN_A_NEW_NAMESPACE | parts.effective.scenario.knobs.kernel.get(name, {})
+        found = sysctls.IN_A_NEW_NAMESPACE | parts.resolved.scenario.knobs.kernel.get(name, {})
         backlog = ROLES[name].limits.backlog
-        asked = backlog and parts.effective.number(ROLES[name].knob(backlog))
+        asked = backlog and parts.resolved.number(ROLES[name].knob(backlog))
         limits = [] if asked is None else [min(int(asked), int(found["net.core.somaxconn"]))]
         return {
             "sysctls": found,
@@ -474,7 +474,7 @@ class InMemoryEngine:
     def _settings(self, instance: str) -> dict[str, object]:
         parts = self._of_run
         role = ROLES[parts.topology.role_of(instance)]
-        values = {**parts.effective.values, **self._found}
+        values = {**parts.resolved.values, **self._found}
         named = {knob.read_back.name: role.knob(name) for name, knob in role.knobs.items() if knob.read_back}
         return {name: values[knob] for name, knob in named.items() if name}
 

@@ -5,7 +5,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from formats.manifest import SCHEMA, Host, LabVersion, Manifest, utc_now
+from lab import paths
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
@@ -117,3 +120,16 @@ class FakeDocker:
     def calls(self) -> list[str]:
         """Every call's arguments, in order."""
         return self._log.read_text().splitlines() if self._log.exists() else []
+
+
+def extended(services: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The services of a run's file with what they extend, as Compose puts them together (test_compose.py has it)."""
+    base = YAML(typ="safe", pure=True).load(paths.COMPOSE_FILE.read_bytes())["services"]
+    made = {}
+    for name, service in services.items():
+        own = {key: value for key, value in service.items() if key != "extends"}
+        common = {key: value for key, value in base[service["extends"]["service"]].items() if key != "profiles"}
+        lists = {key: [*common[key], *own[key]] for key in common.keys() & own.keys() if isinstance(own[key], list)}
+        maps = {key: {**common[key], **own[key]} for key in common.keys() & own.keys() if isinstance(own[key], dict)}
+        made[name] = {**common, **own, **lists, **maps}
+    return made

@@ -1,4 +1,4 @@
-"""What a run adds to compose.yaml. That Compose accepts it is `connlab check-compose`'s to show."""
+"""What a run's file changes of compose.yaml. That Compose accepts it is `connlab check-compose`'s to show."""
 
 import json
 import shutil
@@ -10,21 +10,21 @@ import pytest
 from ruamel.yaml import YAML
 
 from analysis.evidence.rawfiles import Places
-from lab import compose_check
+from lab import compose_check, paths
 from lab.engines.compose.docker import DockerFailed
 from lab.engines.compose.run_file import build_run_file, run_compose, write_run_file
 from lab.scenarios.resolve import resolve
 from lab.scenarios.topology import topology_of
 from lab.series import arms
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, Make, Write, yaml_with
+from tests.lab.support import MINIMAL, Make, Write, extended, yaml_with
 from tests.lab.test_series_arms import ARMS
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 
 
 def services(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]:
-    return dict(added_to_all(make, *overrides, text=text)["services"])
+    return extended(added_to_all(make, *overrides, text=text)["services"])
 
 
 def added_to_all(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def test_a_second_address_of_nginx_is_known_to_every_client_and_kept_from_others
 
 def test_with_one_address_each_the_engine_chooses_the_subnet(effective: Make) -> None:
     whole = added_to_all(effective, text=THROUGH_NGINX)
-    assert list(whole) == ["services"]
+    assert "ipam" not in whole["networks"]["lab"]
     assert not any("extra_hosts" in service for service in whole["services"].values())
 
 
@@ -195,6 +195,11 @@ def test_what_reaches_compose_is_what_was_written_whatever_the_shell_sets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET", "of the shell")
+    # A checkout, too, may lie in a folder of any name.
+    checkout = tmp_path / "$HOME/a:b,c ${SECRET}"
+    checkout.mkdir(parents=True)
+    compose_file = shutil.copy(paths.COMPOSE_FILE, checkout)
+    monkeypatch.setattr("lab.paths.COMPOSE_FILE", compose_file)
     folder = "x${N-..}/$HOME:a,b"
     home = tmp_path / "check$out" / "shop"
     (home / folder).mkdir(parents=True)
@@ -225,11 +230,40 @@ def test_what_reaches_compose_is_what_was_written_whatever_the_shell_sets(
     # What it prints can be given to it again: it doubles each dollar sign.
     config = json.loads(run_compose(file, "config", "--format", "json"))
     told = {one.replace("$$", "$") for one in texts(config)}
-    written = {one for one in texts(content) if "$" in one}
+    written = {one for one in texts(content) if "$" in one} - {str(compose_file)}
     assert len(written) >= 9
     assert written - told == set()
     others = {"OCTAL": "0777", "YES": "yes", "NOTHING": "", "a.b-c": "~"}
     assert others.items() <= config["services"]["shop-1"]["environment"].items()
+
+
+@pytest.mark.skipif(shutil.which("docker") is None, reason="Compose itself reads the file")
+def test_a_run_s_containers_have_what_compose_yaml_gives_and_nothing_of_the_stack_s(
+    effective: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Variables of the stack, as its user may have them in the shell.
+    monkeypatch.setenv("BACKEND_ACCEPT_COUNT", "77")
+    monkeypatch.setenv("NGINX_PUBLISHED", "0.0.0.0:80")
+    file = tmp_path / "compose.run.yaml"
+    for text in (THROUGH_NGINX, WITH_SERVICES):
+        content = added_to_all(effective, text=text)
+        write_run_file(content, file)
+        config = json.loads(run_compose(file, "config", "--format", "json"))
+        assert set(config["services"]) == set(content["services"])
+        for name, service in config["services"].items():
+            assert (service["cap_drop"], service["read_only"]) == (["ALL"], True), name
+            assert service["security_opt"] == ["no-new-privileges:true"], name
+            assert not {"ports", "build"} & set(service), name
+            assert set(service.get("networks") or {}) <= {"lab"}, name
+            assert ("healthcheck" in service) == name.startswith("collector-"), name
+            assert service.get("cap_add", []) == (["NET_ADMIN", "NET_RAW"] if name.startswith("collector-") else []), (
+                name
+            )
+            added = content["services"][name].get("environment", {})
+            assert {key: value.replace("$$", "$") for key, value in service.get("environment", {}).items()} == added, (
+                name
+            )
+        assert [config["networks"][name]["internal"] for name in config["networks"]] == [True]
 
 
 def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(

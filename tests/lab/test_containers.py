@@ -90,23 +90,23 @@ def test_an_engine_that_stops_telling_is_an_error(watch: Watch) -> None:
 
 def test_what_the_engine_was_still_making_is_removed_too(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("ps *", "connlab-late\n", after="network rm", once=True)
-    fake_docker.says("network ls *", "connlab_lab\n", once=True)
-    assert Compose().remove() == ["connlab_lab", "connlab-late"]
+    fake_docker.says("network ls *", "connlab-run_lab\n", once=True)
+    assert Compose().remove() == ["connlab-run_lab", "connlab-late"]
     assert [call for call in fake_docker.calls if call.split()[0] == "rm" or call.startswith("network rm")] == [
-        "network rm connlab_lab",
+        "network rm connlab-run_lab",
         "rm --force --volumes connlab-late",
     ]
 
 
 def test_a_network_that_a_late_container_has_joined_is_tried_again(fake_docker: InMemoryDocker) -> None:
     for _ in range(2):
-        fake_docker.says("network ls *", "connlab_lab\n", once=True)
+        fake_docker.says("network ls *", "connlab-run_lab\n", once=True)
     fake_docker.says("network rm *", stderr="has active endpoints", exit_code=1, once=True)
-    assert Compose().remove() == ["connlab_lab"]
+    assert Compose().remove() == ["connlab-run_lab"]
 
 
 def test_what_cannot_be_removed_is_said(fake_docker: InMemoryDocker) -> None:
-    fake_docker.says("network ls *", "connlab_lab\n")
+    fake_docker.says("network ls *", "connlab-run_lab\n")
     fake_docker.says("network rm *", stderr="has active endpoints", exit_code=1)
     with pytest.raises(EngineFailed, match="has active endpoints"):
         Compose().remove()
@@ -124,7 +124,7 @@ def test_only_what_bears_the_lab_s_labels_or_its_own_names_is_removed(fake_docke
     fake_docker.says("ps *label=connlab.run*", "connlab-k6-1\n")
     fake_docker.says("ps *label=connlab.check*", "eager_name\n")
     fake_docker.says("ps --all --format*", "connlab-db\n")
-    fake_docker.says("network ls *label=*", "connlab_lab\n")
+    fake_docker.says("network ls *label=*", "connlab-run_lab\n")
     fake_docker.says("volume ls *label=connlab.check*", "connlab-bare-trixie-1\n")
     fake_docker.says("volume ls --format *", "connlab-cache\nconnlab-backup\nold-connlab-cache\n")
     fake_docker.says("image ls *dangling*label=connlab.source*", "abc123\n")
@@ -136,7 +136,7 @@ def test_only_what_bears_the_lab_s_labels_or_its_own_names_is_removed(fake_docke
     fake_docker.says("image ls *reference=*", "connlab/mine:latest\n")
     cleaned = clean()
     assert cleaned.containers == ["connlab-k6-1", "eager_name"]
-    assert cleaned.networks == ["connlab_lab"]
+    assert cleaned.networks == ["connlab-run_lab"]
     assert cleaned.volumes == ["connlab-bare-trixie-1", "connlab-cache"]
     roles, bases = ["connlab/k6:latest", "connlab/bare:trixie"], ["connlab/base:latest", "connlab/trixie-slim:latest"]
     assert cleaned.images == [*roles, *bases, "abc123"]

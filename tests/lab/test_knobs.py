@@ -50,7 +50,8 @@ def test_a_container_gets_every_knob_of_its_role_as_text() -> None:
 # Where each program has its own list of the knobs that it reads.
 READ_IN = {
     "backend": ("backend/image/knobs.env",),
-    "nginx": ("nginx/tests/knobs.env",),
+    "nginx": ("nginx/connlab-nginx", "nginx/templates/*.conf", "nginx/templates/*/*.conf"),
+    "haproxy": ("haproxy/haproxy.cfg", "haproxy/connlab-haproxy"),
     "gateway": ("gateway/internal/config/*.go",),
     "load": ("k6/lib/*.js", "k6/workloads/*.js", "k6/connlab-k6", "k6/dial/*.go", "k6/module/*.go"),
 }

@@ -52,7 +52,7 @@ def test_compose_s_failure_aborts_the_run_and_all_is_removed(
 ) -> None:
     fake_docker.says("compose * up *", stderr="no space left on device", exit_code=1)
     fake_docker.says("ps *", "connlab-backend-1\n")
-    fake_docker.says("network ls *", "connlab_lab\n")
+    fake_docker.says("network ls *", "connlab-run_lab\n")
     with pytest.raises(LabError, match=r"(?s)the run was aborted: .*no space left on device.*stays in"):
         start()
     manifest = manifest_of(elsewhere)
@@ -60,7 +60,7 @@ def test_compose_s_failure_aborts_the_run_and_all_is_removed(
     assert "no space left on device" in manifest["reason"]
     after = fake_docker.calls[[" up " in call for call in fake_docker.calls].index(True) :]
     assert "rm --force --volumes connlab-backend-1" in after
-    assert "network rm connlab_lab" in after
+    assert "network rm connlab-run_lab" in after
     assert not (elsewhere / "results" / "one" / "latest").is_symlink()
 
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_removed_after_a_run_is_reported_and_noted_for_the_next(
     start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker
 ) -> None:
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
-    fake_docker.says("network ls *", "connlab_lab", after=" up ")
+    fake_docker.says("network ls *", "connlab-run_lab", after=" up ")
     fake_docker.says("network rm *", stderr="has active endpoints", exit_code=1)
     told = r"(?s)the run was aborted: .*broken.*its containers could not be removed: .*has active endpoints.*make clean"
     with pytest.raises(LabError, match=told):

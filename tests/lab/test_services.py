@@ -24,6 +24,7 @@ from lab.scenarios.services import Capability
 from lab.scenarios.topology import capture_mode, topology_of
 from lab.series import matrices, searches
 from tests.lab.engine import InMemoryDocker, InMemoryWatch
+from tests.lab.support import extended
 
 SHOP = """\
 schema: 1
@@ -105,8 +106,7 @@ def services(effective: ResolvedScenario) -> dict[str, Any]:
     made = run_file.build_run_file(
         effective, topology_of(effective), "r", Places(Path("/run")), IPv4Network("198.18.0.0/24")
     )
-    content: dict[str, Any] = made["services"]
-    return content
+    return extended(made["services"])
 
 
 def test_a_service_is_a_role_with_knobs_and_limits(shop: Shop) -> None:

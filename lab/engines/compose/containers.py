@@ -1,7 +1,5 @@
 """The containers of runs: their names, states, ends and last words, and the removal of all that the lab made."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import threading
@@ -14,16 +12,19 @@ from lab.engines.compose import docker_sidecar
 from lab.engines.compose.docker import DockerFailed, docker, follow, save
 from lab.errors import LabError
 
-PROJECT = "connlab"
-RUN_LABEL = "connlab.run"
-_COMPOSE_LABEL = f"com.docker.compose.project={PROJECT}"
+# Of all that the lab makes; the stack that compose.yaml describes is the Compose project of this name.
+_NAME = "connlab"
+# Of a run, so that neither Compose nor the lab takes the one's containers for the other's.
+PROJECT = f"{_NAME}-run"
+RUN_LABEL = f"{_NAME}.run"
+_STACK_LABEL = f"com.docker.compose.project={_NAME}"
 _CHECK_LABEL = "connlab.check"
-_RUN_LABELS = (_COMPOSE_LABEL, RUN_LABEL, docker_sidecar.LABEL, _CHECK_LABEL)
+_LABELS = (_STACK_LABEL, RUN_LABEL, docker_sidecar.LABEL, _CHECK_LABEL)
 # Set by the builds; an image that a newer build replaced has lost its name and keeps these.
-_IMAGE_LABELS = ("connlab.source", "connlab.base", _CHECK_LABEL)
+_IMAGE_LABELS = ("connlab.source", "connlab.base", _CHECK_LABEL, _STACK_LABEL)
 # What Docker makes without a label: the checks' cache (setup/check.sh), and the base as it was pulled or imported.
-_CACHE = f"{PROJECT}-cache"
-_TRIXIE_SLIM = f"{PROJECT}/trixie-slim"
+_CACHE = f"{_NAME}-cache"
+_TRIXIE_SLIM = f"{_NAME}/trixie-slim"
 # What the engine gives for the start of a container that was made and never ran; its exit code is 0 then.
 _NEVER = "0001-"
 # The engine may still be making a container that an interrupted start asked for, as the others are removed.
@@ -32,12 +33,12 @@ _ROUNDS = 5
 
 def container_name(service: str) -> str:
     """Name a service's container; `docker exec` finds it so without asking Compose."""
-    return f"{PROJECT}-{service}"
+    return f"{_NAME}-{service}"
 
 
 def existing_containers(services: Iterable[str]) -> list[str]:
     """Return the names of those services' containers that exist, running or not."""
-    listed = _list_containers(_COMPOSE_LABEL)
+    listed = _list_containers(RUN_LABEL)
     return [name for name in map(container_name, services) if name in listed]
 
 
@@ -64,7 +65,7 @@ def container_states(services: Iterable[str]) -> dict[str, State]:
             name, _, text = line.partition(" ")
             said = json.loads(text)
             over = not said["Running"] and not said["StartedAt"].startswith(_NEVER)
-            found[name.removeprefix(f"/{PROJECT}-")] = State(
+            found[name.removeprefix(f"/{container_name('')}")] = State(
                 said["Running"], said["ExitCode"] if over else None, said["OOMKilled"], said["Error"]
             )
     return found
@@ -131,11 +132,11 @@ def remove_runs() -> list[str]:
     """
     gone: dict[str, None] = {}
     for left in reversed(range(_ROUNDS)):
-        containers = _list_containers(_COMPOSE_LABEL)
+        containers = _list_containers(RUN_LABEL)
         try:
             if containers:
                 docker("rm", "--force", "--volumes", *containers, timeout_s=120)
-            networks = _list_networks()
+            networks = _list_networks(RUN_LABEL)
             if networks:
                 docker("network", "rm", *networks)
         except DockerFailed:
@@ -146,7 +147,7 @@ def remove_runs() -> list[str]:
         if not containers and not networks:
             return list(gone)
         gone |= dict.fromkeys(containers + networks)
-    if stays := _list_containers(_COMPOSE_LABEL) + _list_networks():
+    if stays := _list_containers(RUN_LABEL) + _list_networks(RUN_LABEL):
         raise LabError(
             f"after {_ROUNDS} removals these are there again: {', '.join(stays)}",
             hint="end what starts them, then: connlab clean (make clean)",
@@ -157,9 +158,9 @@ def remove_runs() -> list[str]:
 def clean() -> protocol.Cleaned:
     """Remove the lab's containers, networks, volumes and images, and nothing else; the builder's cache stays."""
     cleaned = protocol.Cleaned()
-    _remove(cleaned.kept, cleaned.containers, ("rm", "--force", "--volumes"), _list_containers(*_RUN_LABELS))
-    _remove(cleaned.kept, cleaned.networks, ("network", "rm"), _list_networks())
-    volumes = _listed("volume", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL, _CHECK_LABEL))
+    _remove(cleaned.kept, cleaned.containers, ("rm", "--force", "--volumes"), _list_containers(*_LABELS))
+    _remove(cleaned.kept, cleaned.networks, ("network", "rm"), _list_networks(_STACK_LABEL, RUN_LABEL))
+    volumes = _listed("volume", "ls", template="{{.Name}}", labels=(_STACK_LABEL, _CHECK_LABEL))
     cache = [name for name in docker("volume", "ls", "--format", "{{.Name}}").split() if name == _CACHE]
     _remove(cleaned.kept, cleaned.volumes, ("volume", "rm"), volumes + cache)
     named = "{{.Repository}}:{{.Tag}}"
@@ -178,8 +179,8 @@ def _list_containers(*labels: str) -> list[str]:
     return _listed("ps", "--all", template="{{.Names}}", labels=labels)
 
 
-def _list_networks() -> list[str]:
-    return _listed("network", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL,))
+def _list_networks(*labels: str) -> list[str]:
+    return _listed("network", "ls", template="{{.Name}}", labels=labels)
 
 
 def _listed(*command: str, template: str, labels: Iterable[str]) -> list[str]:

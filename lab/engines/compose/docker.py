@@ -1,7 +1,5 @@
 """The `docker` command line: what its errors mean, and containers that are no part of a run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata

@@ -1,10 +1,8 @@
 """Containers that the lab did not start, and a collector beside one: lab.engines.protocol.Sidecars, by Docker."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +43,8 @@ def find_container(name: str) -> Container:
 def find_project_containers(project: str, service: str | None) -> list[Container]:
     """Find the running containers of a Compose project, or of one of its services.
 
+    One that shares both namespaces of another, as a collector of the stack does, is seen with that.
+
     Raises:
         BadInput: there is none.
         LabError: no engine answers.
@@ -58,7 +58,8 @@ def find_project_containers(project: str, service: str | None) -> list[Container
             raise BadInput(Problem(f"{what} of the service '{service}'", hint=f"its services: {', '.join(known)}"))
         projects = ", ".join(_labels(_PROJECT))
         raise BadInput(Problem(what, hint=f"those that run: {projects}" if projects else "no project runs here"))
-    return [_container(found) for found in map(_inspect, ids) if found is not None]
+    found = {one["Id"]: one for one in map(_inspect, ids) if one is not None}
+    return [_container(one) for one in found.values() if not _is_within(one, found)]
 
 
 def find_process_container(pid: int) -> Container | None:
@@ -126,6 +127,12 @@ def _sharing(found: Mapping[str, Any], mode: str) -> list[Mapping[str, Any]]:
             break
         chain.append(other)
     return chain
+
+
+def _is_within(found: Mapping[str, Any], others: Iterable[str]) -> bool:
+    """Return whether a container has both namespaces of another."""
+    holders = {_sharing(found, mode)[-1]["Id"] for mode in ("NetworkMode", "PidMode")}
+    return len(holders) == 1 and holders != {found["Id"]} and holders <= set(others)
 
 
 def _apart(found: Mapping[str, Any]) -> str | None:

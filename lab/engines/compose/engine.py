@@ -1,7 +1,5 @@
 """The engine Docker Compose, as lab.engines.protocol asks for one."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ class Compose:
     metrics: int | None = None
     on_this_machine: bool = True
 
-    def cannot(self, effective: ResolvedScenario, topology: Topology) -> Iterator[Problem]:  # noqa: ARG002
+    def cannot(self, resolved: ResolvedScenario, topology: Topology) -> Iterator[Problem]:  # noqa: ARG002
         """Yield nothing: Compose can do all that a scenario may ask for."""
         return iter(())
 
@@ -65,9 +63,9 @@ class Compose:
         """Return the ids of images, as the local store has them."""
         return images.image_ids(names)
 
-    def service_images(self, effective: ResolvedScenario) -> dict[str, str]:
+    def service_images(self, resolved: ResolvedScenario) -> dict[str, str]:
         """Pull what the local store lacks, and build what is to be built."""
-        return images.service_image_ids(effective)
+        return images.service_image_ids(resolved)
 
     def start(self, parts: Parts, watch: Watch) -> None:
         """Let Compose make the topology with what the run adds to it, and wait for its health checks."""

@@ -1,7 +1,5 @@
 """The images of a run in Docker's store: the lab's own, and those of a scenario's services; what is missing is made."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable
 
@@ -52,7 +50,7 @@ def image_of_service(service: Service, name: str, place: Place) -> str:
     return service.image or f"connlab-own/{place.slug}-{name}"
 
 
-def service_image_ids(effective: ResolvedScenario) -> dict[str, str]:
+def service_image_ids(resolved: ResolvedScenario) -> dict[str, str]:
     """Return the ids of the images of the services on the path and of those that they need, by the services' names.
 
     They are built from their folder, found in the local store, or pulled.
@@ -60,19 +58,19 @@ def service_image_ids(effective: ResolvedScenario) -> dict[str, str]:
     Raises:
         BadInput: an image cannot be pulled, or a folder not be built.
     """
-    own = effective.registry.services
-    wanted = needed_by(own, [role for role in effective.scenario.path if role in own])
-    return {name: _service_image_id(effective, name, own[name]) for name in wanted}
+    own = resolved.registry.services
+    wanted = needed_by(own, [role for role in resolved.scenario.path if role in own])
+    return {name: _service_image_id(resolved, name, own[name]) for name in wanted}
 
 
-def _service_image_id(effective: ResolvedScenario, name: str, service: Service) -> str:
-    image = image_of_service(service, name, effective.place)
+def _service_image_id(resolved: ResolvedScenario, name: str, service: Service) -> str:
+    image = image_of_service(service, name, resolved.place)
     if service.build is not None:
-        _build_service(effective, name, service.build, image)
+        _build_service(resolved, name, service.build, image)
     elif (present := _find_id(image)) is not None:
         return present
     else:
-        _pull(effective, name, image)
+        _pull(resolved, name, image)
     found = _find_id(image)
     if found is None:
         raise LabError(f"there is no image {image}", hint="the engine says it has it: try again")
@@ -85,8 +83,8 @@ def _find_id(image: str) -> str | None:
     return None
 
 
-def _build_service(effective: ResolvedScenario, name: str, build: Build, image: str) -> None:
-    context = paths.real(effective.place.home / build.context)
+def _build_service(resolved: ResolvedScenario, name: str, build: Build, image: str) -> None:
+    context = paths.real(resolved.place.home / build.context)
     try:
         # As setup/lib.sh builds the lab's own: by the engine's own builder, with the host's network.
         builder = ("--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false")
@@ -100,13 +98,13 @@ def _build_service(effective: ResolvedScenario, name: str, build: Build, image: 
         what = f"the image of {name} cannot be built from {build.context}:\n  {said}"
         offline = any(words in error.stderr for words in ("no such host", "i/o timeout", "connection refused"))
         hint = "if no image registry can be reached: FROM connlab/base, the lab's own Debian" if offline else None
-        raise BadInput(Problem(what, effective.where("services", name, "build"), hint)) from None
+        raise BadInput(Problem(what, resolved.where("services", name, "build"), hint)) from None
 
 
-def _pull(effective: ResolvedScenario, name: str, image: str) -> None:
+def _pull(resolved: ResolvedScenario, name: str, image: str) -> None:
     try:
         docker("pull", "--quiet", "--", image, timeout_s=_PULL_S)
     except DockerFailed as error:
         what = f"the image {image} of {name} is not here, and cannot be pulled: {error.reason}"
         hint = "load it ('docker load'), build it ('build: <folder>'), or correct its name"
-        raise BadInput(Problem(what, effective.where("services", name), hint)) from None
+        raise BadInput(Problem(what, resolved.where("services", name), hint)) from None

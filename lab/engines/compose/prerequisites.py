@@ -1,7 +1,5 @@
 """Checks of what the lab needs of Docker on this machine, with a hint on each that is missing."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable

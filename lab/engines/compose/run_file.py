@@ -1,16 +1,11 @@
-"""The Compose side of a run: what a run adds to compose.yaml, and `docker compose` itself."""
-
-from __future__ import annotations
+"""The Compose side of a run: its own file, whose services extend those of compose.yaml, and `docker compose` itself."""
 
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any
-
-from ruamel.yaml import YAML
 
 from analysis.evidence.rawfiles import Places
 from lab import paths
@@ -36,12 +31,13 @@ from lab.scenarios.services import split_volume, spoken
 from lab.scenarios.topology import Topology, collector_of
 
 FILE_NAME = "compose.run.yaml"
-_TMP = "/tmp:mode=1777"  # noqa: S108 # as compose.yaml has it for every role
+# The profile that keeps what a run extends out of the stack; what extends it has it too.
+_PROFILE = "run"
 _HEALTH = {"interval": "1h", "timeout": "5s", "retries": 1, "start_interval": "250ms"}
 
 
 def build_run_file(
-    effective: ResolvedScenario,
+    resolved: ResolvedScenario,
     topology: Topology,
     run_id: str,
     places: Places,
@@ -49,26 +45,26 @@ def build_run_file(
     *,
     metrics_port: int | None = None,
 ) -> dict[str, Any]:
-    """Return what this run adds to compose.yaml.
+    """Return a run's file: what this run changes of the services in compose.yaml.
 
-    That is every service: each instance and its collector after compose.yaml's pattern, with what the role declares,
-    its settings, the sysctls of its namespace, the folders of its raw files, and second addresses.
+    That is, for each instance, its collector and each service of the scenario's own: settings, limits, sysctls of its
+    namespace, the folder of its raw files, and second addresses.
 
     Args:
-        effective: what is run.
+        resolved: what is run.
         topology: its instances.
         run_id: what the containers are labelled with.
         places: of the raw files.
         subnet: of the network, where instances have a second address; else the engine chooses one.
         metrics_port: where each collector serves its current figures; None if none does.
     """
-    patterns = _load_patterns(paths.COMPOSE_FILE)
     services: dict[str, Any] = {}
+    label = {"labels": {RUN_LABEL: run_id}}
 
-    def add(pattern: str, service: str, limits: ContainerLimits, **fields: object) -> None:
+    def add(extends: str, service: str, limits: ContainerLimits, **fields: object) -> None:
         services[service] = {
-            **patterns[pattern],
-            "labels": {RUN_LABEL: run_id},
+            "extends": {"file": str(paths.COMPOSE_FILE), "service": f"run-{extends}"},
+            **label,
             "mem_limit": f"{limits.memory_mb}m",
             "pids_limit": limits.processes,
             "container_name": container_name(service),
@@ -82,23 +78,23 @@ def build_run_file(
     }
     # The engine's own names lead to the first addresses.
     hosts = {topology.second_names[instance]: str(address.ip) for instance, address in second.items()}
-    own = effective.registry.services
+    own = resolved.registry.services
     groups: dict[str, Any] = {"group_add": found} if (found := supplementary_groups()) else {}
-    deadline = f"{compute_deadline_s(effective)}s"
+    deadline = f"{compute_deadline_s(resolved)}s"
     for instance in topology.all:
         role, collector = topology.role_of(instance), collector_of(instance)
         is_client = instance in topology.clients
         on_collector: dict[str, Any] = {}
         if role in own:
             # It asks a service as long as that lives: it starts before what the service needs.
-            on_collector["healthcheck"] = {**patterns["x-collector"]["healthcheck"], "start_period": deadline}
+            on_collector["healthcheck"] = {"start_period": deadline}
         if is_client:
             # One question at a time: a client with a single port has none for a second one.
             on_collector |= {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
-        if sysctls := settable_sysctls(effective, role):
+        if sysctls := settable_sysctls(resolved, role):
             on_collector["sysctls"] = sysctls
         add(
-            "x-collector",
+            "collector",
             collector,
             COLLECTOR_LIMITS,
             **groups,
@@ -106,68 +102,54 @@ def build_run_file(
             # A container has its own raw files and no other's.
             volumes=[bind_mount(places.collector(instance), "/raw")],
             environment=collector_environment(
-                effective, topology, instance, run_id, second=second.get(instance), metrics_port=metrics_port
+                resolved, topology, instance, run_id, second=second.get(instance), metrics_port=metrics_port
             ),
             **on_collector,
         )
         joined = {"network_mode": f"service:{collector}", "pid": f"service:{collector}"}
-        fields = _role_fields(effective, topology, instance, places, patterns["x-role"]["tmpfs"])
-        add("x-role", instance, limits_for_instance(effective, topology, instance), **groups, **joined, **fields)
+        limits = limits_for_instance(resolved, topology, instance)
+        fields = _role_fields(resolved, topology, instance, places)
+        add("service" if role in own else role, instance, limits, **groups, **joined, **fields)
     for name in topology.needed:
         # A program of somebody else's knows no deadline. It gets that of the container whose processes it joins.
-        add(
-            "x-role",
-            holder_of(name),
-            COLLECTOR_LIMITS,
-            image=patterns["x-collector"]["image"],
-            init=True,
-            network_mode="none",
-            command=["hold", "--for", deadline],
-        )
+        add("holder", holder_of(name), COLLECTOR_LIMITS, command=["hold", "--for", deadline])
         joined = {"pid": f"service:{holder_of(name)}"}
         limits = limits_for_needed(own[name].memory_mb)
-        add("x-role", name, limits, networks=["lab"], **joined, **service_fields(effective, topology, name))
-    if not second:
-        return {"services": services}
-    # Reserve the addresses, so that the engine gives them to no other container.
-    config = {"subnet": str(subnet), "aux_addresses": hosts}
-    return {"services": services, "networks": {"lab": {"ipam": {"config": [config]}}}}
+        add("service", name, limits, networks=["lab"], **joined, **service_fields(resolved, topology, name))
+    # No way out and no way in: the load stays on this network.
+    network: dict[str, Any] = {"internal": True, **label}
+    if second:
+        # Reserve the addresses, so that the engine gives them to no other container.
+        network["ipam"] = {"config": [{"subnet": str(subnet), "aux_addresses": hosts}]}
+    return {"services": services, "networks": {"lab": network}}
 
 
-@cache
-def _load_patterns(compose_file: Path) -> dict[str, Any]:
-    return dict(YAML(typ="safe", pure=True).load(compose_file.read_bytes()))
-
-
-def _role_fields(
-    effective: ResolvedScenario, topology: Topology, instance: str, places: Places, tmpfs: list[str]
-) -> dict[str, Any]:
-    """Return what an instance sets over the pattern of a role, whose folders in memory are `tmpfs`."""
+def _role_fields(resolved: ResolvedScenario, topology: Topology, instance: str, places: Places) -> dict[str, Any]:
+    """Return what a run sets of an instance."""
     role = topology.role_of(instance)
     fields: dict[str, Any] = {
-        "image": f"connlab/{role}",
         "volumes": [bind_mount(places.role(instance), "/raw")],
-        "environment": role_environment(effective, topology, instance),
+        "environment": role_environment(resolved, topology, instance),
     }
-    if instance in topology.clients and (script := own_script.find_script(effective, topology)):
+    if instance in topology.clients and (script := own_script.find_script(resolved, topology)):
         fields["volumes"].append(bind_mount(script.folder, own_script.MOUNTED, read_only=True))
-    if role in effective.registry.services:
-        fields |= service_fields(effective, topology, role)
-        fields["environment"] |= environment(effective.scenario.knobs, role, effective.registry.knobs)
-    if own := own_configuration.find_configuration(effective, topology, role):
+    if role in resolved.registry.services:
+        fields |= service_fields(resolved, topology, role)
+        fields["environment"] |= environment(resolved.scenario.knobs, role, resolved.registry.knobs)
+    if own := own_configuration.find_configuration(resolved, topology, role):
         fields["volumes"].append(bind_mount(own.folder, own_configuration.MOUNTED, read_only=True))
-        fields["tmpfs"] = [*tmpfs, *(f"{folder}:mode=1777,uid={ROLE_UID}" for folder in own.declared.writable)]
+        fields["tmpfs"] = [f"{folder}:mode=1777,uid={ROLE_UID}" for folder in own.declared.writable]
     return fields
 
 
-def service_fields(effective: ResolvedScenario, topology: Topology, name: str) -> dict[str, Any]:
-    """Return what a service of the scenario's own sets over the pattern: its image, and each loosening it asks for."""
-    own, place = effective.registry.services, effective.place
+def service_fields(resolved: ResolvedScenario, topology: Topology, name: str) -> dict[str, Any]:
+    """Return what a service of the scenario's own sets: its image, and each loosening it asks for."""
+    own, place = resolved.registry.services, resolved.place
     service = own[name]
     fields: dict[str, Any] = {
         "image": image_of_service(service, name, place),
         "environment": {key: spoken(value) for key, value in service.environment.items()},
-        "tmpfs": [_TMP, *(f"{folder}:mode=1777" for folder in service.writable)],
+        "tmpfs": [f"{folder}:mode=1777" for folder in service.writable],
         "volumes": [],
     }
     for source, target, _ in map(split_volume, service.volumes):
@@ -196,7 +178,7 @@ def bind_mount(source: Path, target: str | Path, *, read_only: bool = False) -> 
 
 
 def write_run_file(content: Mapping[str, Any], file: Path) -> None:
-    """Write what a run adds, so that Compose reads exactly that.
+    """Write a run's file, so that Compose reads exactly that.
 
     It is JSON, which is YAML too: whatever a text looks like, it stays text. Compose would put the shell's variables in
     the place of what follows a `$`, but for a doubled one; in names, it would not.
@@ -215,9 +197,9 @@ def _doubled(value: object) -> object:
 
 
 def run_compose(file: Path, *arguments: str, timeout_s: float = 120, unless: Callable[[], object] | None = None) -> str:
-    """Run `docker compose …` on the topology with a run's additions; `unless` is that of docker.docker."""
-    files = ("--file", str(paths.COMPOSE_FILE), "--file", str(file))
-    return docker("compose", "--project-name", PROJECT, *files, *arguments, timeout_s=timeout_s, unless=unless)
+    """Run `docker compose …` on a run's file; `unless` is that of docker.docker."""
+    options = ("--project-name", PROJECT, "--profile", _PROFILE, "--file", str(file))
+    return docker("compose", *options, *arguments, timeout_s=timeout_s, unless=unless)
 
 
 def holder_of(needed: str) -> str:

@@ -1,7 +1,5 @@
 """From nothing to containers that are ready, and what lies behind it if they are not."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
@@ -49,11 +47,11 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
         BadInput: the kernel refuses a sysctl.
         LabError: a container failed.
     """
-    own, topology = parts.effective.registry.services, parts.topology
+    own, topology = parts.resolved.registry.services, parts.topology
     file = parts.places.run_dir / run_file.FILE_NAME
     subnet = find_free_subnet() if topology.second_names else FIRST_SUBNET
     content = run_file.build_run_file(
-        parts.effective, topology, parts.run_id, parts.places, subnet, metrics_port=metrics
+        parts.resolved, topology, parts.run_id, parts.places, subnet, metrics_port=metrics
     )
     run_file.write_run_file(content, file)
     everything = run_file.services_of(topology)
@@ -95,7 +93,7 @@ def _explain(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError
     refused = _SYSCTL_FILE.search(error.stderr) if isinstance(error, DockerFailed) else None
     if refused:
         name = refused["path"].replace("/", ".")
-        where = where_sysctl(parts.effective, name)
+        where = where_sysctl(parts.resolved, name)
         return BadInput(Problem(f"the kernel refuses {name} in a role's namespace: {refused['why'].strip()}", where))
     of_path = (one for instance in parts.topology.all for one in (instance, collector_of(instance)))
     services = [*parts.topology.needed, *of_path]
@@ -113,7 +111,7 @@ def _explain(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError
             return _cannot_start(parts, service, error_)
         if ended := watch.ended(service):
             name = _own(parts, service)
-            where = parts.effective.where("services", name) if name else None
+            where = parts.resolved.where("services", name) if name else None
             return ended_during_start(ended, last_words(service), where)
     return next(_not_ready(parts, states), error)
 
@@ -121,7 +119,7 @@ def _explain(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError
 def _own(parts: Parts, service: str) -> str | None:
     """Return the service of the scenario's own that a container belongs to; None for one of the lab's."""
     instances = parts.topology.instances
-    return next((one for one in parts.effective.registry.services if service in instances.get(one, [one])), None)
+    return next((one for one in parts.resolved.registry.services if service in instances.get(one, [one])), None)
 
 
 def _cannot_start(parts: Parts, service: str, error: str) -> BadInput | LabError:
@@ -130,12 +128,12 @@ def _cannot_start(parts: Parts, service: str, error: str) -> BadInput | LabError
     if name is None:
         return LabError(what)
     key = next((key for words, key in _KEYS.items() if words in error), "")
-    return BadInput(Problem(what, parts.effective.where("services", name, key), start_failure_hint(error)))
+    return BadInput(Problem(what, parts.resolved.where("services", name, key), start_failure_hint(error)))
 
 
 def _not_ready(parts: Parts, states: Mapping[str, State]) -> Iterator[BadInput]:
     """Yield what each service of the scenario's own lacks that does not serve; what is needed first comes first."""
-    own, topology = parts.effective.registry.services, parts.topology
+    own, topology = parts.resolved.registry.services, parts.topology
     for name in needed_by(own, [role for role in topology.instances if role in own]):
         for instance in topology.instances.get(name, [name]):
             if instance in states and not states[instance].running:
@@ -145,7 +143,7 @@ def _not_ready(parts: Parts, states: Mapping[str, State]) -> Iterator[BadInput]:
                 key = "port" if lacks else "ready"
                 if lacks := lacks or _lacks_readiness(parts, name, instance):
                     what = f"{lacks}{last_words(instance)}"
-                    yield BadInput(Problem(what, parts.effective.where("services", name, key)))
+                    yield BadInput(Problem(what, parts.resolved.where("services", name, key)))
 
 
 def _lacks_listener(parts: Parts, instance: str) -> str | None:
@@ -161,7 +159,7 @@ def _lacks_listener(parts: Parts, instance: str) -> str | None:
 
 def _lacks_readiness(parts: Parts, name: str, instance: str) -> str | None:
     """Return what was asked of an instance and not answered; None where it is ready, or nobody asks."""
-    ready, topology = parts.effective.registry.services[name].ready, parts.topology
+    ready, topology = parts.resolved.registry.services[name].ready, parts.topology
     on_path = name in topology.instances
     if not isinstance(ready, list) and not on_path:
         return None

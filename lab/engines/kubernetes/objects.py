@@ -179,7 +179,7 @@ def build_pod(
         spread: whether roles are to be on nodes of their own; else all of a run are on one node.
         metrics_port: where the collector serves its current figures; None if it does not.
     """
-    resolved, topology = parts.effective, parts.topology
+    resolved, topology = parts.resolved, parts.topology
     role = topology.role_of(instance)
     limits = limits_for_instance(resolved, topology, instance)
     of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: parts.run_id}}, "topologyKey": _HOSTNAME}

@@ -54,7 +54,7 @@ class Start:
         """
         parts, topology = self.parts, self.parts.topology
         self.kubectl.create((self._pod(one, None, {}) for one in topology.all), "--dry-run=server")
-        deadline_s = compute_deadline_s(parts.effective)
+        deadline_s = compute_deadline_s(parts.resolved)
         (job,) = self.kubectl.create([objects.build_owner(parts.run_id, self.images, deadline_s)])
         owned = {"apiVersion": "batch/v1", "kind": "Job", **{key: job["metadata"][key] for key in ("name", "uid")}}
         self.kubectl.create([objects.build_network_policy(parts.run_id, owned, self.metrics)])
@@ -91,7 +91,7 @@ class Start:
             for service in (instance, collector_of(instance)):
                 if ended := self.watch.ended(service):
                     pod = self.watch.pod(instance)
-                    cannot = find_pod_problem(pod, self.parts.effective) if pod else None
+                    cannot = find_pod_problem(pod, self.parts.resolved) if pod else None
                     raise cannot or ended_during_start(ended, self.last_words(service))
 
     def _problems(self, instances: list[str], waited_s: float) -> Iterator[BadInput | LabError]:
@@ -99,13 +99,13 @@ class Start:
             pod = self.watch.pod(instance)
             if pod is None:
                 continue
-            found = find_pod_problem(pod, self.parts.effective)
+            found = find_pod_problem(pod, self.parts.resolved)
             if found is None and waited_s > UNSCHEDULABLE_S:
                 found = find_scheduling_problem(pod)
             if found:
                 yield found
             if not _has_address(pod):
-                yield from read_warnings(self.kubectl, pod["metadata"]["name"], self.parts.effective)
+                yield from read_warnings(self.kubectl, pod["metadata"]["name"], self.parts.resolved)
 
     def _fetch_settings(self) -> None:
         """Bring the files out in which servers leave their settings: they are read back before the load."""

@@ -1,0 +1,166 @@
+"""The stack as a stranger starts it: `docker compose up`, a page through nginx, each variable, each profile."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from formats.durations import format_duration
+from formats.role import Boolean, Choice, DurationKnob, Integer, Knob, Role, Words
+from lab.roles import readback_parser
+from lab.roles.declared_roles import ROLES
+from lab.scenarios.knobs import CATALOGUE
+from tools.stack import variable
+
+from .conftest import HANG_S, ROOT, connlab
+
+pytestmark = pytest.mark.e2e
+
+PROJECT = "connlab-stack-test"
+# Beside a stack that its user has running.
+PORTS = {"NGINX_PUBLISHED": "127.0.0.1:", "HAPROXY_PUBLISHED": "127.0.0.1:", "GATEWAY_PUBLISHED": "127.0.0.1:"}
+PROFILES = ("haproxy", "gateway", "load", "observe", "observe-haproxy", "observe-gateway")
+
+
+def compose(*arguments: str, files: tuple[Path, ...] = (), **variables: str) -> str:
+    options = [part for file in files for part in ("--file", str(file))]
+    command = ["docker", "compose", "--project-name", PROJECT, "--project-directory", str(ROOT), *options, *arguments]
+    ended = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | PORTS | variables,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@contextmanager
+def stack(*profiles: str, **variables: str) -> Iterator[None]:
+    active = [part for profile in profiles for part in ("--profile", profile)]
+    try:
+        compose(*active, "up", "--detach", "--wait", "--no-build", **variables)
+        yield
+    finally:
+        compose(
+            *(part for profile in PROFILES for part in ("--profile", profile)), "down", "--timeout", "5", "--volumes"
+        )
+
+
+def page(service: str, path: str) -> str:
+    address = compose("--profile", service, "port", service, "8080").strip()
+    with urlopen(f"http://{address}{path}", timeout=60) as answer:
+        return str(answer.read().decode())
+
+
+def settings(service: str) -> readback_parser.Settings:
+    """What a program says of its settings, as a run reads them back."""
+    role, spec = ROLES[service], ROLES[service].read_back
+    assert spec is not None
+    inside = ("--profile", service, "exec", "-T", service)
+    if spec.file is not None:
+        return readback_parser.parse_file(role, compose(*inside, "cat", f"/raw/{spec.file}"))
+    path = str(spec.page).removeprefix("http://127.0.0.1:8081")
+    ask = f"exec 3<>/dev/tcp/127.0.0.1/8081; printf 'GET {path} HTTP/1.0\\r\\n\\r\\n' >&3; sed '1,/^\\r$/d' <&3"
+    return readback_parser.parse_page(role, json.loads(compose(*inside, "bash", "-c", ask)))
+
+
+def other(knob: Knob) -> str:
+    """A value that the knob may have and that is not its default."""
+    match knob:
+        case Integer():
+            return str(int(knob.default) + 1)
+        case DurationKnob():
+            return format_duration(int(knob.initial) + 1000)
+        case Boolean():
+            return "false" if knob.default else "true"
+        case Choice() | Words():
+            return next(value for value in knob.values if value not in ("", knob.default))
+    raise AssertionError(knob)
+
+
+def read_back(role: Role) -> dict[str, Knob]:
+    """The knobs that a container is given and that its program tells; beside virtual threads it tells no pool."""
+    told = {name: knob for name, knob in role.knobs.items() if knob.read_back and name != "virtual_threads"}
+    return {name: knob for name, knob in told.items() if CATALOGUE[role.knob(name)].env is not None}
+
+
+def expected(knob: Knob, text: str) -> object:
+    return knob.model_copy(update={"default": _typed(knob, text)}).initial
+
+
+def _typed(knob: Knob, text: str) -> object:
+    if isinstance(knob, Boolean):
+        return text == "true"
+    return int(text) if isinstance(knob, Integer) else text
+
+
+def test_the_stack_answers_and_each_variable_of_each_program_takes_effect() -> None:
+    servers = {name: role for name, role in ROLES.items() if role.kind != "client"}
+    asked = {(name, field): other(knob) for name, role in servers.items() for field, knob in read_back(role).items()}
+    assert len(asked) > 50
+    variables = {variable(servers[name].knob(field)): value for (name, field), value in asked.items()}
+    with stack("haproxy", "gateway", **variables):
+        for proxy in ("nginx", "haproxy", "gateway"):
+            assert len(page(proxy, "/api/delay?ms=1&bytes=3")) == 3
+        for name, role in servers.items():
+            found = settings(name)
+            wanted = {field: expected(role.knobs[field], asked[name, field]) for field in read_back(role)}
+            assert {field: found.get(field) for field in wanted} == wanted, name
+
+
+def test_a_load_and_collectors_by_profile_and_an_observation_of_the_whole_project() -> None:
+    with stack("observe"):
+        said = compose("run", "--rm", "--no-deps", "k6", "run", "workloads/sequential.js", LOAD_REQUESTS="7")
+        assert "7 requests in" in said
+        assert ", 0 failed" in said
+        beside = ("--profile", "observe", "exec", "-T", "collector-nginx", "collector")
+        metrics = compose(*beside, "http", "http://127.0.0.1:9645/metrics")
+        assert 'instance="nginx"' in metrics
+        seen = connlab("observe", "--compose", PROJECT, "--duration", "3s")
+        assert seen.returncode == 0, seen.stderr
+        # What shares a target's namespaces is not a second target.
+        assert f"{PROJECT}-nginx-1 (nginx)" in seen.stdout
+        assert f"{PROJECT}-backend-1 (Tomcat)" in seen.stdout
+        assert (
+            "collector"
+            not in seen.stdout.partition("takes its collector")[2].partition("Report:")[0].partition("\n")[2]
+        )
+
+
+def test_an_image_serves_with_nothing_set() -> None:
+    name = f"{PROJECT}-alone"
+    docker = ("docker", "run", "--detach", "--name", name, "--publish", "127.0.0.1::8080", "connlab/nginx")
+    subprocess.run(docker, check=True, capture_output=True, timeout=HANG_S)
+    try:
+        port = subprocess.run(["docker", "port", name, "8080"], check=True, capture_output=True, text=True, timeout=60)
+        ready = ("docker", "exec", name, "bash", "-c", "until exec 3<>/dev/tcp/127.0.0.1/8080; do sleep 0.1; done")
+        subprocess.run(ready, check=True, capture_output=True, timeout=HANG_S)
+        with urlopen(f"http://{port.stdout.strip()}/static.html", timeout=60) as answer:
+            assert answer.status == 200
+    finally:
+        subprocess.run(["docker", "rm", "--force", name], check=True, capture_output=True, timeout=60)
+
+
+def test_compose_builds_on_the_base_that_it_is_given(tmp_path: Path) -> None:
+    """On the lab's own, as where no registry answers; under another name, so that the lab's image stays."""
+    image = f"{PROJECT}-nginx"
+    other_name = tmp_path / "name.yaml"
+    other_name.write_text(json.dumps({"services": {"nginx": {"image": image}}}))
+    files = (ROOT / "compose.yaml", other_name)
+    try:
+        compose("build", "nginx", files=files, CONNLAB_BASE="connlab/base")
+        said = subprocess.run(
+            ["docker", "run", "--rm", "--network", "none", image, "test"], check=False, capture_output=True, text=True
+        )
+        assert said.returncode == 0, said.stderr
+    finally:
+        subprocess.run(["docker", "rmi", "--no-prune", image], check=False, capture_output=True, timeout=60)
