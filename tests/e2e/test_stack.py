@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
@@ -27,13 +27,13 @@ PORTS = {"NGINX_PUBLISHED": "127.0.0.1:", "HAPROXY_PUBLISHED": "127.0.0.1:", "GA
 PROFILES = ("haproxy", "gateway", "load", "observe", "observe-haproxy", "observe-gateway")
 
 
-def compose(*arguments: str, files: tuple[Path, ...] = (), **variables: str) -> str:
+def compose(*arguments: str, files: tuple[Path, ...] = (), variables: Mapping[str, str] = {}) -> str:
     options = [part for file in files for part in ("--file", str(file))]
     command = ["docker", "compose", "--project-name", PROJECT, "--project-directory", str(ROOT), *options, *arguments]
     ended = subprocess.run(
         command,
         cwd=ROOT,
-        env=os.environ | PORTS | variables,
+        env={**os.environ, **PORTS, **variables},
         capture_output=True,
         text=True,
         timeout=HANG_S,
@@ -47,7 +47,7 @@ def compose(*arguments: str, files: tuple[Path, ...] = (), **variables: str) -> 
 def stack(*profiles: str, **variables: str) -> Iterator[None]:
     active = [part for profile in profiles for part in ("--profile", profile)]
     try:
-        compose(*active, "up", "--detach", "--wait", "--no-build", **variables)
+        compose(*active, "up", "--detach", "--wait", "--no-build", variables=variables)
         yield
     finally:
         compose(
@@ -119,7 +119,9 @@ def test_the_stack_answers_and_each_variable_of_each_program_takes_effect() -> N
 
 def test_a_load_and_collectors_by_profile_and_an_observation_of_the_whole_project() -> None:
     with stack("observe"):
-        said = compose("run", "--rm", "--no-deps", "k6", "run", "workloads/sequential.js", LOAD_REQUESTS="7")
+        said = compose(
+            "run", "--rm", "--no-deps", "k6", "run", "workloads/sequential.js", variables={"LOAD_REQUESTS": "7"}
+        )
         assert "7 requests in" in said
         assert ", 0 failed" in said
         beside = ("--profile", "observe", "exec", "-T", "collector-nginx", "collector")
@@ -157,7 +159,7 @@ def test_compose_builds_on_the_base_that_it_is_given(tmp_path: Path) -> None:
     other_name.write_text(json.dumps({"services": {"nginx": {"image": image}}}))
     files = (ROOT / "compose.yaml", other_name)
     try:
-        compose("build", "nginx", files=files, CONNLAB_BASE="connlab/base")
+        compose("build", "nginx", files=files, variables={"CONNLAB_BASE": "connlab/base"})
         said = subprocess.run(
             ["docker", "run", "--rm", "--network", "none", image, "test"], check=False, capture_output=True, text=True
         )
