@@ -76,20 +76,21 @@ is_fresh() {
 
 # --- pulled ---------------------------------------------------------------------------------------------------
 
-# Each image keeps its local name alone, so that `make clean` finds it.
+# Prints why an image is not pulled. Each keeps its local name alone, so that `make clean` finds it.
 pull() {
   local image=$1 from=$registry/$1 digest why
   digest=$(image_digest "$image" "$version-$(source_of "$image")")
   from+=${digest:+@$digest}
   [[ -n $digest ]] || from+=:$version-$(source_of "$image")
   if ! why=$(timeout --foreground 600 docker pull --quiet "$from" 2>&1 >/dev/null); then
-    say "$from is not pulled, so it is built: ${why##*$'\n'}"
+    why=${why##*$'\n'}
+    printf '%s\t%s\n' "$image" "${why##*: }"
     return
   fi
   if is_made_from "$image" "$from"; then
     docker tag "$from" "connlab/$image"
   else
-    say "$from has the label of other sources than those of this folder, so it is built"
+    printf '%s\t%s\n' "$image" "it has the label of other sources than those of this folder"
   fi
   docker rmi --no-prune "$from" >/dev/null
 }
@@ -111,7 +112,8 @@ pull_missing() {
   ((${#wanted[@]})) || return 0
   log=$(mktemp "${TMPDIR:-/tmp}/connlab-setup.XXXXXX")
   watched "pulling ${wanted[*]} from $registry" "$log" pull_all "${wanted[@]}"
-  cat "$log" >&2
+  awk -F '\t' -v from="$registry" '{of[$2] = of[$2] $1 " "}
+    END {for (why in of) printf "connlab set-up: not pulled from %s, so built: %s(%s)\n", from, of[why], why}' "$log" >&2
   rm -f "$log"
 }
 

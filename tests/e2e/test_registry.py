@@ -131,5 +131,5 @@ def test_pushed_once_it_is_not_pushed_again_and_has_the_same_digest(tree: Path, 
 def test_what_the_registry_lacks_is_built_and_a_line_says_why(tree: Path, prefix: str) -> None:
     with without("haproxy"):
         said = set_up(tree, "images.sh", "haproxy", images=f"{prefix}/empty")
-        assert "is not pulled, so it is built: Error response from daemon: manifest" in said
+        assert f"not pulled from {prefix}/empty, so built: haproxy (manifest unknown)" in said
         assert "building connlab/haproxy: done in " in said
