@@ -218,7 +218,7 @@ class _Judge:
             return unknown(f"no run of {min(sizes, key=lambda arm: sizes[arm])} has all figures of the comparison")
         if min(sizes.values(), default=2) == 1:
             self._needed.append(_fewest(len(sizes)))
-            return unknown("one run of an arm does not tell how far its repetitions lie apart")
+            return unknown("one run of an arm has no spread")
         try:
             return self._decide(sign, _estimate(difference, arms), sizes)
         except _NoNumber as error:
@@ -238,10 +238,10 @@ class _Judge:
         shown = f"the difference is {point}, from {low} to {high}"
         counts = " and ".join(f"{size} of {arm}" for arm, size in sizes.items())
         if sign in ("==", "!=") and interval.has(0):
-            return unknown(f"{shown}: runs that differ never show equality; near() allows for a difference")
+            return unknown(f"{shown}: runs that differ cannot prove equality; near() allows a difference")
         needed = _needed(estimate, min(sizes.values()), len(sizes))
         if needed is None:
-            return unknown(f"{shown} with {counts} runs: no number of runs tells it from none")
+            return unknown(f"{shown} with {counts} runs: no number of runs would prove it")
         self._needed.append(needed)
         more = f"more than {needed}" if needed == intervals.REPETITIONS_MAX else f"about {needed}"
         return unknown(f"{shown} with {counts} runs; it would take {more} of each")

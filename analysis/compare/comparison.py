@@ -221,7 +221,7 @@ def _status(
     a: Values, b: Values, difference: float, interval: Interval | None, noise: float | None
 ) -> tuple[Status, str | None]:
     if noise is None:
-        return Status.UNCLEAR, "no repetition tells how far runs of one cell lie apart"
+        return Status.UNCLEAR, "without repetitions, the noise is unknown"
     if abs(difference) <= noise:
         return Status.NOISE, None
     # Where every repetition came out the same, there is nothing that further ones would average out.

@@ -66,17 +66,17 @@ def _counted(series: SeriesRuns) -> Iterator[str]:
     used = sum(len(group.used) for group in series.groups.values())
     planned = len(series.plan.runs)
     if used == planned:
-        yield f"All {format_count(planned, 'run')} that were planned are evidence."
+        yield f"All {format_count(planned, 'run')} that were planned count."
         return
     lost = format_count(planned - used, "run")
-    yield f"{used} of {format_count(planned, 'planned run')} are evidence; {lost} failed, did not run, or do not count."
+    yield f"{used} of {format_count(planned, 'planned run')} count; {lost} failed, did not run, or are inconclusive."
 
 
 def _drift(series: SeriesRuns, figure: str | None) -> Iterator[str]:
     if figure is None:
         return
     if all(len(group.used) < 2 for group in series.groups.values()):  # noqa: PLR2004  one run has no spread
-        yield "Noise and drift: not known. No cell ran more than once, so there are no repetitions to compare."
+        yield "Noise and drift are unknown: no cell ran more than once."
         return
     place = {str(each.run): number for number, each in enumerate(series.plan.runs) if each.run is not None}
     found: list[tuple[int, float]] = []
@@ -86,20 +86,20 @@ def _drift(series: SeriesRuns, figure: str | None) -> Iterator[str]:
             mean = sum(value for _, value in known) / len(known)
             found += [(place.get(run.name, 0), value - mean) for run, value in known]
     if len(found) < _RUNS_MIN or not any(beyond for _, beyond in found):
-        yield f"Too few runs of {figure} vary to tell a drift."
+        yield f"Drift is unknown: too few runs differ in {figure}."
         return
     beyond = np.array([value for _, value in sorted(found)])
     strength, chance = rank_correlation(beyond)
     if chance > _CHANCE_MAX:
-        yield f"No drift: over the order of the runs {figure} neither rises nor falls by more than chance gives."
+        yield f"No drift: {figure} did not rise or fall over the series by more than chance."
         return
     way = "rose" if strength > 0 else "fell"
     earlier, later = (float(half.mean()) for half in np.array_split(beyond, 2))
     yield (
-        f"A drift: {figure} {way} while the series ran. Against its cell's mean, the first half of"
-        f" the runs lies at {earlier:+.3g} and the second at {later:+.3g}; chance gives such an order in"
-        f" {100 * chance:.2g} % of cases. Something of the machine changed. Each block of runs has every cell once, so"
-        " this touches the size of a difference more than its sign."
+        f"Drift: {figure} {way} while the series ran. Relative to its cell's mean, the first half of"
+        f" the runs is at {earlier:+.3g} and the second at {later:+.3g}; chance alone gives such an order in"
+        f" {100 * chance:.2g} % of cases. The machine probably changed. Each block of runs has every cell once, so"
+        " this affects the size of a difference more than its sign."
     )
 
 
@@ -121,7 +121,7 @@ def _noise(pairs: list[PairEntry], figure: str | None) -> Iterator[str]:
     if noise:
         most, unit = max(noise)
         yield (
-            f"Noise: two groups of repetitions of one and the same cell differ in {figure} by up to"
+            f"Noise: two groups of repetitions of the same cell differ in {figure} by up to"
             f" {with_unit(f'{most:.3g}', unit)}, at the noisiest cell."
         )
 
@@ -131,7 +131,7 @@ def _machine(series: SeriesRuns) -> Iterator[str]:
     host: Record = next(filter(None, hosts), {})
     if host:
         cpus, memory_kb = host.get("cpus"), host.get("memory_kb")
-        cpus = format_count(cpus, "processor") if isinstance(cpus, int) else "unknown processors"
+        cpus = format_count(cpus, "CPU") if isinstance(cpus, int) else "unknown CPUs"
         memory = f"{round(memory_kb / (1 << 20))} GiB" if isinstance(memory_kb, int) else "unknown memory"
         distribution = host.get("distribution") or "unknown distribution"
         yield f"Machine: {cpus}, {memory}, kernel {host.get('kernel')}, {distribution}."

@@ -160,7 +160,7 @@ def _is_greater_better(figure: str) -> bool:
     greater = _GREATER_IS_BETTER.fullmatch(figure) is not None
     if greater or _LESS_IS_BETTER.fullmatch(figure):
         return greater
-    raise CompareError(f"whether more of {figure} is better or worse is not known: say --better more or --better less")
+    raise CompareError(f"whether more of {figure} is better or worse is unknown: give --better more or --better less")
 
 
 def _require_known(figure: str, a: Group, b: Group) -> None:
@@ -180,7 +180,7 @@ def decide(a: Sequence[float], b: Sequence[float], limit: Limit) -> Decided:
         which = "the baseline" if not a else "what is judged"
         return Decided(outcome=GateOutcome.UNKNOWN, why=f"no usable run of {which} knows the figure")
     if min(len(a), len(b)) < 2:  # noqa: PLR2004  one run has no spread
-        return Decided(outcome=GateOutcome.UNKNOWN, why=f"one run tells nothing of noise; give {FEWEST} of each")
+        return Decided(outcome=GateOutcome.UNKNOWN, why=f"one run tells nothing about noise; give {FEWEST} of each")
     allowed = limit.of(sum(a) / len(a))
     pair = (tuple(a), tuple(b))
     worse_by = find_intervals([pair])[pair]

@@ -1,6 +1,7 @@
 """The narrative of a comparison: its answer in a few sentences, what moved from the settings to the users, and labels.
 
-Figures that say one thing are told together, by a name, and only if they moved beyond noise by enough to matter.
+Figures that mean the same are grouped under a name, and listed only if they changed by more than noise and enough to
+matter.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def remark(effect: Effect) -> str:
     if effect.status == "noise":
         return "within the noise"
     needed = effect.repetitions_needed
-    takes = f"; it takes {'more than ' if needed == REPETITIONS_MAX else ''}{needed} of each" if needed else ""
+    takes = f"; {'more than ' if needed == REPETITIONS_MAX else ''}{needed} of each would be needed" if needed else ""
     return f"{effect.why}{takes}"
 
 
@@ -118,8 +119,8 @@ def answer_series(
         yield "Nothing can be compared yet: no two arms have a complete run. The same command resumes the series."
     elif figure is None:
         yield (
-            "Neither figures: nor a claim over the arms says what this series is about. What moved between them stands"
-            " below; name the figure in the scenario, as arms: {figures: […]}, and it is answered here."
+            "The scenario names no figure that this series is about, so there is no short answer. What changed is"
+            " below; name a figure in the scenario, as arms: {figures: […]}."
         )
     else:
         yield from (_told(pair, figure, matrix) for pair in pairs[:_PAIRS])
@@ -132,13 +133,13 @@ def answer_runs(pair: PairEntry, used: tuple[int, int]) -> Iterator[str]:
     """Yield what two groups of runs differ in, in sentences."""
     if min(used) < 2:  # noqa: PLR2004  one run has no spread
         yield (
-            f"One run of {pair.a} or {pair.b} does not tell a difference from chance: repeat both, and compare groups"
+            f"One run of {pair.a} or {pair.b} cannot tell a difference from chance: repeat both, and compare groups"
             " of runs."
         )
         return
     changed = [each for each in pair.effects if each.status == "changed" and each.stage == "users"]
     if not changed:
-        yield f"Nothing that users feel differs between {pair.a} and {pair.b} by more than repetitions do."
+        yield f"No figure of the users differs between {pair.a} and {pair.b} by more than repetitions do."
     yield from (_difference(pair, each) for each in changed[:_PAIRS])
 
 
@@ -149,14 +150,14 @@ def _told(pair: PairEntry, figure: str, matrix: MatrixEntry) -> str:
     both = [cell.figures.get(figure) for cell in matrix.cells if cell.cell in (pair.a, pair.b)]
     begin = in_sentence(figure, begins=True)
     if any(each is None or each.mean is None for each in both):
-        return f"{begin} is not known of both {pair.a} and {pair.b}."
+        return f"{begin} is unknown for {pair.a} or {pair.b}."
     return f"{begin} is the same with {pair.a} and with {pair.b}."
 
 
 def _difference(pair: PairEntry, effect: Effect) -> str:
     begin = in_sentence(effect.figure, begins=True)
     if effect.status == "unknown":
-        return f"{begin} is not known of both {pair.a} and {pair.b}: {effect.why}."
+        return f"{begin} is unknown for {pair.a} or {pair.b}: {effect.why}."
     if effect.status == "noise":
         return f"{begin} differs between {pair.a} and {pair.b} by no more than repetitions of one of them do."
     runs = min(len(effect.a.values), len(effect.b.values))
@@ -169,7 +170,7 @@ def _difference(pair: PairEntry, effect: Effect) -> str:
     word = "lower" if (effect.difference or 0) < 0 else "higher"
     return (
         f"{begin} is {with_unit(format_number(abs(effect.difference or 0)), effect.unit)} {word} with {pair.b} than"
-        f" with {pair.a}: {format_number(effect.b.mean)} in place of"
+        f" with {pair.a}: {format_number(effect.b.mean)} instead of"
         f" {with_unit(format_number(effect.a.mean), effect.unit)}"
         f" (95 %: {format_number(low)} to {format_number(high)}; {format_count(runs, 'repetition')} of each)."
     )
@@ -185,15 +186,15 @@ def _border(matrix: MatrixEntry) -> Iterator[str]:
     failed = [cell.cell for cell in matrix.cells if cell.state in ("failing", "mixed")]
     lines = list(_by_level(matrix)) if failed else []
     said += f": {', '.join(failed)}" if 0 < len(failed) <= _NAMED_MAX and not lines else ""
-    yield said + (f"; {open_} cannot be told." if open_ else ".")
+    yield said + (f"; {open_} cannot be decided." if open_ else ".")
     yield from lines
     if told:
         wrong = [cell.cell for cell in told if not cell.agrees]
-        where = f" It is otherwise in {', '.join(wrong)}." if wrong else ""
+        where = f" They disagree in {', '.join(wrong)}." if wrong else ""
         right = f"{len(told) - len(wrong)} of {format_count(len(told), 'cell')}"
-        yield f"The model says where users fail and where none does; the runs agree with it in {right}.{where}"
+        yield f"The model predicts in which cells users fail; the runs agree in {right}.{where}"
     if max(runs) == 1:
-        yield "Each cell ran once, so nothing tells how far repetitions lie apart."
+        yield "Each cell ran once, so the noise is unknown."
 
 
 def _by_level(matrix: MatrixEntry) -> Iterator[str]:
@@ -216,13 +217,13 @@ def _by_level(matrix: MatrixEntry) -> Iterator[str]:
 def _found(search: Search) -> str:
     if search.found is None:
         why = f": {search.why}" if search.why else ""
-        return f"No value of {search.knob} was found at which it begins to hold that {search.until}{why}."
+        return f"The search found no value of {search.knob} from which on {search.until} holds{why}."
     end = "smallest" if search.goal == "smallest" else "largest"
     said = f"The {end} {search.knob} with which {search.until} holds is {search.found:,}."
     if search.predicted is None:
-        return f"{said} The model does not say."
-    here = "there, too" if search.predicted == search.found else f"at {search.predicted:,}"
-    return f"{said} The model had it {here}."
+        return f"{said} The model predicts none."
+    here = "the same" if search.predicted == search.found else f"{search.predicted:,}"
+    return f"{said} The model predicts {here}."
 
 
 def _claims(verdict: SeriesVerdict) -> Iterator[str]:
@@ -243,7 +244,7 @@ _COUNT, _TIME, _SPEED, _USE = ("fewer", "more"), ("shorter", "longer"), ("faster
 _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
     (
         Stage.COUNTERS,
-        "connections in the accept queue, or turned away by it",
+        "connections in the accept queue, or dropped by it",
         _COUNT,
         r"listen\.|kernel\..*\.(Listen|TCPReqQ|Syncookies)",
     ),
@@ -254,15 +255,15 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
         _COUNT,
         r"kernel\..*\.Tcp\.(Active|Passive|Attempt|Estab|Curr)|[a-z0-9_]+\.(connections|dials)\.",
     ),
-    (Stage.COUNTERS, "packets lost and sent again", _COUNT, r"kernel\..*(Retrans|Timeouts|Loss|TCPSyn)"),
+    (Stage.COUNTERS, "packets lost and retransmitted", _COUNT, r"kernel\..*(Retrans|Timeouts|Loss|TCPSyn)"),
     (Stage.COUNTERS, "sockets in other states", _COUNT, r"sockets\."),
-    (Stage.COUNTERS, "use of processors, memory and files", _USE, r"process\."),
-    (Stage.COUNTERS, "counted by other counters of the kernel", _USE, r"kernel\."),
+    (Stage.COUNTERS, "use of CPU, memory and files", _USE, r"process\."),
+    (Stage.COUNTERS, "counted by other kernel counters", _USE, r"kernel\."),
     (Stage.COUNTERS, "servers that a proxy tried", _COUNT, r"access\..*\.tries"),
-    (Stage.COUNTERS, "lines of some kind in a proxy's logs", _COUNT, r"access\."),
+    (Stage.COUNTERS, "lines in a proxy's logs", _COUNT, r"access\."),
     # What a page said when it was last read, and not at the end of the load.
-    (Stage.COUNTERS, "counted on the programs' own pages, read once a second", _USE, r""),
-    (Stage.PACKETS, "resets and packets sent again", _COUNT, r".*(reset_|retransmissions)"),
+    (Stage.COUNTERS, "counted on the programs' status pages", _USE, r""),
+    (Stage.PACKETS, "resets and retransmissions", _COUNT, r".*(reset_|retransmissions)"),
     (
         Stage.PACKETS,
         "handshakes without an answer",
@@ -275,7 +276,7 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
     (Stage.PACKETS, "SYNs", _COUNT, r".*\.syns$"),
     (Stage.PACKETS, "connections", _COUNT, r""),
     (Stage.USERS, "failures", _COUNT, r".*(failed|\.error\.|dropped)"),
-    (Stage.USERS, "waits to connect", _TIME, r"client\.dial_ms\."),
+    (Stage.USERS, "times to connect", _TIME, r"client\.dial_ms\."),
     (Stage.USERS, "connections that users made", _COUNT, r"client\.dials\."),
     (Stage.USERS, "answers", _SPEED, r".*_ms\."),
     (Stage.USERS, "requests with a cause", _COUNT, r"ledger\."),
@@ -310,7 +311,7 @@ class Moved:
     @property
     def line(self) -> str:
         """Return the group in one line."""
-        return f"{self.says} ({self.figure}{f', {self.others} more alike' if self.others else ''})"
+        return f"{self.says} ({self.figure}{f', {self.others} similar' if self.others else ''})"
 
 
 def find_moved(pair: PairEntry) -> list[Moved]:
@@ -356,14 +357,14 @@ def _is_of_one(effect: Effect, by_name: Mapping[str, Effect]) -> bool:
 
 
 def explain_no_moves(pair: PairEntry) -> str:
-    """Return what it means that nothing is told of a pair."""
+    """Return why no change of a pair is listed."""
     unclear = sum(effect.status == "unclear" for effect in pair.effects)
     if not pair.effects:
-        return "nothing is known of both"
+        return "no figure is known for both"
     if unclear:
         differ = f"{format_count(unclear, 'figure')} {'differs' if unclear == 1 else 'differ'}"
-        return f"not known: too few runs tell whether {differ} by more than chance"
-    return "nothing that matters moved beyond noise"
+        return f"unknown: too few runs to tell whether {differ} by more than chance"
+    return "nothing relevant changed beyond the noise"
 
 
 def count_small_moves(pair: PairEntry) -> str:

@@ -256,7 +256,7 @@ def require_comparable(a: Group, b: Group, *, scenarios_differ: bool = False) ->
     """Raise CompareError unless two groups can be compared; cells of a matrix may be of different scenarios."""
     both = {run.name for run in a.runs} & {run.name for run in b.runs}
     if both:
-        raise CompareError(f"the run {min(both)} stands on both sides; a run can only be compared with another")
+        raise CompareError(f"the run {min(both)} is both A and B; give two different runs")
     if not scenarios_differ and a.example.scenario != b.example.scenario:
         raise CompareError(
             f"{a.example.name} and {b.example.name} are of different scenarios, whose figures do not mean the same;"

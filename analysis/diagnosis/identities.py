@@ -114,7 +114,7 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
 def _of_users(server: str) -> Iterator[Identity]:
     yield Identity(
         "dials-made",
-        "Each dial that made a connection, or was reset as soon as it had, is one that was established in the capture.",
+        "Each dial that connected, or was reset right after, is an established connection in the capture.",
         "client.dials.ok + client.dials.failed_reset",
         f"flows.{server}.established",
     )
@@ -139,7 +139,7 @@ def _of_users(server: str) -> Iterator[Identity]:
     )
     yield Identity(
         "syns-of-failed-dials",
-        "The connections that nothing answered have as many SYNs as the client's kernel had to send: its sysctls and"
+        "The unanswered connections have as many SYNs as the client's kernel had to send: its sysctls and"
         " the length of each dial say how many.",
         f"flows.{server}.syn_failed",
         "model.failed_dials_syns.min",
@@ -157,7 +157,7 @@ def _of_gateway(server: str) -> Iterator[Identity]:
     )
     yield Identity(
         "dials-unanswered",
-        "Each dial of the gateway that timed out is a connection whose SYNs nothing answered.",
+        "Each dial of the gateway that timed out is a connection whose SYNs got no answer.",
         "gateway.dials.failed_timeout + gateway.dials.failed_canceled",
         f"flows.{server}.unanswered",
     )
@@ -180,7 +180,7 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
     aborted = f"access.{client}.tries.aborted"
     yield Identity(
         "tries-unanswered",
-        "Each try that timed out before it was connected is a connection whose SYNs nothing answered. A try that ended"
+        "Each try that timed out before it was connected is a connection whose SYNs got no answer. A try that ended"
         " because the client closed may be one too.",
         f"flows.{server}.unanswered",
         f"access.{client}.tries.connect_timeout",
@@ -239,14 +239,14 @@ def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool) -> Iterator
     as_server = f" + flows.{client}.synack_retransmissions" if client != "k6" else ""
     yield Identity(
         "syns-repeated",
-        "The capture has the SYNs that the client's kernel sent again."
+        "The capture has the SYNs that the client's kernel retransmitted."
         + (" The counter also has the SYN-ACKs that it repeated as a server." if as_server else ""),
         f"kernel.{client}.TcpExt.TCPSynRetrans",
         f"flows.{server}.syn_retransmissions{as_server}",
     )
     yield Identity(
         "syns-dropped",
-        "The server's kernel dropped the SYNs that nothing answered, and the later packets that met a full queue."
+        "The server's kernel dropped the unanswered SYNs, and the later packets that met a full queue."
         " The ACK of a SYN cookie may be one of these.",
         f"kernel.{server}.TcpExt.ListenDrops",
         f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min",

@@ -20,7 +20,7 @@ class Capture:
 
     Attributes:
         packets: whether there is a pcap file, or something else under its name.
-        report: capture.json, None if it is missing, broken or of another version: the capture did not end in order.
+        report: capture.json, None if it is missing, broken or of another version: the capture did not end cleanly.
     """
 
     packets: bool

@@ -78,7 +78,7 @@ class Samples:
         sockets, time_waits, processes, selves: the records of those kinds, each with its `time_us`, and the `mono_us`
             of the last tick before it.
         scrapes: how many connections the collector's metrics port had taken from outside; empty if it has none.
-        end: the last record, None if the sampler did not end in order.
+        end: the last record, None if the sampler did not end cleanly.
         left_out: the ticks after a corrupt line that are not among `ticks`.
     """
 

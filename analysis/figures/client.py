@@ -121,7 +121,7 @@ def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
     dropped = [run.raw.clients[each].dropped_iterations for each in run.k6]
     known = [count for count in dropped if count is not None]
     if not known or len(known) < len(dropped):
-        return unknown("k6 left no account of the iterations it dropped")
+        return unknown("k6 did not report its dropped iterations")
     return run.resting_on(run.k6, {}, lambda _: sum(known))
 
 

@@ -104,7 +104,7 @@ def _all_fit(settings: Settings) -> int:
 
 def _undisturbed(settings: Settings) -> None:
     acted = [each.instance for each in settings.manifest.actions]
-    require(not acted, f"the model does not know what the lab does to {', '.join(acted)} during the load")
+    require(not acted, f"the model does not cover the lab's actions on {', '.join(acted)} during the load")
 
 
 def _certain(figure: int | None) -> int:

@@ -95,7 +95,7 @@ class Run:
         found = [observer for hop in hops if hop.server == role for observer in hop.observers]
         # At the server's end each instance captures its own connections.
         own = [observer for observer in found if observer in servers]
-        return own or found or unknown(f"nothing captured the connections to {' and '.join(servers) or 'no instance'}")
+        return own or found or unknown(f"no capture has the connections to {' and '.join(servers) or 'no instance'}")
 
     def observers_of(self, instance: str) -> list[str] | Unknown:
         """Whose captures count all connections of an instance, to it and from it; unknown if nobody's do."""
@@ -104,7 +104,7 @@ class Run:
         own = [hop for hop in hops if role in (hop.client, hop.server)]
         missing = [hop for hop in own if not hop.observers]
         if missing or not own:
-            return unknown(f"nothing captured {' and '.join(map(str, missing)) or instance}")
+            return unknown(f"no capture has {' and '.join(map(str, missing)) or instance}")
         return list(dict.fromkeys(observer for hop in own for observer in hop.observers))
 
     @property

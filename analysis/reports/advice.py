@@ -22,16 +22,7 @@ from formats.manifest import ManifestError, declared_roles, load_manifest
 
 @dataclass(frozen=True)
 class Reason:
-    """Why some requests failed or were slow, and how many.
-
-    Attributes:
-        cause: of the closed list.
-        count: failed and slow requests.
-        failed: of these, those that failed.
-        because: the cause's clause, with the roles of the hop.
-        where: where on the path it happened.
-        hop: the roles of that hop.
-    """
+    """Why `count` requests failed or were slow, and `failed` of these failed; `hop` has the two roles."""
 
     cause: Cause
     count: int
@@ -44,10 +35,14 @@ class Reason:
 def find_reasons(record: Record) -> list[Reason]:
     """Return the causes of a run, the main one first."""
     failed = record.ledger["failed_causes"]
-    return [
-        _reason(record, causes.cause_named(name), count, failed.get(name, 0))
-        for name, count in rank_causes(record.ledger["causes"], record.ledger["unexplained"], failed)
-    ]
+    found = []
+    for name, count in rank_causes(record.ledger["causes"], record.ledger["unexplained"], failed):
+        cause = causes.cause_named(name)
+        hop = _hop(record, cause)
+        ends = {"client": name_role(record, hop[0]), "server": name_role(record, hop[1])}
+        because, where = cause.because.format(**ends), cause.where.format(**ends)
+        found.append(Reason(cause, count, failed.get(name, 0), because, where, hop))
+    return found
 
 
 def rank_causes(
@@ -57,13 +52,6 @@ def rank_causes(
     counts = {**explained, UNEXPLAINED.name: unexplained or 0}
     found = [(name, count) for name, count in counts.items() if count]
     return sorted(found, key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
-
-
-def _reason(record: Record, cause: Cause, count: int, failed: int) -> Reason:
-    client, server = _hop(record, cause)
-    ends = {"client": name_role(record, client), "server": name_role(record, server)}
-    because, where = cause.because.format(**ends), cause.where.format(**ends)
-    return Reason(cause, count, failed, because, where, (client, server))
 
 
 def name_role(record: Record, role: str) -> str:
@@ -87,11 +75,7 @@ _WHOLE_SECONDS_FROM = 10
 
 
 def too_late_sentence(record: Record, main: Reason) -> str | None:
-    """Return how many clients failed though the accept queue had a free place from some moment on.
-
-    None if there were none, or the evidence does not say: it takes the flows, the queue's samples, and clients that the
-    lab dialled with.
-    """
+    """Return how many clients failed though the accept queue had a free place; None if none did, or it is unknown."""
     if main.hop != tuple(record.path[:2]) or not all(map(record.has, ("requests", "flows", "timeline"))):
         return None
     next_ms = _next_syn_ms(record)
@@ -107,8 +91,8 @@ def too_late_sentence(record: Record, main: Reason) -> str | None:
     last_ms = found["last_us"] / 1000
     syns = f"last SYN had left {most}{format_ms(last_ms)} after its first" if last_ms else "only SYN had left"
     return (
-        f"From {since} s on the queue had a free place, and {format_count(found['count'], 'client')} failed all"
-        f" the same, at {ends}: {each} {syns}, and the next was due {format_ms(next_ms)} after it, too late for the"
+        f"From {since} s on, the accept queue had a free place, but {format_count(found['count'], 'client')} failed"
+        f" at {ends}: {each} {syns}, and the next was due {format_ms(next_ms)} after the first, too late for the"
         f" connect timeout of {format_ms(record.knob('load.connect_timeout'))}."
     )
 
@@ -143,6 +127,7 @@ class Advice:
         why: how the value comes about, or what to do instead.
         command: the one command that tests it.
         besides: what has to be set with it, as knobs and values.
+        choices: where more than one value helps, each with what it is for, the smallest first.
     """
 
     cause: str | None
@@ -152,13 +137,14 @@ class Advice:
     value: str | None = None
     command: str | None = None
     besides: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
 
 
 def advise_on_run(record: Record) -> Advice:
     """Return the advice on the main cause of a run, whose ledger has requests."""
     main = next(iter(find_reasons(record)), None)
     if main is None:
-        return Advice(None, 0, "no request failed or was slow: there is nothing to change")
+        return Advice(None, 0, "no request failed or was slow, so nothing needs to change")
     return advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count)
 
 
@@ -178,17 +164,15 @@ def advise_on_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], caus
         return Advice(cause, count, NO_KNOB)
     test = rerun_command(manifest, {found.knob: found.value, **found.besides})
     why = f"{found.why}; {test.instead}" if test.instead else found.why
-    return Advice(cause, count, why, found.knob, found.value, test.command, found.besides)
+    return Advice(cause, count, why, found.knob, found.value, test.command, found.besides, found.choices)
 
 
 def _without(manifest: Mapping[str, Any], knob: str) -> str:
-    """Say why there is no value where the manifest lacks a knob: an older run's did, and so does that of a script."""
+    """Return why there is no value where the manifest lacks a knob, as that of a script does."""
     workload = manifest["knobs"].get("load.workload", {}).get("value")
     if workload == "script" and knob.startswith("load."):
-        return (
-            "the value rests on the load, which the scenario's own script makes: the lab does not know how much it is"
-        )
-    return f"its manifest does not have {knob}, which the value rests on"
+        return "the value depends on the load, and the lab does not know how much load the scenario's own script makes"
+    return f"the value depends on {knob}, which the run's manifest does not have"
 
 
 _ALONE = "default"
@@ -196,12 +180,7 @@ _ALONE = "default"
 
 @dataclass(frozen=True)
 class Rerun:
-    """How a run is made again.
-
-    Attributes:
-        command: None where no command does it.
-        instead: then what does.
-    """
+    """The command that makes a run again, or None and what does it instead."""
 
     command: str | None
     instead: str | None = None
@@ -221,7 +200,7 @@ def rerun_command(manifest: Mapping[str, Any], changes: Mapping[str, str] | None
         record = manifest.get("knobs", {}).get(knob, {})
         if record.get("source") == "file":
             where = " and ".join(record.get("where") or []) or "it has no line there yet"
-            return Rerun(None, f"the scenario's own configuration says {knob}: change it there ({where})")
+            return Rerun(None, f"the scenario's own configuration sets {knob}: change it there ({where})")
     if kind == "arms" or (kind is None and manifest.get("cell", _ALONE) != _ALONE):
         named = {"preset": preset, "arm": manifest["cell"]}
         return Rerun(_command("run", ("SCENARIO", scenario), named, _sets(manifest, "set") | changed))
@@ -232,7 +211,7 @@ def rerun_command(manifest: Mapping[str, Any], changes: Mapping[str, str] | None
     if kind == "search":
         return Rerun(
             None,
-            f"{scenario} has arms, which the search left out: set it in"
+            f"{scenario} has arms, which a search does not run: set it in"
             f" {folder or f'scenarios/{scenario}'}/scenario.yaml",
         )
     fixed = changed.keys() & _sets(manifest, "cell").keys()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,11 @@ from analysis.reports.time_series import Chart
 from formats.knob_types import format_knob_value
 
 _STAGES = {
-    "model": "What the model makes of it",
-    "counters": "Counters that moved",
+    "model": "The model",
+    "counters": "Counters",
     "packets": "Packets",
-    "users": "What users felt",
-    "lab": "The lab's own account",
+    "users": "Users",
+    "lab": "The lab's own records",
 }
 # The model has no interval to draw.
 _DRAWN_STAGES = ("counters", "packets", "users")
@@ -42,16 +41,9 @@ _DRAWN_MAX, _DRAWN_MIN = 24, 6
 
 
 def write(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVerdict | None = None) -> None:
-    """Write comparison.json and comparison.html.
+    """Write comparison.json and comparison.html into a folder; raise OSError if that fails.
 
-    Args:
-        comparison: what is written.
-        folder: where.
-        results: the folder with the runs that it names.
-        verdict: on the series; None where runs are compared that are none.
-
-    Raises:
-        OSError: it cannot be written.
+    `results` is the folder with the runs that the comparison names; `verdict` is None where the runs are no series.
     """
     output.write(folder / comparison_file.FILE, comparison.to_json())
     beside = draw_timelines(comparison, results)
@@ -63,17 +55,10 @@ def html(
     results: str = "../../..",
     verdict: SeriesVerdict | None = None,
     beside: dict[str, Any] | None = None,
-    *,
-    reports: Collection[str] | None = None,
 ) -> str:
     """Return the content of comparison.html.
 
-    Args:
-        comparison: what the page shows.
-        results: the folder of the runs, as seen from the page's.
-        verdict: on the series.
-        beside: the time lines of its groups, as `draw_timelines` makes them.
-        reports: the runs whose reports lie below `results`; None: all.
+    `results` is the folder of the runs, as seen from the page's; `beside` is what `draw_timelines` returns.
     """
     pairs = max(len(comparison.pairs), 1)
     rows = min(max(_ROWS // (len(_STAGES) * pairs), _ROWS_MIN), _ROWS_MAX)
@@ -88,15 +73,13 @@ def html(
             "search": comparison.search.model_dump(mode="json") if comparison.search else None,
             "beside": beside,
             "results": results,
-            "reports": None if reports is None else sorted(reports),
         },
         {
             "comparison": comparison,
             "results": results,
-            "reports": reports,
             "verdict": verdict,
             "about": _about(comparison),
-            "measured": values_by_run(comparison),
+            "measured": _values_by_run(comparison, _samples(comparison)),
             "meaning": _meaning(comparison.figure),
             "repeated": any(sum(run.used for run in group.runs) > 1 for group in comparison.groups),
             "fewest": intervals.FEWEST_OF_TWO,
@@ -116,16 +99,11 @@ def html(
             "small_moves": narrative.count_small_moves,
             "summarize": narrative.summarize_moved,
             "no_moves": narrative.explain_no_moves,
-            "setting": _setting,
+            "setting": lambda value, unit: "none" if value is None else format_knob_value(value, unit),
         },
         styles=("theme",),
         scripts=("timeline", "comparison"),
     )
-
-
-def _setting(value: object, unit: str | None) -> str:
-    """Return a setting as a scenario spells it."""
-    return "none" if value is None else format_knob_value(value, unit)
 
 
 def _meaning(figure: str | None) -> str:
@@ -193,16 +171,11 @@ _OF_A_PROGRAM = "servers"
 
 
 def draw_timelines(comparison: Comparison, results: Path) -> dict[str, Any] | None:
-    """Return what the page's script draws; None where there is no time line at all.
+    """Return what the page's script draws of the runs below `results`; None where there is no time line at all.
 
-    Args:
-        comparison: whose groups.
-        results: the folder with the runs that it names.
-
-    Returns:
-        `last`, in seconds; `left_out`, what else there would be, in sentences; and `charts`, the figure's first, each
-        with `title`, `says` and `runs`: `group`, `run`, `why` (what its run stands for), `phases`, `chart` (None where
-        there is none) with its `table`, and `missing`, which then says why.
+    `last` is in seconds; `left_out` says in sentences what else there would be. `charts` begin with the figure's; each
+    has `title`, `says` and `runs`: `group`, `run`, `why` (what its run stands for), `phases`, and `chart` with its
+    `table` and `notes`, or `missing`, which says why there is none.
     """
     chosen = _chosen(comparison)
     read = {group: _load(results / run) for group, run, _ in chosen}
@@ -210,42 +183,31 @@ def draw_timelines(comparison: Comparison, results: Path) -> dict[str, Any] | No
     if not records:
         return None
     last_s = max(timelines.duration_s(record) for record in records.values())
-    made = {
-        name: {each.id: each for each in timelines.build_comparable_charts(record, last_s)}
-        for name, record in records.items()
-    }
+    made = {name: timelines.build_comparable_charts(record, last_s) for name, record in records.items()}
     phases = {name: timelines.phase_spans(record) for name, record in records.items()}
-    known = {id_ for charts in made.values() for id_, chart in charts.items() if chart.missing is None}
     first = _chart_of(comparison.figure or "")
-    charts: list[dict[str, Any]] = []
-    for id_, example in sorted(next(iter(made.values())).items(), key=lambda each: each[0] != first):
-        runs = [
-            {"group": group, "run": run, "why": why, "phases": phases.get(group, [])}
-            | _timeline(made[group][id_] if group in made else str(read[group]))
-            for group, run, why in chosen
-        ]
-        if id_ in known:
-            charts.append({"title": example.title, "says": example.says, "runs": runs})
-    sizes = accumulate(len(json.dumps(chart)) for chart in charts)
-    shown = sum(size <= _BYTES_MAX for size in sizes)
+    charts: list[tuple[bool, dict[str, Any]]] = []
+    for place, example in enumerate(next(iter(made.values()))):
+        if any(of_run[place].missing is None for of_run in made.values()):
+            runs = [
+                {"group": group, "run": run, "why": why, "phases": phases.get(group, [])}
+                | _timeline(made[group][place] if group in made else str(read[group]))
+                for group, run, why in chosen
+            ]
+            charts.append((example.id != first, {"title": example.title, "says": example.says, "runs": runs}))
+    drawn = [chart for _, chart in sorted(charts, key=lambda each: each[0])]
+    shown = sum(size <= _BYTES_MAX for size in accumulate(len(json.dumps(chart)) for chart in drawn))
     left_out = []
     if len(comparison.groups) > len(chosen):
-        left_out.append(f"{len(chosen)} of {len(comparison.groups)} cells, from the least to the most.")
-    if len(charts) > shown:
-        titles = "; ".join(chart["title"] for chart in charts[shown:])
-        left_out.append(f"In the runs' reports alone: {titles}.")
-    return {"last": last_s, "left_out": left_out, "charts": charts[:shown]}
+        left_out.append(f"{len(chosen)} of {len(comparison.groups)} cells, from the lowest to the highest value.")
+    if len(drawn) > shown:
+        titles = "; ".join(chart["title"] for chart in drawn[shown:])
+        left_out.append(f"Only in the runs' reports: {titles}.")
+    return {"last": last_s, "left_out": left_out, "charts": drawn[:shown]}
 
 
-def runs_drawn(beside: dict[str, Any] | None) -> list[str]:
-    """Return the runs that have a time line, as `draw_timelines` names them."""
-    charts = beside["charts"] if beside else []
-    return list(dict.fromkeys(run["run"] for chart in charts for run in chart["runs"] if run["chart"] is not None))
-
-
-def values_by_run(comparison: Comparison) -> dict[str, float]:
+def _values_by_run(comparison: Comparison, samples: dict[str, Sample]) -> dict[str, float]:
     """Return the value of the comparison's figure in each run, where it is known which value is whose."""
-    samples = _samples(comparison)
     found: dict[str, float] = {}
     for group in comparison.groups:
         used = [run.run for run in group.runs if run.used]
@@ -262,8 +224,9 @@ def _samples(comparison: Comparison) -> dict[str, Sample]:
 
 
 def _chosen(comparison: Comparison) -> list[tuple[str, str, str]]:
-    """Return the groups that have a run that counts, with the one in the middle of each, and what it stands for."""
-    values, samples = values_by_run(comparison), _samples(comparison)
+    """Return the groups that have a run that counts, with the median one of each, and its value."""
+    samples = _samples(comparison)
+    values = _values_by_run(comparison, samples)
     found = []
     for group in comparison.groups:
         used = [run.run for run in group.runs if run.used]

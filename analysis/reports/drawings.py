@@ -7,6 +7,7 @@ apart. Longer pauses have a row of their own that says how long they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from analysis import formatting
 from analysis.diagnosis import causes
@@ -23,12 +24,11 @@ _THINNEST = 4
 
 # Who has no port left sends nothing that a capture could count.
 _PORTLESS = "dials.failed_address_not_available"
-_OF_SPIKES = frozenset({"load.rate_per_second"})
 
 
 @dataclass(frozen=True)
 class Box:
-    """A role: its place, its name, its limits, and what was seen there."""
+    """A role."""
 
     x: int
     name: str
@@ -38,12 +38,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Band:
-    """A hop: its place, what passed and what was lost as parts of its width, and the counts in words.
-
-    Attributes:
-        passed, lost: heights; both 0 where nothing counted the hop.
-        counts: a class and a text each.
-    """
+    """A hop; `passed` and `lost` are heights, both 0 if nothing counted it; `counts` are a class and a text each."""
 
     x: int
     width: int
@@ -54,8 +49,7 @@ class Band:
     counts: list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class PathDrawing:
+class PathDrawing(NamedTuple):
     """The whole drawing."""
 
     boxes: list[Box]
@@ -69,36 +63,25 @@ def draw_path(record: Record) -> PathDrawing:
     roles = record.path
     gaps = max(len(roles) - 1, 1)
     gap = max((_PATH_WIDTH - _BOX * len(roles)) // gaps, _BAND_WIDTH_MIN)
-    boxes = [Box(index * (_BOX + gap), _name(record, role), _limits(record, role), _seen(record, role))
+    counts = {role: len(record.instances(role)) for role in roles}
+    names = [role if counts[role] <= 1 else f"{role} ({counts[role]} instances)" for role in roles]
+    boxes = [Box(index * (_BOX + gap), names[index], _limits(record, role), _seen(record, role))
              for index, role in enumerate(roles)]  # fmt: skip
     bands = [
         _band(record, hop, index, (index + 1) * _BOX + index * gap, gap)
         for index, hop in enumerate(record.ledger["hops"])
     ]
     lines = max((len(box.limits) + len(box.seen) for box in boxes), default=0)
-    counts = max((len(band.counts) for band in bands), default=0)
-    height = max(84 + _LINE_HEIGHT * lines, _BAND_TOP + _BAND + 34 + _LINE_HEIGHT * counts)
+    texts = max((len(band.counts) for band in bands), default=0)
+    height = max(84 + _LINE_HEIGHT * lines, _BAND_TOP + _BAND + 34 + _LINE_HEIGHT * texts)
     return PathDrawing(boxes, bands, max(_PATH_WIDTH, _BOX * len(roles) + gap * gaps), height)
 
 
-def _name(record: Record, role: str) -> str:
-    instances = record.instances(role)
-    return role if len(instances) <= 1 else f"{role} ({len(instances)} instances)"
-
-
 def _limits(record: Record, role: str) -> list[str]:
-    knobs = record.knobs
-    workload = record.knob("load.workload")
     declared = record.roles.get(role)
-    shown = [(declared.knob(name), knob.label) for name, knob in declared.knobs.items()] if declared else []
-    return [
-        f"{text}: {formatting.format_knob(knobs[name])}"
-        for name, text in shown
-        if text is not None
-        and name in knobs
-        and (name in _OF_SPIKES) <= (workload == "spike")
-        and (name, workload) != ("load.users", "spike")
-    ]
+    shown = {declared.knob(name): knob.label for name, knob in declared.knobs.items() if knob.label} if declared else {}
+    usable = record.usable_knobs
+    return [f"{label}: {formatting.format_knob(usable[name])}" for name, label in shown.items() if name in usable]
 
 
 def _seen(record: Record, role: str) -> list[tuple[str, str]]:
@@ -111,7 +94,7 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
     depth, limit = figures.get(f"listen.{role}.depth.max"), figures.get(f"listen.{role}.limit")
     if isinstance(depth, int) and isinstance(limit, int) and role != record.path[0]:
         full = depth > limit
-        found.append(("bad" if full else "", f"queue: {depth:,} at most, limit {limit:,}{': full' if full else ''}"))
+        found.append(("bad" if full else "", f"queue: up to {depth:,}, limit {limit:,}{': full' if full else ''}"))
     logged = figures.get(f"access.{role}.requests")
     if isinstance(logged, int):
         answers = (value for name, value in figures.items() if name.startswith(f"access.{role}.status.5"))
@@ -120,9 +103,9 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
         found.append(("bad" if errors else "", f"{errors:,} answered with 5xx"))
     time_wait, cpu = figures.get(f"sockets.{role}.time_wait.max"), figures.get(f"process.{role}.cpu_percent.mean")
     if isinstance(time_wait, int):
-        found.append(("", f"TIME_WAIT: {time_wait:,} at most"))
+        found.append(("", f"TIME_WAIT: up to {time_wait:,}"))
     if isinstance(cpu, int | float):
-        found.append(("", f"processor: {formatting.format_value(float(cpu))} % of one"))
+        found.append(("", f"CPU: {formatting.format_value(float(cpu))} % of one core"))
     return found
 
 
@@ -132,23 +115,23 @@ def _band(record: Record, hop: Row, index: int, x: int, width: int) -> Band:
     source = "connections"
     if total is None and index == 0:
         total, made = record.figures.get("client.dials.total"), record.figures.get("client.dials.ok")
-        source = "dials, by the client alone"
+        source = "dials (no capture)"
     if not isinstance(total, int) or not isinstance(made, int):
         return Band(
-            x, width, _BAND_TOP, 0, 0, "not counted", [("", "no capture told of"), ("", "this hop"), _agreement(hop)]
+            x, width, _BAND_TOP, 0, 0, "not counted", [("", "no capture has"), ("", "this hop"), _agreement(hop)]
         )
     lost = total - made
     passed_px = max(round(_BAND * made / total), _THINNEST if made else 0) if total else 0
     lost_px = max(round(_BAND * lost / total), _THINNEST if lost else 0) if total else 0
-    counts = [("good", f"{made:,} came about"), ("bad" if lost else "", f"{lost:,} did not{' ✗' if lost else ''}")]
+    counts = [("good", f"{made:,} made"), ("bad" if lost else "", f"{lost:,} failed{' ✗' if lost else ''}")]
     portless = record.figures.get(f"{'client' if hop['from'] == record.path[0] else hop['from']}.{_PORTLESS}")
     if isinstance(portless, int) and portless:
-        counts.append(("bad", f"{portless:,} more: no port left ✗"))
+        counts.append(("bad", f"{portless:,} more had no port ✗"))
     if dropped["lost"] is not None:
         unanswered = dropped["lost"] + (dropped["recovered"] or 0)
         counts.append(("bad" if unanswered else "", f"{unanswered:,} SYNs unanswered"))
         if unanswered:
-            counts.append(("", f"{dropped['recovered'] or 0:,} recovered on a retry"))
+            counts.append(("", f"{dropped['recovered'] or 0:,} recovered on retry"))
     return Band(x, width, _BAND_TOP, passed_px, lost_px, f"{total:,} {source}", [*counts, _agreement(hop)])
 
 
@@ -171,25 +154,21 @@ _US_PER_S = 1_000_000
 _PLACES_MAX = 8
 
 _TITLES = {
-    "good": "A request that went well",
+    "good": "A successful request",
     "failed": "A typical failure",
     "slow": "A typical slow request",
-    "slowest": "The slowest request that was answered",
+    "slowest": "The slowest successful request",
 }
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A row of a ladder, in the units of its drawing.
+    """A row of a ladder, in the units of its drawing; `x1` and `x2` are alike for what happens at one end.
 
     Attributes:
         kind: of the step, or `pause`.
-        y: where it begins.
-        x1, x2: its ends; alike for what happens at one end.
-        classes: what the styles make of it.
-        label: its text; the text of a lost packet says so.
-        notes: what stands beside it.
-        places: of an accept queue that is small: its places, and how many of them are taken.
+        classes: for the styles.
+        places: of an accept queue that is small: each place as `taken`, `maybe` or ``.
         at_s: when it happened, since the measurement began; of a pause, when that began.
     """
 
@@ -201,7 +180,7 @@ class Rung:
     label: str
     time: str
     notes: list[tuple[str, str]]
-    places: list[bool]
+    places: list[str]
     at_s: float
     at_right: bool = False
 
@@ -232,33 +211,24 @@ def _draw(record: Record, ladder: Row) -> LadderDrawing:
     y, before_us = _TOP, None
     for step in ladder["steps"]:
         if before_us is not None and step["after_us"] - before_us >= _PAUSE_US:
-            lines.append(_pause(y, step["after_us"] - before_us, lines[-1].at_s))
+            pause = f"{format_ms((step['after_us'] - before_us) / 1000)} later"
+            lines.append(Rung("pause", y, _FIRST_X, _LAST_X, "pause", pause, "", [], [], lines[-1].at_s))
             y += _PAUSE
         lines.append(_line(step, y, places, ladder["began_us"]))
         y, before_us = y + _ROW, step["after_us"]
+    like = f"Median of {ladder['count']:,}." if ladder["count"] > 1 else "The only one."
     cause = ladder["cause"]
     label = f": {causes.cause_named(cause).label}" if cause else ""
     last = record.request_path[-1] if record.path else ""
     return LadderDrawing(
         title=_TITLES[ladder["kind"]] + label,
-        like=_like(ladder),
+        like="The slowest of all that succeeded." if ladder["kind"] == "slowest" else like,
         ladder=ladder,
         lanes=list(places.items()),
         lines=lines,
         height=y + 16,
         partial=len(record.request_path) > len(names) and all(record.role_of.get(name) != last for name in names),
     )
-
-
-def _like(ladder: Row) -> str:
-    count = ladder["count"]
-    if ladder["kind"] == "slowest":
-        return "It took longest of all that were answered."
-    return f"Median of {count:,}." if count > 1 else "The only one."
-
-
-def _pause(y: int, lasts_us: int, at_s: float) -> Rung:
-    return Rung("pause", y, _FIRST_X, _LAST_X, "pause", f"{format_ms(lasts_us / 1000)} pass", "", [], [], at_s)
 
 
 def _line(step: Row, y: int, places: dict[str, int], began_us: int) -> Rung:
@@ -276,7 +246,7 @@ def _line(step: Row, y: int, places: dict[str, int], began_us: int) -> Rung:
         label=step["text"] + (": no answer" if lost else ""),
         time=_time(step["after_us"]),
         notes=_notes(step),
-        places=[place < queue["depth_after"] for place in range(queue["limit"] + 1)] if small else [],
+        places=_places(queue) if small else [],
         at_s=(began_us + step["after_us"]) / _US_PER_S,
         at_right=x1 > (_FIRST_X + _LAST_X) // 2,
     )
@@ -292,13 +262,16 @@ def _notes(step: Row) -> list[tuple[str, str]]:
     if not queue:
         return notes
     before, after, limit = queue["depth_before"], queue["depth_after"], queue["limit"]
-    depth = f"{after:,}" if before == after else f"{before:,}, then {after:,}"
-    full = min(before, after) > limit
-    state = "full" if full else ("filling" if max(before, after) > limit else "")
-    return [
-        ("queue full" if full else "queue", f"queue {depth} (limit {limit:,}){': ' + state if state else ''}"),
-        *notes,
-    ]
+    least, most = sorted((before, after))
+    depth = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    full = least > limit
+    return [("queue full" if full else "queue", f"queue {depth} (limit {limit:,}){': full' if full else ''}"), *notes]
+
+
+def _places(queue: Row) -> list[str]:
+    """Return each place of a queue: taken at both ticks around the SYN, at one of them, or at none."""
+    least, most = sorted((queue["depth_before"], queue["depth_after"]))
+    return ["taken" if place < least else "maybe" if place < most else "" for place in range(queue["limit"] + 1)]
 
 
 # What the templates draw with.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -39,14 +39,13 @@ class Entry:
 
     Attributes:
         folder: below the results, `<scenario>/<run-id>`.
-        series: the one that it belongs to, if any.
         state: its verdict; how it ended, if it did not complete; `not analysed`; `analyse again`, if what was
             derived from it is damaged or of another version.
         reason: why it did not complete, in one line.
         differed: the knobs that were set for it, and the cell of a series.
         total, failed: its requests, None if that is not known.
         cause: the main one, as in its report, in words.
-        links: to its pages, by what they are.
+        link: to its report; None if there is none.
     """
 
     scenario: str
@@ -60,19 +59,12 @@ class Entry:
     total: int | None
     failed: int | None
     cause: str
-    links: dict[str, str]
+    link: str | None
 
 
 @dataclass(frozen=True)
 class SeriesEntry:
-    """One series, with those of its runs that are there.
-
-    Attributes:
-        scenario: the scenarios of its cells.
-        run: its id.
-        state: its verdict; else how it ended, if it is not complete; `not analysed`.
-        link: to its page, None if there is none.
-    """
+    """One series, with those of its runs that are there; `link` is to its page, `state` is as of a run."""
 
     scenario: str
     run: str
@@ -85,8 +77,7 @@ class SeriesEntry:
     runs: list[Entry]
 
 
-@dataclass(frozen=True)
-class ComparisonEntry:
+class ComparisonEntry(NamedTuple):
     """A page that compares runs."""
 
     name: str
@@ -126,18 +117,6 @@ def newest_runs(results: Path, count: int) -> list[Entry]:
     return _entries(results, {folder: _manifest(folder) for folder in folders})
 
 
-def runs_of_scenario(results: Path, slug: str) -> list[Entry]:
-    """Return a scenario's runs, the newest first; one whose manifest cannot be read is passed over."""
-    folder = results / slug
-    found = [] if folder.is_symlink() else _folders(results, slug)
-    return _entries(results, {one: _manifest(one) for one in found})
-
-
-def list_series(results: Path) -> list[SeriesEntry]:
-    """Return the series that can be read."""
-    return _series(results, [])[0]
-
-
 def list_comparisons(results: Path) -> list[ComparisonEntry]:
     """Return the pages that compare runs, the newest first."""
     return [
@@ -150,8 +129,8 @@ def list_comparisons(results: Path) -> list[ComparisonEntry]:
     ]
 
 
-def _folders(results: Path, scenario: str = "*") -> list[Path]:
-    return [found.parent for found in results.glob(f"{scenario}/*/manifest.json") if not found.parent.is_symlink()]
+def _folders(results: Path) -> list[Path]:
+    return [found.parent for found in results.glob("*/*/manifest.json") if not found.parent.is_symlink()]
 
 
 def _entries(results: Path, manifests: Mapping[Path, Row | None]) -> list[Entry]:
@@ -233,9 +212,7 @@ def _read(folder: Path, file: Path, model: type[_Model]) -> _Model | None:
 def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
     verdict, ledger = _read(folder, verdict_file.FILE, Verdict), _read(folder, ledger_file.FILE, Ledger)
     requests = ledger.requests if ledger else None
-    main = next(
-        iter(advice.rank_causes(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else ()), None
-    )
+    ranked = advice.rank_causes(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else []
     completed = manifest["status"] == "complete"
     return Entry(
         scenario=manifest["scenario"],
@@ -248,8 +225,8 @@ def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
         differed=", ".join(_differed(manifest)),
         total=requests.total if requests else None,
         failed=requests.failed if requests else None,
-        cause=causes.cause_named(main[0]).label if main else "",
-        links={"report": _link(results, folder / _REPORT)} if (folder / _REPORT).is_file() else {},
+        cause=causes.cause_named(ranked[0][0]).label if ranked else "",
+        link=_link(results, folder / _REPORT) if (folder / _REPORT).is_file() else None,
     )
 
 

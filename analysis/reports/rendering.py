@@ -39,33 +39,24 @@ def render(
     scripts: Sequence[str] | None = None,
     charts: bool = True,
 ) -> str:
-    """Render templates/<name>.html with its scripts.
+    """Render templates/<name>.html with static/page.css and static/page.js.
 
     Args:
         name: of the page.
         data: what its charts are drawn from; anything that JSON can hold.
         context: what the template names.
         filters: further filters of the template.
-        styles: the names of static/<style>.css that come after page.css.
-        scripts: the names of static/<script>.js, in their order; by default the page's own.
+        styles: further files of static/, by their stems.
+        scripts: as styles; by default the one of the page's name.
         charts: whether it has any.
     """
-    own = [f"static/{each}.js" for each in ([name] if scripts is None else scripts)]
     drawing = [_ECHARTS, "static/charts.js"] if charts else []
-    files = ["static/page.js", *drawing, *own]
-    sheets = [f"static/{each}.css" for each in ("page", *styles)]
-    style, whole = "".join(_text(each) for each in sheets), [_text(each) for each in files]
-    return (
-        _environment(tuple((filters or {}).items()))
-        .get_template(f"{name}.html")
-        .render(
-            context,
-            policy=_policy(style, whole),
-            styles=style,
-            scripts=whole,
-            data=json.dumps(data, ensure_ascii=False, allow_nan=False).translate(_ESCAPES),
-        )
-    )
+    own = [f"static/{each}.js" for each in ([name] if scripts is None else scripts)]
+    style = "".join(_text(f"static/{each}.css") for each in ("page", *styles))
+    whole = [_text(each) for each in ("static/page.js", *drawing, *own)]
+    content = json.dumps(data, ensure_ascii=False, allow_nan=False).translate(_ESCAPES)
+    template = _environment(tuple((filters or {}).items())).get_template(f"{name}.html")
+    return template.render(context, policy=_policy(style, whole), styles=style, scripts=whole, data=content)
 
 
 def script_hashes() -> list[str]:

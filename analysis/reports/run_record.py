@@ -102,9 +102,14 @@ class Record:
         """Return a knob's value, durations in ms; None if the path has no such knob."""
         return self.knobs[name]["value"] if name in self.knobs else None
 
-    def idle(self, knob: str) -> bool:
-        """Return whether the run's workload does not read this knob, which every run has."""
-        return knob == "load.keep_alive" and self.knob("load.workload") == "tcp"
+    @cached_property
+    def usable_knobs(self) -> dict[str, Row]:
+        """Return the knobs of the manifest that its load can use: by their declarations, the workload reads them."""
+        workloads = {
+            role.knob(name): knob.workloads for role in self.roles.values() for name, knob in role.knobs.items()
+        }
+        workload = self.knob("load.workload")
+        return {name: knob for name, knob in self.knobs.items() if workload in (workloads.get(name) or [workload])}
 
     def has(self, table: str) -> bool:
         """Return whether there is a derived/<table>.parquet."""

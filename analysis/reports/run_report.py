@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,6 @@ import duckdb
 from analysis import formatting
 from analysis.database import over_files
 from analysis.diagnosis import causes
-from analysis.diagnosis.causes import Cause
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.formatting import format_count, format_ms
 from analysis.output import write as write_file
@@ -105,46 +106,32 @@ def render_run(record: Record) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Caused:
-    """How often a cause was proved at a server."""
-
-    server: str
-    cause: Cause
-    count: int
-
-
 def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
     """Return the content of report.html; raises DerivedError if the run was not analysed by this version."""
     account = derived.read(folder, connections_file.FILE, Connections)
     found = [
-        Caused(server.server, causes.cause_named(name), count)
+        (count, server.server, causes.cause_named(name))
         for target in account.targets
         for server in target.servers
         for name, count in server.causes.items()
     ]
-    charts = _charts(folder, account.seconds or 0)
+    charts = list(_queue_charts(folder, account.seconds or 0))
     return rendering.render(
         "observed",
         {"charts": [chart.drawn() for chart in charts], "phases": []},
-        {
-            "run": recorded,
-            "account": account,
-            "causes": sorted(found, key=lambda each: -each.count),
-            "charts": charts,
-        },
+        {"run": recorded, "account": account, "causes": sorted(found, key=lambda each: -each[0]), "charts": charts},
         {"number": formatting.format_value, "format_count": format_count},
         styles=("theme", "report"),
         scripts=("timeline", "report"),
     )
 
 
-def _charts(folder: Path, lasts_s: float) -> list[Chart]:
-    """Return a chart for each queue that ever held a connection."""
+def _queue_charts(folder: Path, lasts_s: float) -> Iterator[Chart]:
+    """Yield a chart for each queue that ever held a connection."""
     try:
         file = open_within(folder, QUEUES)
     except OSError:
-        return []
+        return
     with file, over_files() as database:
         try:
             rows = database.execute(
@@ -155,24 +142,13 @@ def _charts(folder: Path, lasts_s: float) -> list[Chart]:
         except duckdb.Error:
             raise derived.DerivedError(f"{folder / QUEUES}: damaged", folder) from None
     width_s = lasts_s / connections_file.STEPS
-    queues: dict[str, list[tuple[float, int, int]]] = {}
-    for server, step, depth, limit in rows:
-        queues.setdefault(server, []).append((round(step * width_s, 3), depth, limit))
-    return [_queue_chart(number, *each, lasts_s) for number, each in enumerate(queues.items(), start=1)]
-
-
-def _queue_chart(number: int, server: str, steps: list[tuple[float, int, int]], lasts_s: float) -> Chart:
-    limit = max(limit for _, _, limit in steps)
-    chart = Chart(
-        f"queue-{number}",
-        f"Accept queue of {server}",
-        f"The most connections in the queue in each of {len(steps)} equal steps; the limit is"
-        f" {formatting.format_number(limit)}.",
-        "connections",
-        "lines",
-    )
-    chart.add("in the queue", "role", [(at_s, depth) for at_s, depth, _ in steps])
-    chart.add("limit", "limit", [(at_s, limit) for at_s, _, limit in steps])
-    chart.keep_limits_in_view()
-    chart.table = chart_table(chart, lasts_s)
-    return chart
+    for number, (server, found) in enumerate(groupby(rows, key=itemgetter(0)), start=1):
+        steps = [(round(step * width_s, 3), depth, limit) for _, step, depth, limit in found]
+        says = f"The most connections in the queue in each of {len(steps)} equal steps; the limit is"
+        limit = formatting.format_number(max(limit for *_, limit in steps))
+        chart = Chart(f"queue-{number}", f"Accept queue of {server}", f"{says} {limit}.", "connections", "lines")
+        chart.add("in the queue", "role", [(at_s, depth) for at_s, depth, _ in steps])
+        chart.add("limit", "limit", [(at_s, limit) for at_s, _, limit in steps])
+        chart.keep_limits_in_view()
+        chart.table = chart_table(chart, lasts_s)
+        yield chart

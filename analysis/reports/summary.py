@@ -1,16 +1,18 @@
-"""The first section: the verdict in a sentence, the story in four answers, predictions, and the instruments' health."""
+"""The first section: the verdict in a sentence, what to change, what failed and why, and the instruments' health."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analysis import formatting
 from analysis.diagnosis.causes import UNEXPLAINED
-from analysis.formatting import format_count, format_ms
+from analysis.formatting import format_count, format_ms, format_value
 from analysis.reports.advice import Advice, Reason, advise_on_cause, find_reasons, name_role, too_late_sentence
+from analysis.reports.conditions import knob_rows
 from analysis.reports.run_record import Record, Row
+from analysis.reports.time_series import machine_busy
 from formats import role as role_file
 
 _VERDICTS = {
@@ -21,16 +23,6 @@ _VERDICTS = {
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A knob that bears on the main cause."""
-
-    knob: str
-    value: str
-    default: str | None
-    does: str
-
-
-@dataclass(frozen=True)
 class Summary:
     """What the first section says.
 
@@ -38,22 +30,25 @@ class Summary:
         verdict: as in verdict.json.
         word: the same for a reader.
         sentence: what happened, in one sentence.
+        cautions: why the figures may be the machine's own, one sentence each.
         reasons: why requests failed or were slow, the main one first.
-        what, where: the first two answers, one sentence each.
-        why: the third, a paragraph each.
-        turns: the knobs of the fourth.
-        advice: which of them to set to what, and how that comes about; None where nothing is to be changed.
+        advice: which knob to set to what, and how that comes about; None where nothing is to be changed.
+        turns: the knobs that bear on the main cause, as `conditions.knob_rows` has them, and what each does.
+        counts: how many requests failed, were slow and were answered.
+        what: what failed and where, a sentence each.
+        why: how the main cause comes about, a paragraph each.
     """
 
     verdict: str
     word: str
     sentence: str
+    cautions: list[str]
     reasons: list[Reason]
-    what: list[str]
-    where: list[str]
-    why: list[str]
-    turns: list[Turn]
     advice: Advice | None
+    turns: list[Row]
+    counts: str
+    what: list[str]
+    why: list[str]
 
 
 def summarize(record: Record) -> Summary:
@@ -62,83 +57,106 @@ def summarize(record: Record) -> Summary:
     main = next(iter(found), None)
     return Summary(
         verdict=record.verdict["verdict"],
-        word=_VERDICTS[record.verdict["verdict"]] + _came_out(record),
+        word=_VERDICTS[record.verdict["verdict"]] + _held(record),
         sentence=_sentence(record, main),
+        cautions=_cautions(record),
         reasons=found,
-        what=_what(record, found),
-        where=_where(record, found),
-        why=_why(record, main),
-        turns=_turns(record, main),
         advice=advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count) if main else None,
+        turns=_turns(record, main) if main else [],
+        counts=_counts(record),
+        what=_what(record, found),
+        why=_why(record, main) if main else [],
     )
 
 
-def _came_out(record: Record) -> str:
+def _held(record: Record) -> str:
     statuses = [each["status"] for each in record.verdict["predictions"]]
-    return f": {statuses.count('true')} of {format_count(len(statuses), 'prediction')} came true" if statuses else ""
+    if not statuses:
+        return ""
+    held, of = statuses.count("true"), format_count(len(statuses), "prediction")
+    others = [
+        f"{count:,} {name}"
+        for status, name in (("false", "false"), ("unknown", "unknown"), ("not-applicable", "not applicable"))
+        if (count := statuses.count(status))
+    ]
+    if not others:
+        return f": all {of} held" if held > 1 else ": its prediction held"
+    return f": {held:,} of {of} held, {', '.join(others)}"
 
 
 def _sentence(record: Record, main: Reason | None) -> str:
     requests, manifest = record.ledger["requests"], record.manifest
     if manifest["status"] != "complete":
         reason = f": {manifest['reason']}" if manifest.get("reason") else ""
-        return f"The run was {manifest['status']}{reason}. What was recorded until then is shown."
+        return f"The run was {manifest['status']}{reason}. This page shows what was recorded until then."
     if requests is None:
-        return f"Nothing is known of the requests: {'; '.join(record.ledger['lacks'])}."
+        return f"No request can be counted: {'; '.join(record.ledger['lacks'])}."
     total, failed, slow = requests["total"], requests["failed"], requests["slow"]
     if not failed and not slow:
-        return _all_well(total)
+        return {0: "No request was made.", 1: "The only request succeeded."}.get(
+            total, f"All {total:,} requests succeeded."
+        )
     bad = "failed" if failed else "was slow" if slow == 1 else "were slow"
     count = f"{failed or slow:,} of {format_count(total, 'request')} {bad}"
     if main is None:
         return f"{count}."
-    part = _part(main.failed if failed else main.count, failed or slow)
+    share, of = main.failed if failed else main.count, failed or slow
+    part = "" if share == of else "most of them" if 2 * share > of else f"{share:,} of them"
     if main.cause is UNEXPLAINED:
-        return f"{count}, and {f'of {part} ' if part else ''}nothing on record proves why."
+        return f"{count}. For {part or 'them'}, no record proves the cause."
     return f"{count}, {f'{part} ' if part else ''}because {main.because}."
 
 
-def _all_well(total: int) -> str:
-    if total == 1:
-        return "The only request was answered well."
-    return f"All {total:,} requests were answered well." if total else "No request was made."
+# Readings are rounded, and those of several clocks may be a little off.
+_NO_IDLE_PERCENT = 0.5
 
 
-def _part(count: int, of: int) -> str:
-    """Return how many of them; nothing where it is all."""
-    if count == of:
-        return ""
-    return "most of them" if 2 * count > of else f"{count:,} of them"
+def _cautions(record: Record) -> list[str]:
+    """Return in how many seconds of the load the machine had no processor idle: what was measured then is its own."""
+    measured = next((each for each in record.phases if each["name"] == "measure"), None)
+    if measured is None:
+        return []
+    end_us = measured.get("end_us") or math.inf
+    busy = [value for at_us, value in machine_busy(record) if measured["start_us"] <= at_us <= end_us]
+    full = sum(value >= 100 - _NO_IDLE_PERCENT for value in busy)
+    if not full:
+        return []
+    seconds = f"{full:,} of {format_count(len(busy), 'second')}"
+    return [f"The CPUs had no idle time in {seconds} of the load. Times measured then may be the machine's own delays."]
 
 
-def _what(record: Record, found_reasons: list[Reason]) -> list[str]:
+def _counts(record: Record) -> str:
     requests = record.ledger["requests"]
     if requests is None:
-        return ["Nothing is known of the requests."]
+        return "No request can be counted."
     total, failed, slow = requests["total"], requests["failed"], requests["slow"]
     bound, answered = record.manifest.get("slow_ms"), total - failed - slow
     late, in_time = (f" {_were(slow)} slow (more than {format_ms(bound)}),", " in time") if bound else ("", "")
-    found = [f"Of {format_count(total, 'request')}, {failed:,} failed,{late} and {_were(answered)} answered{in_time}."]
-    for reason in found_reasons:
-        found += [f"{reason.failed:,} failed: {reason.cause.label}."] if reason.failed else []
-        answered = reason.count - reason.failed
-        found += [f"{_were(answered)} slow: {reason.cause.label}."] if answered else []
+    return f"Of {format_count(total, 'request')}, {failed:,} failed,{late} and {_were(answered)} answered{in_time}."
+
+
+def _what(record: Record, reasons: list[Reason]) -> list[str]:
+    """Return each cause with its requests; then how long failed clients waited, and which kernel dropped SYNs."""
+    found = []
+    for reason in reasons:
+        slow = reason.count - reason.failed
+        counts = [f"{reason.failed:,} failed"] * bool(reason.failed) + [f"{_were(slow)} slow"] * bool(slow)
+        # The sentence above has said why of the main one.
+        more = reason.where if reason is reasons[0] else f"{reason.because[0].upper()}{reason.because[1:]}."
+        because = f": {reason.cause.label} ({reason.cause.name}). {more}"
+        found.append(" and ".join(counts) + (" without a proven cause." if reason.cause is UNEXPLAINED else because))
     longest = record.figures.get("client.dial_ms.failed.max")
-    if requests["failed"] and isinstance(longest, int | float):
+    if reasons and record.ledger["requests"]["failed"] and isinstance(longest, int | float):
         found.append(f"Failed clients waited up to {format_ms(longest)}.")
-    return found
+    return found + _dropped(record)
 
 
 def _were(count: int) -> str:
     return f"{count:,} {'was' if count == 1 else 'were'}"
 
 
-def _where(record: Record, found_reasons: list[Reason]) -> list[str]:
-    places: dict[str, list[str]] = {}
-    for reason in found_reasons:
-        who = "What failed" if reason.failed else "What was slow"
-        places.setdefault(reason.where, []).append(who)
-    found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
+def _dropped(record: Record) -> list[str]:
+    found = []
     for hop in record.ledger["hops"]:
         lost, recovered = (hop["dropped_syns"][kind] or 0 for kind in ("lost", "recovered"))
         kernel = f"The kernel of {name_role(record, hop['to'])}"
@@ -146,18 +164,12 @@ def _where(record: Record, found_reasons: list[Reason]) -> list[str]:
             found.append(f"{kernel} dropped {_syns(lost)}{_each(record, hop, lost)}.")
         if recovered:
             dropped = f"It dropped {format_count(recovered, 'SYN')}" if lost else f"{kernel} dropped {_syns(recovered)}"
-            found.append(f"{dropped} of connections that a later SYN made: seconds of waiting, and no error.")
+            found.append(f"{dropped} of connections that succeeded on a retry: the client waited, and saw no error.")
     return found
 
 
 def _syns(count: int) -> str:
     return f"{format_count(count, 'SYN')} (connection request{'' if count == 1 else 's'})"
-
-
-def _continued(sentence: str) -> str:
-    """Return a sentence after a colon; names keep their capital."""
-    first = sentence.partition(" ")[0]
-    return sentence[0].lower() + sentence[1:] if first in ("Between", "At", "On", "Not", "See") else sentence
 
 
 def _each(record: Record, hop: Row, lost: int) -> str:
@@ -169,30 +181,27 @@ def _each(record: Record, hop: Row, lost: int) -> str:
     return each if hop["from"] != record.path[0] else f"{each} in its connect timeout of {format_ms(patience_ms)}"
 
 
-def _why(record: Record, main: Reason | None) -> list[str]:
-    if main is None:
-        return ["No request failed or was slow."] if record.ledger["requests"] else ["There is no evidence to say."]
-    found = [main.because[0].upper() + main.because[1:] + "."]
+def _why(record: Record, main: Reason) -> list[str]:
+    # Only the sentence of a complete run says why.
+    complete = record.manifest["status"] == "complete"
+    found = [] if complete else [f"{main.because[0].upper()}{main.because[1:]}."]
     found += main.cause.explains
     if main.cause is UNEXPLAINED:
         found += _hints(record)
-    if main.cause.accept_queue and (places := _places(record, main)):
-        found.append(places)
-    if main.cause.accept_queue and (missed := too_late_sentence(record, main)):
-        found.append(missed)
+    if main.cause.accept_queue:
+        found += filter(None, (_places(record, main), too_late_sentence(record, main)))
     return found
 
 
 def _hints(record: Record) -> list[str]:
-    """Return what the kernels counted may point to a cause that nothing proves for any one request."""
+    """Return what the kernels counted, which may point to a cause that no record of a request proves."""
     found = []
     for role in record.path[1:]:
         overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
         if isinstance(overflows, int) and overflows:
             found.append(
-                f"A hint: the kernel of {name_role(record, role)} counted {format_count(overflows, 'overflow')} of"
-                " its accept queue. Which requests that cost, only packets tell: run it again with"
-                " capture.mode=headers."
+                f"The kernel of {name_role(record, role)} counted {format_count(overflows, 'overflow')} of its accept"
+                " queue, which may be the cause. Only packets prove it: run it again with capture.mode=headers."
             )
     return found
 
@@ -217,36 +226,32 @@ def _places(record: Record, main: Reason) -> str | None:
     if main.cause.accept_queue == "held":
         kept = record.knob(limits.get("idle", ""))
         idle = f" An idle client keeps its place for {format_ms(kept)} ({limits['idle']})." if kept else ""
-        return (
-            f"{serves} {at_once}; up to {backlog:,} + 1 more wait in {its} queue{queue} until one of these goes.{idle}"
-        )
+        wait = f"up to {backlog:,} + 1 more wait in {its} accept queue{queue} until one of these ends"
+        return f"{serves} {at_once}; {wait}.{idle}"
     text = (
-        f"{serves} {at_once}, and {its} queue holds {backlog:,} + 1{queue}: {format_count(capacity, 'place')}"
+        f"{serves} {at_once}, and {its} accept queue holds {backlog:,} + 1{queue}: {format_count(capacity, 'place')}"
         f"{'' if instances == 1 else ' in all'}"
     )
     if record.knob("load.workload") not in ("users", "long_polling") or not isinstance(users, int):
         return f"{text}."
-    left = ", enough for all of them at once"
+    left = ", enough for all of them"
     if users > capacity:
-        left = f", so {main.failed:,} found none" if main.failed == users - capacity else ", more than there are places"
+        left = f", so {main.failed:,} found none" if main.failed == users - capacity else ", too few for all of them"
     return f"{text} for {format_count(users, 'user')}{left}."
 
 
-def _turns(record: Record, main: Reason | None) -> list[Turn]:
-    if main is None:
-        return []
-    knobs = record.knobs
-    ends = {"client": main.hop[0], "server": main.hop[1]}
+def _turns(record: Record, main: Reason) -> list[Row]:
+    knobs = {row["name"]: row for row in knob_rows(record)}
+    client, server = main.hop
+    ends = {"client": client, "server": server}
     named = {_knob(name.format(**ends), record.roles): does.format(**ends) for name, does in main.cause.knobs.items()}
+    # A connection that is closed after its request is never idle.
+    if client == record.path[0] and (record.knob("load.workload") == "tcp" or record.knob("load.keep_alive") is False):
+        named.pop(_knob(f"{server}.idle", record.roles), None)
     return [
-        Turn(
-            name,
-            formatting.format_knob(knobs[name]),
-            None if knobs[name].get("default") is None else formatting.format_knob(knobs[name], "default"),
-            does,
-        )
+        knobs[name] | {"does": does}
         for name, does in named.items()
-        if name is not None and name in knobs and _role_of(name, record) in main.hop and not record.idle(name)
+        if name is not None and name in knobs and _role_of(name, record) in main.hop
     ]
 
 
@@ -265,7 +270,7 @@ def instrument_rows(record: Record) -> list[dict[str, Any]]:
     """Return each instrument: its name, whether all of its evidence can be used, its problems, and its own figures."""
     problems: dict[str, list[str]] = {}
     for problem in record.verdict["problems"]:
-        spoils = f" (spoils: {', '.join(problem['spoils'])})" if problem["spoils"] else ""
+        spoils = f" (affects: {', '.join(problem['spoils'])})" if problem["spoils"] else ""
         problems.setdefault(problem["instrument"], []).append(problem["message"] + spoils)
     instruments = dict(record.verdict["health"])
     for name in problems:
@@ -276,8 +281,7 @@ def instrument_rows(record: Record) -> list[dict[str, Any]]:
             "healthy": instrument["healthy"],
             "problems": problems.get(name, []),
             "figures": ", ".join(
-                f"{key.replace('_', ' ')} {formatting.format_value(value)}"
-                for key, value in instrument["figures"].items()
+                f"{key.replace('_', ' ')} {format_value(value)}" for key, value in instrument["figures"].items()
             ),
         }
         for name, instrument in sorted(instruments.items())

@@ -1,4 +1,4 @@
-"""Series over time out of the derived tables, in seconds since the measurement began, and the charts that hold them."""
+"""Charts, and series over time out of the derived tables, in seconds since the measurement began."""
 
 from __future__ import annotations
 
@@ -25,12 +25,9 @@ WIDTHS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600)
 
 @dataclass
 class ChartSeries:
-    """One line, or one kind of bars, dots or spans.
+    """One line, or one kind of bars, dots or spans: of these, points have beginning and row, and `ends` the end.
 
-    Attributes:
-        tone: ok, slow, fail, connect, limit or role.
-        points: of a span its beginning, and its row.
-        ends: of spans, the end of each.
+    `tone` is what it means: ok, slow, fail, connect, limit or role. A level holds until the next point.
     """
 
     name: str
@@ -46,14 +43,7 @@ class ChartSeries:
 
 @dataclass
 class Chart:
-    """One time line.
-
-    Attributes:
-        says: what it shows, in words, and what to look for.
-        missing: why there is nothing to draw, None if there is.
-        log: whether its scale is logarithmic.
-        table: its header and rows.
-    """
+    """One time line; `says` is its caption, `missing` why there is nothing to draw, `table` its header and rows."""
 
     id: str
     title: str
@@ -72,19 +62,15 @@ class Chart:
         if points:
             self.series.append(ChartSeries(name, tone, points, ends))
 
+    def add_limit(self, name: str, value: float, until_s: float) -> None:
+        """Add a line at one height."""
+        self.add(name, "limit", [(0, value), (round(until_s, 1), value)])
+
     def drawn(self) -> Row:
         """Return what the script draws."""
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "unit": self.unit,
-            "log": self.log,
-            "width": self.width_s,
-            "series": [
-                {"name": visible(each.name), "tone": each.tone, "points": each.points, "ends": each.ends}
-                for each in self.series
-            ],
-        }
+        series = [vars(each) | {"name": visible(each.name)} for each in self.series]
+        own = {"id": self.id, "kind": self.kind, "unit": self.unit, "log": self.log}
+        return {**own, "width": self.width_s, "series": series}
 
     def keep_limits_in_view(self) -> None:
         """Take limits out that are far above all else, and say where they are."""
@@ -92,7 +78,7 @@ class Chart:
         for each in [each for each in self.series if each.tone == "limit"]:
             if each.most > max(_LIMIT_IN_VIEW * most, 1):
                 self.series.remove(each)
-                far = f"{each.name}: {each.most:,.0f}, far above the chart. The most that there was: {most:,.0f}."
+                far = f"{each.name}: {each.most:,.0f}, far above the chart (maximum measured: {most:,.0f})."
                 self.notes.append(far)
 
 
@@ -102,7 +88,12 @@ def chart_table(chart: Chart, lasts_s: float) -> tuple[list[str], list[list[str]
     lasts_ms = math.ceil(round(1000 * lasts_s, 3))
     widths_ms = (round(1000 * width_s) for width_s in WIDTHS_S)
     width_ms = next((width for width in widths_ms if lasts_ms <= width * _ROWS_MAX), -(-lasts_ms // _ROWS_MAX))
-    how: Callable[[Iterable[float]], str] = {"bars": _total, "points": _spread, "spans": _count}.get(chart.kind, _most)
+    of_kind: dict[str, Callable[[Iterable[float]], str]] = {
+        "bars": lambda values: format_number(sum(values)),
+        "points": _spread,
+        "spans": lambda values: f"{len(list(values)):,} started",
+    }
+    how = of_kind.get(chart.kind, _most)
     header = ["from, s", *(each.name for each in chart.series)]
     series = [[(round(1000 * at_s), value) for at_s, value in each.points] for each in chart.series]
     rows = []
@@ -117,24 +108,16 @@ def chart_table(chart: Chart, lasts_s: float) -> tuple[list[str], list[list[str]
     return header, rows
 
 
-def _total(values: Iterable[float]) -> str:
-    return format_number(sum(values))
-
-
 def _most(values: Iterable[float]) -> str:
     most = max(values, default=None)
     return "" if most is None else format_number(most)
-
-
-def _count(values: Iterable[float]) -> str:
-    return f"{len(list(values)):,} begun"
 
 
 def _spread(values: Iterable[float]) -> str:
     found = sorted(values)
     if not found:
         return ""
-    return f"{len(found):,}: median {format_number(found[len(found) // 2])}, longest {format_number(found[-1])}"
+    return f"{len(found):,}: median {format_number(found[len(found) // 2])}, maximum {format_number(found[-1])}"
 
 
 Together = Callable[[Iterable[float]], float]
@@ -152,10 +135,9 @@ def log_ms(microseconds: float) -> float:
 def levels(
     record: Record, role: str, level: str, lasts_s: float, together: Together = sum, *, queues: int = 1
 ) -> list[Point]:
-    """Return a level of a role; the greatest in each step, and only where it changes.
+    """Return a column of levels.sql for a role; the greatest in each step, and only where it changes.
 
-    `level` is a column of levels.sql, null where there is none; `together` is what several instances make together,
-    and `queues` how many accept queues each of them has.
+    `together` is what several instances make together, and `queues` how many accept queues each of them has.
     """
     width_us = 100_000 * max(1, -(-int(lasts_s * 10) // _STEPS_MAX))
     steps = {"start": record.start_us, "width": width_us}
@@ -189,6 +171,14 @@ def _changes(points: Sequence[Point]) -> list[Point]:
         if index in (0, len(points) - 1) or value != before:
             found.append((at_s, value))
     return found
+
+
+def machine_busy(record: Record) -> list[tuple[int, float]]:
+    """Return how busy all processors of the machine were, in percent, at each reading's time."""
+    if not record.has("readings"):
+        return []
+    rows = record.rows(sql(__name__, "machine_busy"), instance=next(iter(record.role_of), ""))
+    return [(row["time_us"], row["value"]) for row in rows]
 
 
 def rates(record: Record, role: str, counter: str, width_s: float) -> list[Point]:
@@ -239,20 +229,13 @@ def queue_levels(record: Record, lasts_s: float) -> list[Row]:
     """
     if record.start_us is None or not record.has("timeline"):
         return []
-    counted = _OVERFLOWS in record.columns("timeline")
-    found = []
+    counted, found = _OVERFLOWS in record.columns("timeline"), []
     for role in record.path[1:]:
         level = partial(levels, record, role, lasts_s=lasts_s, queues=queues_per_instance(record, role))
-        depth = level("depth")
-        if depth:
-            found.append({
-                "role": role,
-                "queues": count_queues(record, role),
-                "depth": depth,
-                "places": level("places"),
-                "full": level("full", together=max),
-                "overflows": _so_far(record, role) if counted else [],
-            })  # fmt: skip
+        if depth := level("depth"):
+            queue = {"role": role, "queues": count_queues(record, role), "depth": depth, "places": level("places")}
+            so_far = _so_far(record, role) if counted else []
+            found.append(queue | {"full": level("full", together=max), "overflows": so_far})
     return found
 
 

@@ -242,9 +242,9 @@ def _lacks(run: Run) -> list[str]:
     manifest = run.raw.manifest
     found = [f"{each.name} ended while it was observed" for each in _targets(run) if each.ended]
     if manifest.observed and manifest.observed.capture == "off":
-        found.append("nothing was captured: what becomes of a connection is not known")
+        found.append("no packet was captured: the outcome of connections is unknown")
     if manifest.observed and manifest.observed.capture == "handshakes":
-        found.append("handshakes alone were captured: whether a connection was answered is not known")
+        found.append("only handshakes were captured: whether a connection was answered is unknown")
     found += [
         f"{each.instrument}: {each.message}"
         for each in run.health.problems

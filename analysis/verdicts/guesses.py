@@ -80,7 +80,7 @@ def compare(guess: Number | None, measured: Number | None, unit: str, why: str) 
     distance = abs(guess - measured)
     exact = not unit.startswith(_CONTINUOUS)
     if distance == 0 or (not exact and distance <= _RIGHT * abs(measured)):
-        return "right", "" if distance == 0 else "as near as it can be told"
+        return "right", "" if distance == 0 else "as near as can be told"
     if 0 in (guess, measured):
         return "off", "there were some" if measured else "there were none"
     if distance <= _NEAR * abs(measured) or (exact and distance <= 1):

@@ -183,7 +183,7 @@ def _lacks(run: Run) -> list[str]:
     found = [window.why] if isinstance(window := run.raw.window, Unknown) else []
     if isinstance(run.joined, Unknown):
         return found
-    found += [f"nothing captured {hop}" for hop in run.joined.hops if not hop.observers]
+    found += [f"no packet was captured from {hop}" for hop in run.joined.hops if not hop.observers]
     found += [f"{each.instrument}: {each.message}" for each in run.health.problems if each.spoils & _EVIDENCE]
     return list(dict.fromkeys(found))
 

@@ -85,7 +85,7 @@ def _bounds(run: Run, overflows: int, syns_min: int | None, syns_max: int | None
         rests_on = f"{syns_min}" if syns_min == syns_max else f"{syns_min} to {syns_max}"
         least, most = -(-overflows // syns_max), overflows // syns_min
         return min(least, most), most, f"the {rests_on} SYNs that each failed connection sent in the capture"
-    return None, None, "how long the clients wait for a connection is not known: give --connect-timeout"
+    return None, None, "the clients' connect timeout is unknown: give --connect-timeout"
 
 
 def _has_packets(seen: Observation, server: str) -> bool:
@@ -101,23 +101,21 @@ def advice(run: Run, seen: Observation, target: Target, server: str, limit: int)
     in_the_way = somaxconn is not None and (limit == somaxconn or (value is not None and value > somaxconn))
     arrivals, accepted = _rates(seen, server)
     program = target.program
-    says = [f"The accept queue of {server} holds {limit} connections and one more; clients met it full."]
+    says = [f"The accept queue of {server} holds {limit} + 1 connections, and was full when clients connected."]
     if program and program.setting:
         says.append(f"{program.name} sets it by {program.setting}{f' ({program.how})' if program.how else ''}.")
     elif program:
-        says.append(
-            f"{program.name} asks for it without a setting of its own{f': {program.how}' if program.how else ''}."
-        )
+        says.append(f"{program.name} has no setting for it{f': {program.how}' if program.how else ''}.")
     else:
         says.append("The lab does not know the program: look for the backlog that it gives to listen(2).")
     if places is not None:
         says.append(f"{places} connections wanted a place at once, so a backlog of {value} would have held them.")
     if in_the_way:
-        says.append(f"{_SOMAXCONN} is {somaxconn} in that namespace and cuts each backlog down to that: raise it too.")
+        says.append(f"{_SOMAXCONN} is {somaxconn} in that namespace, and limits every backlog: raise it too.")
     if arrivals is not None and accepted is not None:
         says.append(
-            f"{arrivals:g} connections a second came in and {accepted:g} were taken; a longer queue helps against a"
-            " burst alone. If more come for long, the server needs more capacity."
+            f"{arrivals:g} connections per second arrived and {accepted:g} were accepted. A longer queue only helps"
+            " against a burst; if more keep arriving than are accepted, the server needs more capacity."
         )
     return Advice(
         server=server,

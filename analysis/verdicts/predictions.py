@@ -101,7 +101,7 @@ def keeps_out(run: Run, when: str) -> tuple[Outcome, Judgement] | None:
     if value is False:
         return "not-applicable", Judgement("false", measured, f"it is about other settings: {when}")
     why = value.why if isinstance(value, Unknown) else "the condition is not a truth value"
-    return "unknown", Judgement("unknown", measured, f"whether it applies is not known: {why}")
+    return "unknown", Judgement("unknown", measured, f"whether it applies is unknown: {why}")
 
 
 def _depends_on_load(run: Run, name: str) -> bool:

@@ -223,7 +223,7 @@ def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
     if any(run.health.spoilt(Evidence.REQUESTS, f"k6/{each}") for each in run.k6):
         unexplained = None
     if unexplained is None and manifest.status == "complete":
-        return f"how many requests are unexplained is not known; the scenario tolerates {tolerated}"
+        return f"the number of unexplained requests is unknown; the scenario tolerates {tolerated}"
     if unexplained is None or unexplained <= tolerated:
         return None
     are = "request is" if unexplained == 1 else "requests are"

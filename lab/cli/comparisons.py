@@ -213,7 +213,7 @@ def _claims(verdict: SeriesVerdict) -> Iterator[Text]:
 
 def _pair_lines(pair: PairEntry, share: int) -> Iterator[Text]:
     """Yield so many lines on a pair; where they do not suffice, what users felt stays."""
-    yield Text(f"{pair.b} beside {pair.a}", "bold")
+    yield Text(f"{pair.b} vs. {pair.a}", "bold")
     asked = [f"{one.name}: {_setting(one, one.a)} → {_setting(one, one.b)}" for one in pair.settings if one.asked]
     yield Text(f"    set: {'; '.join(asked) or 'nothing differently'}")
     unasked = [one.name for one in pair.settings if not one.asked]

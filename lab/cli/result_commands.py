@@ -230,6 +230,8 @@ def advise(
     terminal.stdout().print(f"main cause: {found.cause or 'none'}{requests}")
     if found.knob:
         terminal.stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
+        for value, effect in found.choices.items():
+            terminal.stdout().print(f"    {value}: {effect}", soft_wrap=True)
     else:
         terminal.stdout().print(found.why, soft_wrap=True)
     say_next(next_steps.after_advice(folder, found.command))

@@ -77,8 +77,8 @@ def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
         return None
     if given.knob is None or old is None or new is None:
         return None
-    asked = {given.knob: str(given.value), **given.besides}
-    if any(name not in asked or asked[name] != value for name, value in changed.items()):
+    asked = {given.knob: [str(given.value), *given.choices], **{name: [value] for name, value in given.besides.items()}}
+    if any(value not in asked.get(name, ()) for name, value in changed.items()):
         return None
     now, what = (new.failed, "failure") if old.failed else (new.slow, "slow request")
     became = f"{format_count(old.failed or old.slow, what)} → {now:,}"

@@ -84,7 +84,7 @@ def refuse_unfit(folder: Path, *, quiet: bool) -> None:
             Problem(f"it is {verdict['verdict']}, or its instruments were not healthy", shown, "run it again")
         )
     if quiet and (idle is None or idle < _IDLE_PERCENT_MIN):
-        what = f"the processors were idle for {idle} % of the load, and at least {_IDLE_PERCENT_MIN} % are wanted"
+        what = f"the CPUs were idle for {idle} % of the load, and at least {_IDLE_PERCENT_MIN} % are wanted"
         raise BadInput(Problem(what, shown, f"stop other programs; to take it as it is: make example RUN={shown}"))
 
 
@@ -109,7 +109,7 @@ def with_story(document: str) -> str:
     told = list(format_explanation(explain_request(RawRun(EXAMPLE, load_manifest(EXAMPLE)), REQUEST)))
     lines = told[next(index for index, line in enumerate(told) if line.startswith("Request ")) :]
     third, gives_up = (
-        next(index for index, line in enumerate(lines) if words in line) for words in ("SYN 3 of", "gives the dial up")
+        next(index for index, line in enumerate(lines) if words in line) for words in ("SYN 3 of", "gives up the dial")
     )
     end_of_story = lines.index("", gives_up)
     story = [*lines[:third], "…", *lines[gives_up:end_of_story]]

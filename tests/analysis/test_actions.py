@@ -52,7 +52,7 @@ def test_what_a_server_counted_ends_with_it(run: RunFolder) -> None:
 def test_the_model_does_not_foresee_what_an_action_leads_to(run: RunFolder) -> None:
     assert value(run, "model.users_failed") == 100
     act(run, "pause", "backend-1", 30, 33)
-    assert "does not know what the lab does to backend-1" in why(run, "model.users_failed")
+    assert "does not cover the lab's actions on backend-1" in why(run, "model.users_failed")
 
 
 @pytest.mark.parametrize(("code", "spoils"), [(0, False), (137, True)])

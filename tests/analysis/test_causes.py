@@ -372,7 +372,7 @@ def test_a_late_answer_without_scrapes_is_unexplained(scene: Scene) -> None:
     scene.request(4, status=200)
     scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
 
-    assert scene.cause() == ("unexplained", "what is proven takes 1.0 ms of its 4.000 s")
+    assert scene.cause() == ("unexplained", "the proven waits take 1.0 ms of its 4.000 s")
 
 
 @pytest.mark.parametrize(("idle", "cause"), [(0, "generator-starved"), (1_000, "unexplained")])
@@ -473,7 +473,7 @@ def test_a_proxy_that_finds_the_backend_s_queue_full_or_nothing_at_all(
     found, evidence = proxied.cause()
 
     assert found == cause
-    assert "the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: 2 SYNs" in evidence
+    assert "the proxy tried 172.18.0.2:8080 at 44.002 s; flow nginx/2: 2 SYNs" in evidence
 
 
 def grow(scene: Scene, *names: str) -> None:
@@ -560,7 +560,7 @@ def test_a_wait_of_the_proxy_s_connection_is_the_request_s(proxied: Scene, wait:
     cause, evidence = proxied.cause()
 
     assert cause == wait
-    assert evidence.startswith("the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: ")
+    assert evidence.startswith("the proxy tried 172.18.0.2:8080 at 44.002 s; flow nginx/2: ")
 
 
 def test_connections_of_a_proxy_that_began_together_are_distinguished_by_their_order(proxied: Scene) -> None:
@@ -572,7 +572,7 @@ def test_connections_of_a_proxy_that_began_together_are_distinguished_by_their_o
     found, evidence = proxied.cause()
 
     assert found == "connect-timeout"
-    assert "the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: 1 SYN at 44.002 s" in evidence
+    assert "the proxy tried 172.18.0.2:8080 at 44.002 s; flow nginx/2: 1 SYN at 44.002 s" in evidence
 
 
 def test_connections_that_took_another_time_than_the_tries_are_not_theirs(proxied: Scene) -> None:
@@ -585,7 +585,7 @@ def test_connections_that_took_another_time_than_the_tries_are_not_theirs(proxie
     proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 0.0021)
     proxied.connection(BACKEND, "172.18.0.4:50001").syns(BEGIN_S + 0.0022).handshake(BEGIN_S + 1.002)
 
-    assert proxied.cause() == ("unexplained", "which connection to 172.18.0.2:8080 was its own cannot be told")
+    assert proxied.cause() == ("unexplained", "it is unknown which connection to 172.18.0.2:8080 was its own")
 
 
 def test_a_line_of_another_request_over_the_connection_is_no_evidence(proxied: Scene) -> None:
@@ -695,7 +695,7 @@ def test_a_proxy_that_tries_another_server_first(proxied: Scene) -> None:
     assert proxied.cause() == (
         "waited-for-another-server",
         (
-            "the proxy turned to 172.18.0.5:8080 at 44.002 s, in vain (status 504), and after 2.000 s of 2.500 s to"
-            " 172.18.0.2:8080"
+            "the proxy tried 172.18.0.5:8080 at 44.002 s without success (status 504), and after 2.000 s of 2.500 s"
+            " tried 172.18.0.2:8080"
         ),
     )

@@ -158,9 +158,9 @@ def test_what_cannot_be_compared_is_refused_with_what_to_do(results: Results, tm
     assert "A mixes the scenarios queue and spike" in refused([one, foreign], [other])
     assert "load.users is 103 in" in refused([one, knob], [other])
     assert "twice; leave one out" in refused([one, one], [other])
-    assert "stands on both sides" in refused([one], [one])
+    assert "is both A and B" in refused([one], [one])
     copied = shutil.copytree(one, tmp_path / "copied")
-    assert "stands on both sides" in refused([one], [copied])
+    assert "is both A and B" in refused([one], [copied])
     assert "twice; leave one out" in refused([one, copied], [other])
     assert "has not ended" in refused([running], [one])
 

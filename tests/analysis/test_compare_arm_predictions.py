@@ -61,10 +61,10 @@ OFF_BLOCKS = (10, 11, 9, 12, 10, 11)
     [
         (ON_IS_FASTER, (10, 12, 11, 13), (9, 12, 10, 12), "about 57 of each"),
         # However far apart, few runs are too few.
-        (ON_IS_FASTER, SLOW[:1], FAST[:1], "one run of an arm does not tell how far its repetitions lie apart"),
+        (ON_IS_FASTER, SLOW[:1], FAST[:1], "one run of an arm has no spread"),
         (ON_IS_FASTER, SLOW[:3], FAST[:3], "about 4 of each"),
         (f"{ON} < 9", SLOW, FAST, "with 4 of keepalive_on runs; it would take about 6 of each"),
-        (f"{ON} == {OFF}", (1, 2, 3, 4), (4, 3, 2, 1), "runs that differ never show equality; near()"),
+        (f"{ON} == {OFF}", (1, 2, 3, 4), (4, 3, 2, 1), "runs that differ cannot prove equality; near()"),
         # Counts that came out the same every time are compared as they are.
         (SAME, (1, 2), (3, 4), None),
         # What befalls a block of runs befalls all arms alike, if there are six blocks of all arms.

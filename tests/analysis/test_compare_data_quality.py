@@ -38,9 +38,9 @@ def said(found: TrustEntry, word: str) -> str:
 def test_runs_that_lie_about_their_mean_have_no_drift(tmp_path: Path) -> None:
     found = trusted(tmp_path, [1.0, 1.2, 1.1, 0.9], [2.1, 1.9, 2.2, 2.0])
     assert said(found, "drift").startswith("No drift")
-    assert said(found, "evidence") == "All 8 runs that were planned are evidence."
+    assert said(found, "planned") == "All 8 runs that were planned count."
     assert said(found, "Noise").startswith(
-        f"Noise: two groups of repetitions of one and the same cell differ in {MEAN} by up to "
+        f"Noise: two groups of repetitions of the same cell differ in {MEAN} by up to "
     )
     assert len(found.order) == 8
 
@@ -49,13 +49,13 @@ def test_runs_that_lie_about_their_mean_have_no_drift(tmp_path: Path) -> None:
 def test_a_machine_that_changes_meanwhile_is_a_drift_in_every_cell(tmp_path: Path, step: float, way: str) -> None:
     kept, closed = ([mean + step * number for number in range(6)] for mean in (3.0, 9.0))
     found = trusted(tmp_path, kept, closed)
-    assert f"{MEAN} {way} while the series ran" in said(found, "A drift")
-    assert "the first half of the runs lies at " + ("-" if step > 0 else "+") in said(found, "A drift")
+    assert f"{MEAN} {way} while the series ran" in said(found, "Drift")
+    assert "the first half of the runs is at " + ("-" if step > 0 else "+") in said(found, "Drift")
 
 
 @pytest.mark.parametrize("values", [[1.0, 1.1], [1.0, 1.0, 1.0, 1.0]])
 def test_of_few_runs_or_of_equal_ones_no_drift_is_told(tmp_path: Path, values: list[float]) -> None:
-    assert said(trusted(tmp_path, values, values), "drift").startswith("Too few runs")
+    assert said(trusted(tmp_path, values, values), "Drift").startswith("Drift is unknown")
 
 
 def test_what_a_manifest_does_not_say_of_the_machine_is_unknown(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_what_a_manifest_does_not_say_of_the_machine_is_unknown(tmp_path: Path) 
     folder = Results(tmp_path / "results").series({"kept": [{"host": host}], "closed": [{"host": host}]}, CLAIM)
     found = compare_series(folder)[0].trust
     assert found is not None
-    assert said(found, "Machine") == "Machine: unknown processors, unknown memory, kernel 6.12.0, unknown distribution."
+    assert said(found, "Machine") == "Machine: unknown CPUs, unknown memory, kernel 6.12.0, unknown distribution."
 
 
 def test_the_machine_and_the_command_are_named(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def scaled(times: float) -> tuple[float, ...]:
         ((0,) * FEWEST, (3,) * FEWEST, "5%", "worse"),
         # What cannot be told says what would help.
         (STEADY, scaled(1.05), "5%", "unknown: 7 and 7 runs cannot tell: the difference lies at the limit"),
-        (STEADY[:1], STEADY[:2], "5%", f"unknown: one run tells nothing of noise; give {FEWEST} of each"),
+        (STEADY[:1], STEADY[:2], "5%", f"unknown: one run tells nothing about noise; give {FEWEST} of each"),
         (STEADY[:4], scaled(2)[:4], "5%", f"unknown: 4 and 4 runs cannot tell; about {FEWEST} of each would"),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_figures_name_says_whether_more_of_it_is_better(results: Results, figu
 
 @pytest.mark.parametrize("figure", NOT_KNOWN)
 def test_where_the_name_does_not_say_so_it_must_be_given(results: Results, figure: str) -> None:
-    with pytest.raises(CompareError, match=f"whether more of {figure} is better .*: say --better more or"):
+    with pytest.raises(CompareError, match=f"whether more of {figure} is better .*: give --better more or"):
         gated(results, STEADY, scaled(2), figure=figure)
     assert gated(results, STEADY, scaled(2), figure=figure, greater_is_better=True).outcome == GateOutcome.PASSED
 

@@ -25,7 +25,7 @@ def latencies(*values: float | None) -> list[Record]:
         (
             (1.20, 1.22, 1.18, 1.21),
             (0.60, 0.58, 0.62, 0.61),
-            r"The mean answer time is 0\.6 ms lower with on than with off: 0\.6\d* in place of 1\.2 ms \(95 %: .*",
+            r"The mean answer time is 0\.6 ms lower with on than with off: 0\.6\d* instead of 1\.2 ms \(95 %: .*",
             "The claim holds.",
         ),
         (
@@ -46,7 +46,7 @@ def latencies(*values: float | None) -> list[Record]:
             "The mean answer time is the same with off and with on.",
             "1 of 1 claim does not hold: faster.",
         ),
-        ((1.0,), (None,), "The mean answer time is not known of both off and on: lost.", "1 of 1 claim cannot .*"),
+        ((1.0,), (None,), "The mean answer time is unknown for off or on: lost.", "1 of 1 claim cannot .*"),
     ],
 )
 def test_the_answer_tells_the_difference_and_the_claim(
@@ -60,7 +60,7 @@ def test_the_answer_tells_the_difference_and_the_claim(
 def test_one_run_of_each_tells_no_difference_from_chance(results: Results) -> None:
     a, b = results.run(), results.run({"client.latency_ms.mean": 9.0})
     assert compare_runs([a], [b]).answer == [
-        "One run of A or B does not tell a difference from chance: repeat both, and compare groups of runs."
+        "One run of A or B cannot tell a difference from chance: repeat both, and compare groups of runs."
     ]
 
 
@@ -69,15 +69,15 @@ def test_one_run_of_each_tells_no_difference_from_chance(results: Results) -> No
     [
         (
             {"found": 101, "predicted": 101, "goal": "smallest"},
-            "smallest {knob} with which {until} holds is 101. The model had it there, too.",
+            "smallest {knob} with which {until} holds is 101. The model predicts the same.",
         ),
         (
             {"found": 2_101, "predicted": 103, "goal": "largest"},
-            "largest {knob} with which {until} holds is 2,101. The model had it at 103.",
+            "largest {knob} with which {until} holds is 2,101. The model predicts 103.",
         ),
         (
             {"found": None, "why": "always"},
-            "No value of {knob} was found at which it begins to hold that {until}: always.",
+            "search found no value of {knob} from which on {until} holds: always.",
         ),
     ],
 )
@@ -112,7 +112,7 @@ def test_a_search_is_its_tries_in_their_order(results: Results) -> None:
 
 def test_a_series_that_says_nothing_of_what_it_is_about_says_what_to_do(results: Results) -> None:
     (told,) = compare_series(results.series({"off": latencies(1.0), "on": latencies(2.0)}))[0].answer
-    assert told.startswith("Neither figures: nor a claim over the arms says what this series is about.")
+    assert told.startswith("The scenario names no figure that this series is about")
     (told,) = compare_series(results.series({"off": latencies(1.0)}))[0].answer
     assert told.startswith("Nothing can be compared yet")
 
@@ -126,7 +126,7 @@ def test_a_matrix_says_where_users_failed_and_where_the_border_lies(results: Res
     assert [*found[:2], found[-1]] == [
         "Users failed in 1 of 4 cells.",
         "users by places: 3 is clean with few, many; 9 fails with few and is clean with many.",
-        "Each cell ran once, so nothing tells how far repetitions lie apart.",
+        "Each cell ran once, so the noise is unknown.",
     ]
 
 
@@ -193,16 +193,16 @@ def test_figures_that_say_one_thing_are_told_once(effects: tuple[Effect, ...], s
     [
         (effect("flows.backend.syns", 2000, 1), "fewer SYNs: 2,000 → 1"),
         (effect("flows.backend.syn_unanswered", 20, 1), "fewer handshakes without an answer: 20 → 1"),
-        (effect("flows.backend.syn_retransmissions", 20, 1), "fewer resets and packets sent again: 20 → 1"),
+        (effect("flows.backend.syn_retransmissions", 20, 1), "fewer resets and retransmissions: 20 → 1"),
         (
             effect("access.nginx.connection.keep_alive", 0, 2000),
-            "more lines of some kind in a proxy's logs: 0 → 2,000",
+            "more lines in a proxy's logs: 0 → 2,000",
         ),
         (effect("flows.backend.closed_by_server", 9, 0), "fewer connections that one side closed first: 9 → 0"),
         (effect("access.nginx.tries.total", 1, 9), "more servers that a proxy tried: 1 → 9"),
         (
             effect("tomcat.backend.requests", 1430, 1977),
-            "more counted on the programs' own pages, read once a second: 1,430 → 1,977",
+            "more counted on the programs' status pages: 1,430 → 1,977",
         ),
     ],
 )

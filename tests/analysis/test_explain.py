@@ -158,7 +158,7 @@ def test_a_failed_dial_is_shown_with_each_of_its_syns_and_the_queue_at_that_mome
         (queue,) = [note.text for note in syn.notes if note.text.startswith("accept queue")]
         assert re.match(r"accept queue of backend-1 held 2 \(limit 1, full\) \d+ ms before and \d+ ms after;", queue)
         assert re.search(r"TcpExt.ListenOverflows and TcpExt.ListenDrops \+\d+ \(\d+ → \d+\)$", queue)
-    assert "gives the dial up after 30,000.4 ms: dial tcp 172.18.0.2:8080: i/o timeout" in texts(account, "k6-1")
+    assert "gives up the dial after 30,000.4 ms: dial tcp 172.18.0.2:8080: i/o timeout" in texts(account, "k6-1")
     assert "ends the request 30,000.0 ms after it began: k6's error 1211: dial: i/o timeout" in texts(account, "k6-1")
 
 
@@ -178,7 +178,7 @@ def test_a_slow_request_is_shown_from_its_dial_over_the_accept_queue_to_its_answ
         "dials 172.18.0.2:8080 (dial 2)",
         "SYN: k6-1:40002 → backend-1:8080 [frame",
         "backend-1:8080 answers: SYN-ACK",
-        "ACK: k6-1:40002 takes the connection for established",
+        "ACK: k6-1:40002 believes it is connected",
         "sends the request",
         "k6-1:40002 sends 120 bytes",
         "has accepted the connection by now; it was in the accept queue for 20,",
@@ -212,7 +212,7 @@ def test_a_connection_that_was_never_accepted_is_still_in_the_queue_at_the_end(s
     story.connection(4).handshake(begin_s(4) + 0.0001).ask(begin_s(4) + 0.0004)
 
     (last,) = texts(story.account("4"), "backend-1")
-    assert last.startswith("has not accepted the connection yet: it is in the accept queue, for 29,999.")
+    assert last.startswith("has not accepted the connection yet: it has been in the accept queue for 29,999.")
 
 
 def test_a_request_without_an_answer_says_how_long_the_server_had_it(story: Story) -> None:
@@ -283,7 +283,7 @@ def test_without_a_capture_the_story_is_shown_without_the_wire_and_says_so(story
     del story.run.captures["backend-1"], story.run.lines["backend-1/capture.json"]
     told = story.text("50")
 
-    assert "nothing was captured, so no packets are shown" in told
+    assert "no packet was captured, so none is shown" in told
     assert "wire@" not in told
     assert "tcpdump" not in told
     # The queue is then told at the dial.
@@ -396,9 +396,9 @@ class TestThroughNginx:
         account = proxied.account()
 
         nginx = texts(account, "nginx")
-        assert "turns to backend-2:8080 (try 1 of 2)" in nginx
-        assert "gives it up after 1 ms, status 502" in nginx
-        assert "turns to backend-1:8080 (try 2 of 2)" in nginx
+        assert "tries backend-2:8080 (try 1 of 2)" in nginx
+        assert "gives up after 1 ms, status 502" in nginx
+        assert "tries backend-1:8080 (try 2 of 2)" in nginx
         assert "has the header of its answer after 1,002 ms, status 200" in nginx
         assert "logs status 200, 1,003 ms after that byte" in nginx
         error = next(event for event in account.events if event.text.startswith("error log"))
@@ -406,7 +406,7 @@ class TestThroughNginx:
         assert (error.file, error.place) == ("raw/nginx/role/error.log", "line 1")
         place = nginx.index(error.text)
         assert [text.partition(" after")[0] for text in nginx[place - 1 : place + 2 : 2]] == [
-            "gives it up", "turns to backend-1:8080 (try 2 of 2)",
+            "gives up", "tries backend-1:8080 (try 2 of 2)",
         ]  # fmt: skip
         (answer,) = [event for event in account.events if "begins to answer" in event.text]
         assert answer.observer == "backend-1"
@@ -495,12 +495,12 @@ class TestThroughNginx:
     def test_a_try_whose_connection_is_not_known_has_its_servers_queue(self, proxied: Story) -> None:
         proxied.capture.packets.clear()
         proxied.run.texts["nginx/capture.pcap"] = ""
-        (turn, _) = [event for event in proxied.account().events if event.text.startswith("turns to")]
+        (turn, _) = [event for event in proxied.account().events if event.text.startswith("tries ")]
         assert turn.notes[0].text.startswith("accept queue of backend-2")
 
     def test_a_missing_access_line_is_said(self, proxied: Story) -> None:
         proxied.run.lines["nginx/access.jsonl"] = []
-        assert "Not known: nginx's part: no line of its access log is certainly the request's" in proxied.text()
+        assert "Unknown: nginx's part: no line of its access log is certainly the request's" in proxied.text()
 
 
 def test_the_views_find_the_storys_packets_and_no_others(told: Told) -> None:

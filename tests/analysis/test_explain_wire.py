@@ -45,7 +45,7 @@ def test_a_whole_connection(tmp_path: Path) -> None:
     assert told(tmp_path, capture) == [
         "SYN: C → S",
         "S answers: SYN-ACK",
-        "ACK: C takes the connection for established",
+        "ACK: C believes it is connected",
         "C sends 120 bytes",
         "S sends 200 bytes",
         "C closes its side (FIN)",
@@ -90,7 +90,7 @@ def test_data_may_complete_the_handshake(tmp_path: Path) -> None:
     capture.tcp(3, CLIENT, SERVER, ACK, seq=2, ack=8, data=5)
     capture.tcp(4, CLIENT, SERVER, ACK, seq=7, ack=8)
 
-    assert told(tmp_path, capture)[2:] == ["ACK: C takes the connection for established", "C sends 5 bytes"]
+    assert told(tmp_path, capture)[2:] == ["ACK: C believes it is connected", "C sends 5 bytes"]
 
 
 def test_data_of_several_segments_is_one_line_and_a_repetition_another(tmp_path: Path) -> None:

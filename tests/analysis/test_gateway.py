@@ -240,7 +240,7 @@ def test_a_record_of_dials_without_its_end_proves_nothing(run: RunFolder) -> Non
     found = judged(run, "gateway.connections.opened == 2")
     (prediction,) = found.predictions
     assert prediction.status == "unknown"
-    assert "dials.jsonl has no last line: gateway did not end in order" in (prediction.why or "")
+    assert "dials.jsonl has no last line: gateway did not end cleanly" in (prediction.why or "")
     assert found.health["dials/gateway"].healthy is False
 
 

@@ -121,7 +121,7 @@ FAULTS = {
         "",
         before=lambda run: [tick.update(late_us=90_000) for tick in run.samples["backend-1"].ticks],
     ),
-    "a sampler that did not end in order is reported": Fault(
+    "a sampler that did not end cleanly is reported": Fault(
         set(), "", before=lambda run: setattr(run.samples["backend-1"], "ended", False)
     ),
     "a missing namespace spoils its own figures": Fault(
@@ -175,7 +175,7 @@ FAULTS = {
     ),
     "a k6 that takes much of processors that are never idle starves": Fault(
         LOAD,
-        "host: the processors were idle for 1.0 % of the load (limit 2 %), and k6 took 75.0 % of them (limit 25 %)",
+        "host: the CPUs were idle for 1.0 % of the load (limit 2 %), and k6 used 75.0 % of them (limit 25 %)",
         before=lambda run: keep_busy(run, k6_cpu_percent=150),
     ),
     "a k6 that takes little gets it however busy the processors are": Fault(
@@ -186,27 +186,27 @@ FAULTS = {
     ),
     "a sampler that often wakes late beside k6 means late users": Fault(
         LOAD,
-        "host: 10.0 % of the ticks beside k6 were late under the load (limit 5 %)",
+        "host: 10.0 % of the samples beside k6 were late under load (limit 5 %)",
         before=lambda run: [tick.update(late_us=60_000) for tick in run.samples["k6-1"].ticks[::10]],
     ),
     "a machine that stands still beside k6 keeps its users from coming": Fault(
         LOAD,
-        "host: for 1500 ms of the load nothing ran beside k6 (limit 1000 ms): nor did its users",
+        "host: for 1500 ms of the load nothing ran beside k6 (limit 1000 ms), so its users may not have run",
         before=lambda run: run.samples["k6-1"].lose_ticks(11.0, 12.4),
     ),
     "a sampler beside k6 that died under the load leaves that in doubt": Fault(
         LOAD,
-        "host: no ticks beside k6-1 say whether it was kept waiting, all through the load",
+        "host: the samples beside k6-1 do not cover the load, so it may have been kept waiting",
         before=lambda run: run.samples["k6-1"].lose_ticks(30, 99),
     ),
     "no account of the processors leaves the load in doubt": Fault(
         LOAD,
-        "host: nothing says how busy the processors were under the load",
+        "host: the CPU usage under load was not recorded",
         before=lambda run: [reading.pop("host", None) for each in run.samples.values() for reading in each.slow],
     ),
     "dropped iterations spoil what the load must lead to": Fault(
         LOAD,
-        "k6/k6-1: k6 dropped 4 iterations: the load was less than asked for",
+        "k6/k6-1: k6 dropped 4 iterations: the load was smaller than requested",
         before=lambda run: setattr(run.clients["k6-1"], "dropped", 4),
     ),
     "interrupted iterations spoil what the load must lead to": Fault(
@@ -224,12 +224,12 @@ FAULTS = {
     ),
     "users who never came spoil what the load must lead to": Fault(
         LOAD,
-        "users: 103 of 104 users came to ask for anything: the load was less than asked for",
+        "users: 103 of 104 users sent a request: the load was smaller than requested",
         before=lambda run: run.set_knobs(load__users=104),
     ),
-    "a k6 that did not end in order spoils what it recorded": Fault(
+    "a k6 that did not end cleanly spoils what it recorded": Fault(
         LOAD,
-        "k6/k6-1: k6 did not end in order, so the load may have ended early",
+        "k6/k6-1: k6 did not end cleanly, so the load may have ended early",
         before=lambda run: setattr(run.clients["k6-1"], "ended", False),
     ),
     "a k6 that failed spoils what the load must lead to": Fault(
@@ -270,12 +270,12 @@ FAULTS = {
     ),
     "events cut short spoil these": Fault(
         {"events", "order"},
-        "k6/k6-1: events.jsonl has no last line: k6 did not end in order, so events may be missing",
+        "k6/k6-1: events.jsonl has no last line: k6 did not end cleanly, so events may be missing",
         after=lambda folder: cut(folder / "raw" / "k6-1" / "role" / "events.jsonl", 9),
     ),
     "missing accounts of k6 leave its dropped iterations unknown": Fault(
         LOAD,
-        "k6/k6-1: k6 left no account of the iterations it dropped",
+        "k6/k6-1: k6 did not report its dropped iterations",
         after=lambda folder: remove(folder, "k6-1/summary.json", "k6-1/live.jsonl"),
     ),
     "without its summary k6's last word counts": Fault(
@@ -372,7 +372,7 @@ def test_a_load_in_doubt_makes_unknown_what_depends_on_it(run: RunFolder) -> Non
     assert {each.expression: each.status for each in found} == expected
     assert {each.why for each in found} == {
         None,
-        "k6/k6-1: k6 dropped 4 iterations: the load was less than asked for",
+        "k6/k6-1: k6 dropped 4 iterations: the load was smaller than requested",
     }
 
 
@@ -383,14 +383,14 @@ def problems(verdict: JudgedRun) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("name", "message", "spoils"),
     [
-        ("a sampler that did not end in order is reported", "the sampler did not end in order", []),
+        ("a sampler that did not end cleanly is reported", "the sampler did not end cleanly", []),
         ("an exit code that was not recorded is reported", "the manifest does not say how k6 ended", []),
         ("errors in k6's log are reported", "k6.log has 1 errors", []),
         ("a scrape that failed spoils nothing by itself", "1 scrapes failed in the window", []),
         ("dropped packets spoil the capture alone", "the kernel dropped 3 packets", ["packets"]),
         (
             "a missing capture spoils itself alone",
-            "capture.json: missing or broken: the capture did not end in order",
+            "capture.json: missing or broken: the capture did not end cleanly",
             ["packets"],
         ),
     ],
@@ -529,4 +529,4 @@ def test_every_reason_is_reported_once(run: RunFolder) -> None:
     run.predict("client.requests.ok == client.requests.total")
     why = judge(run.write()).predictions[0].why
 
-    assert why == "k6/k6-1: k6 dropped 1 iterations: the load was less than asked for"
+    assert why == "k6/k6-1: k6 dropped 1 iterations: the load was smaller than requested"

@@ -94,7 +94,7 @@ def test_a_run_without_captures_says_so(run: RunFolder) -> None:
     run.set_knobs(capture__mode="off")
     found = of_run(run)
 
-    assert found.lacks == ["nothing was captured"]
+    assert found.lacks == ["no packet was captured"]
     assert found.ladders == []
 
 

@@ -219,7 +219,7 @@ def test_a_reset_of_a_connection_by_a_syn_cookie_is_not_put_down_to_a_server_tha
         {
             "request": "k6-1/4",
             "outcome": "failed",
-            "why": "its SYN may have been answered with a cookie, and whether the server ever had it cannot be told",
+            "why": "its SYN may have been answered with a cookie, so it is unknown whether the server ever had it",
         }
     ]
     # The server's kernel accepted three, and dropped five packets of user 4 whatever the capture says.
@@ -443,7 +443,7 @@ def test_a_cut_capture_proves_no_cause_by_what_is_not_in_it(run: RunFolder) -> N
 
     assert found["causes"] == {}
     assert found["unexplained"] == 102
-    assert {each["why"] for each in found["unexplained_requests"]} == {"there is no sound capture of its connection"}
+    assert {each["why"] for each in found["unexplained_requests"]} == {"there is no complete capture of its connection"}
     assert predictions == ["unknown"] * 3
 
 
@@ -472,7 +472,7 @@ def test_without_k6_s_record_of_its_requests_there_is_no_count_of_any(run: RunFo
     assert (found["requests"], found["unexplained"], found["causes"]) == (None, None, {})
     assert any(each.startswith("k6/k6-1: requests.jsonl") for each in found["lacks"])
     assert verdict.verdict.verdict == "inconclusive"
-    told = "how many requests are unexplained is not known; the scenario tolerates 0"
+    told = "the number of unexplained requests is unknown; the scenario tolerates 0"
     assert told in [each.message for each in verdict.problems]
 
 
@@ -484,7 +484,7 @@ def test_a_record_of_requests_that_was_cut_leaves_open_how_many_are_unexplained(
     verdict = judge(folder)
 
     assert verdict.verdict.verdict == "inconclusive"
-    told = "how many requests are unexplained is not known; the scenario tolerates 0"
+    told = "the number of unexplained requests is unknown; the scenario tolerates 0"
     assert told in [each.message for each in verdict.problems]
 
 
@@ -502,12 +502,12 @@ def test_without_a_capture_no_failure_is_explained(run: RunFolder) -> None:
     del run.captures["backend-1"], run.lines["backend-1/capture.json"]
     found, predictions = account(run)
 
-    assert found["lacks"] == ["nothing captured k6 → backend"]
+    assert found["lacks"] == ["no packet was captured from k6 → backend"]
     assert found["unexplained"] == 102
     assert found["unexplained_requests"][1] == {
         "request": "k6-1/3",
         "outcome": "slow",
-        "why": "there is no sound capture of its connection",
+        "why": "there is no complete capture of its connection",
     }
     assert predictions == ["unknown"] * 3
 
@@ -547,9 +547,7 @@ def test_drops_for_another_reason_are_no_overflow(run: RunFolder) -> None:
     found, _ = account(run)
 
     assert found["unexplained"] == 100
-    assert (
-        found["unexplained_requests"][0]["why"] == "of its 5 SYNs that got lost, 0 met as many overflows as came there"
-    )
+    assert found["unexplained_requests"][0]["why"] == "of its 5 lost SYNs, 0 are proven to have met a full accept queue"
     assert holds(found)["drops-by-overflow"] == "false"
 
 
@@ -655,7 +653,7 @@ def test_a_k6_that_died_half_way_is_reported_and_what_it_recorded_is_explained(r
 
     assert found["requests"] == {"total": 40, "ok": 3, "failed": 37, "slow": 2}
     assert found["causes"] == {"accept-queue-drop": 37, "waited-in-accept-queue": 2}
-    assert any("k6 did not end in order, so requests may be missing" in each for each in found["lacks"])
+    assert any("k6 did not end cleanly, so requests may be missing" in each for each in found["lacks"])
     assert predictions == ["unknown"] * 3
     assert holds(found)["dials-unanswered"] == "unknown"
     assert holds(found)["syns-dropped"] == "true"

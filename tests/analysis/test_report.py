@@ -1,4 +1,4 @@
-"""The report of a run, and the index of all."""
+"""The report of a run: its page, its sentences, its time lines; and the index of all runs."""
 
 import json
 import re
@@ -6,22 +6,33 @@ import shutil
 from collections.abc import Callable
 from html import escape, unescape
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
-from analysis import formatting
 from analysis.compare import judge_series
 from analysis.derivation import analyse
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.reports import conditions, drawings, index, run_record, run_report, summary, time_series, timelines
-from analysis.reports.time_series import Chart
+from analysis.reports import (
+    advice,
+    conditions,
+    drawings,
+    index,
+    run_record,
+    run_report,
+    summary,
+    time_series,
+    timelines,
+)
+from analysis.reports.time_series import Chart, ChartSeries
 from analysis.verdicts import tables
 from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.results import Results
 from tests.analysis.support import (
+    Record,
     RunFolder,
     Samples,
     at_us,
@@ -32,10 +43,14 @@ from tests.analysis.support import (
     quiet_tick,
 )
 from tests.analysis.whole import make_run
+from tests.pages.make import RUNS
 
 Tick = Callable[[float], tuple[dict[str, int], int]]
+Tell = Callable[..., summary.Summary]
 
-OTHER = "other: the kernel, the engine, the lab itself, services beside the path, other programs"
+DROP, WAITED, POOL = "accept-queue-drop", "waited-in-accept-queue", "waited-for-a-connection"
+STATUS, RESET = "error-status", "reset-by-peer"
+OTHER = "everything else: kernel, engine, the lab itself, services beside the path, other programs"
 
 
 @pytest.fixture(scope="module")
@@ -52,27 +67,33 @@ def analysed(healthy: Path, tmp_path: Path) -> Path:
     return shutil.copytree(healthy, tmp_path / "analysed")
 
 
-def describe(folder: Path, **changes: object) -> None:
-    """Change the manifest of a run that was analysed."""
-    path = folder / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The texts of reports, by what became of the run."""
+    found = {}
+    for name in ("failing", "healthy", "aborted", "without-captures"):
+        run = make_run(tmp_path_factory.mktemp(name))
+        RUNS[name](run)
+        analyse(run.write())
+        found[name] = text_of(run_report.render(run.folder))
+    return found
+
+
+def text_of(page: str) -> str:
+    """What of a page is read, without its scripts, styles and marks."""
+    content = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", content)).split())
+
+
+def describe(folder: Path, file: str = "manifest.json", **changes: object) -> None:
+    """Change a file of a run that was analysed."""
+    (folder / file).write_text(json.dumps(json.loads((folder / file).read_text()) | changes))
 
 
 def read(run: RunFolder) -> run_record.Record:
     folder = run.write()
     analyse(folder)
     return run_record.load_record(folder)
-
-
-@pytest.mark.parametrize("step_s", [-3600, 3600])
-def test_the_time_lines_of_a_run_whose_clock_was_set_are_as_long_as_it_was(run: RunFolder, step_s: int) -> None:
-    set_clock(run, Clock(((30, step_s),)))
-    found = read(run)
-    assert [(each["name"], each["from"], each["to"]) for each in timelines.phase_spans(found)] == [
-        ("measure", 0, 50),
-        ("drain", 50, 52),
-    ]
-    assert run_report.write(found.folder).is_file()
 
 
 def read_tables(run: RunFolder) -> run_record.Record:
@@ -90,21 +111,112 @@ def chart_of(found: run_record.Record, name: str) -> Chart:
     return next(chart for chart in timelines.build_charts(found) if chart.id == name)
 
 
-def text_of(path: Path) -> str:
-    """What of a page is read, without its scripts, styles and marks."""
-    content = re.sub(r"<(script|style).*?</\1>", "", path.read_text(), flags=re.DOTALL)
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", content)).split())
+# Of each run's page, in pieces as long as a sentence; `!` is what must not be there.
+SAYS = r"""
+failing
+  100 of 103 requests failed, because the backend had no place for another connection
+  What to change Set backend\.max_connections to one of these \(103 connections for each backend, whose accept queue
+  101 : nobody fails, but 2 users wait in the accept queue until another's idle connection ends, after 20 s or more
+  103 : nobody waits Try 103: make run SCENARIO=accept-queue-overflow SET="backend\.max_connections=103"
+  backend\.keep_alive_timeout 20s 20s how long an idle client keeps its place
+  Of 103 requests, 100 failed, 2 were slow \(more than 5 s\), and 1 was answered in time\. 100 failed: accept queue full
+  \(accept-queue-drop\)\. Between the client and the backend, while connecting\. 2 were slow: waited in the accept queue
+  Failed clients waited up to 30 s\. The kernel of the backend dropped 500 SYNs \(connection requests\), 5 for each of
+  the kernel drops the SYN of a new connection and sends no answer
+  3 places for 103 users, so 100 found none\. From 21 s on, the accept queue had a free place, but 100 clients failed
+  last SYN had left at most 15 s after its first, and the next was due 31 s after the first, too late for the connect
+  How many users get all of their answers\?.* 3 3 ✓ right
+  By how much does it grow\?.* 100 500 ○ off: 5 times your number
+  How many requests fail\?.* skipped 100
+  A full accept queue: 103 users, three places .*how does the server's kernel count it\?
+  3 made 100 failed ✗ 500 SYNs unanswered
+  min avg p50 p90 p95 p99 max
+  k6 2\.5 backend \(java\) 2\.5 the collectors 0\.8 tcpdump 0\.0 everything else: .* 4\.2 idle 90\.0
+  queue 2 \(limit 1\): full
+  queue 0 to 2 \(limit 1\)
+  accepted between \d
+  In Wireshark, open raw/backend-1/collector/capture\.pcap and filter by ip\.addr == .* && tcp\.port ==
+healthy
+  ✓ Reproduced: all 2 predictions held All 3 requests succeeded
+  ✓ All 2 predictions held prediction result
+  ✓ (All )?\d+ identities hold must be equal
+  ! What to change|Your predictions|Where the time of the run went|no idle time|By name
+aborted
+  \? Inconclusive: 0 of 6 predictions held, 6 unknown The run was aborted: interrupted \(Ctrl-C\)
+  6 predictions cannot be decided: the run is aborted, not complete: interrupted \(Ctrl-C\) Predictions prediction
+  k6 did not end cleanly
+  Unknown: the CPU usage under load was not recorded
+without-captures
+  100 of 103 requests failed\. For them, no record proves the cause\. \? 100 requests are unexplained; the scenario
+  What to change No setting is sure to help: no record proves a cause
+  100 failed without a proven cause\. .*counted 500 overflows of its accept queue, which may be the cause
+  Nothing to draw: no record has both a request and its packets
+  Evidence is missing\. .*no packet was captured
+  Identities: .*\? unknown .*✓ 2 identities hold
+"""
 
 
-def test_a_report_needs_nothing_of_a_run_but_its_manifest_and_what_was_derived(analysed: Path) -> None:
+def test_each_page_says_what_became_of_its_run(pages: dict[str, str]) -> None:
+    missing, run = [], ""
+    for line in SAYS.strip().splitlines():
+        run = run if line.startswith(" ") else line
+        pattern = line.strip().removeprefix("! ")
+        if line.startswith(" ") and (re.search(pattern, pages[run]) is None) != line.startswith("  ! "):
+            missing.append((run, pattern))
+    assert missing == [], pages
+
+
+def test_false_and_unknown_predictions_stand_open_and_first(run: RunFolder) -> None:
+    run.predict("client.requests.failed == 100", "client.requests.failed == 1", 'sysctl.k6."no.such" == 1')
+    run.manifest["predictions"].append(run.manifest["predictions"][1] | {"id": "p4", "when": "load.users == 1"})
+    read(run)
+    page = run_report.render(run.folder)
+    text = text_of(page)
+
+    assert "✗ Not reproduced: 1 of 4 predictions held, 1 false, 1 unknown, 1 not applicable" in text
+    order = ["✗ false", "? unknown", "✓ 1 prediction held", "✓ true", "1 prediction is about other settings"]
+    places = [text.index(part, text.index("Predictions prediction")) for part in order]
+    assert places == sorted(places)
+    opened = page[page.index("<h3>Predictions</h3>") :].partition("<details><summary>✓")[0]
+    assert re.findall(r'class="sign ([\w-]+)"', opened) == ["false", "unknown"]
+
+
+def test_seconds_without_idle_time_are_a_caution(analysed: Path) -> None:
+    path = analysed / "derived" / "readings.parquet"
+    busy = f"if(name = 'host.cpu_percent' AND time_us < {at_us(13)}, 100, value) AS value"
+    with duckdb.connect() as database:
+        database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
+        database.execute(f"COPY (SELECT * REPLACE ({busy}) FROM old) TO '{path}' (FORMAT parquet)")  # noqa: S608
+
+    (caution,) = summary.summarize(run_record.load_record(analysed)).cautions
+    assert re.match(r"The CPUs had no idle time in [1-3] of 5\d seconds of the load\. Times", caution)
+    assert f"⚠ {caution}" in text_of(run_report.render(analysed))
+
+
+def test_settings_that_the_load_cannot_use_are_not_listed(analysed: Path) -> None:
+    found = run_record.load_record(analysed)
+    found.knobs["load.rejoin"] = knob(value=False)
+
+    def listed() -> set[str]:
+        limits = {text.partition(":")[0] for box in drawings.draw_path(found).boxes for text in box.limits}
+        turns = {turn["name"] for turn in summary.summarize(found).turns}
+        return {row["name"] for row in conditions.knob_rows(found)} | limits | turns
+
+    assert {"load.users", "load.keep_alive", "users", "backend.keep_alive_timeout"} <= listed()
+    assert not {"load.rejoin", "load.ramp_half"} & listed()
+    found.manifest["knobs"]["load.keep_alive"]["value"] = False
+    assert "backend.keep_alive_timeout" not in {turn["name"] for turn in summary.summarize(found).turns}
+    # A workload for which a setting means nothing has no record of it that is cached.
+    spike = run_record.load_record(analysed)
+    spike.manifest["knobs"]["load.workload"]["value"] = "spike"
+    assert "load.users" not in spike.usable_knobs
+
+
+def test_a_report_needs_the_manifest_and_what_was_derived_and_is_the_same_each_time(analysed: Path) -> None:
     shutil.rmtree(analysed / "raw")
-
-    assert "100 of 103 requests failed" in text_of(run_report.write(analysed))
-
-
-def test_a_report_is_the_same_each_time(analysed: Path) -> None:
     first = run_report.write(analysed).read_bytes()
 
+    assert b"100 of 103 requests failed" in first
     assert run_report.write(analysed).read_bytes() == first
 
 
@@ -135,51 +247,30 @@ def test_a_derived_file_that_is_missing_damaged_or_of_another_version_is_refused
         run_report.write(analysed)
 
 
-def test_a_run_that_broke_off_before_its_load_has_a_report_too(run: RunFolder) -> None:
-    run.manifest |= {"status": "aborted", "reason": "no backend"}
-    run.manifest["phases"] = run.manifest["phases"][:1]
-    folder = run.write()
-    analyse(folder)
-
-    assert "The run was aborted: no backend." in text_of(run_report.write(folder))
+def before_the_load(run: RunFolder) -> None:
+    run.manifest |= {"status": "aborted", "reason": "no backend", "phases": run.manifest["phases"][:1]}
 
 
-def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(analysed: Path) -> None:
-    found = summary.summarize(run_record.load_record(analysed))
-
-    assert found.sentence == (
-        "100 of 103 requests failed, because the backend had no place for another connection: its accept queue was"
-        " full each time the client tried."
-    )
-    assert found.what[:2] == ["Of 103 requests, 100 failed, and 3 were answered.", "100 failed: accept queue full."]
-    assert found.where == [
-        "What failed: between the client and the backend, before there was a connection.",
-        (
-            "The kernel of the backend dropped 500 SYNs (connection requests), 5 for each of 100 connections in its"
-            " connect timeout of 30 s."
-        ),
-    ]
-    assert "3 places for 103 users, so 100 found none." in found.why[-2]
-    assert found.why[-1] == (
-        "From 21 s on the queue had a free place, and 100 clients failed all the same, at 30 to 31 s: each one's last"
-        " SYN had left at most 15 s after its first, and the next was due 31 s after it, too late for the connect"
-        " timeout of 30 s."
-    )
-    assert found.turns[0].knob == "backend.max_connections"
-    assert found.advice is not None
-    assert (found.advice.knob, found.advice.value) == ("backend.max_connections", "103")
-    assert found.advice.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=103"'
+def without_requests(run: RunFolder) -> None:
+    run.clients["k6-1"].requests, run.clients["k6-1"].ended = [], False
 
 
-def test_without_k6_s_record_nothing_is_said_of_requests(run: RunFolder) -> None:
-    client = run.clients["k6-1"]
-    client.requests, client.ended = [], False
-    folder = run.write()
-    analyse(folder)
-    text = text_of(run_report.write(folder))
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (before_the_load, "The run was aborted: no backend."),
+        (without_requests, "Unexplained requests Unknown: no request is on record."),
+    ],
+)
+def test_a_run_that_recorded_little_has_a_report_too(
+    run: RunFolder, change: Callable[[RunFolder], None], says: str
+) -> None:
+    change(run)
+    read(run)
+    text = text_of(run_report.render(run.folder))
 
-    assert "Unexplained Not known: no request is on record. Causes Not known: no request is on record." in text
-    assert "No request failed or was slow" not in text
+    assert says in text
+    assert "All 0 requests" not in text
 
 
 def test_one_request_and_one_step_are_no_plurals(analysed: Path) -> None:
@@ -192,39 +283,226 @@ def test_one_request_and_one_step_are_no_plurals(analysed: Path) -> None:
         step["frames"] = None
     content = run_report.render_run(found)
 
-    assert "1 request failed or was slow, and nothing proves why." in content
-    assert "1 step in the middle is left out." in content
+    assert "1 request failed or was slow without a proven cause." in content
+    assert "1 step in the middle not shown." in content
     assert "<td>queue of backend-1 " in content
     assert "<td>; " not in content
 
 
-def test_the_page_has_what_was_asked_guessed_set_and_told_apart(analysed: Path) -> None:
-    plain = text_of(run_report.write(analysed))
-    assert "By name" not in plain
-    assert "Your own predictions" not in plain
-
-    asked = {"prediction": "none", "asks": "How many fail?", "unit": "count"}
-    guesses = [
-        asked | {"figure": "client.requests.failed", "value": 99},
-        asked | {"figure": "client.requests.ok", "value": None},
-    ]
+def test_what_a_run_says_is_text_and_its_settings_make_the_command(analysed: Path) -> None:
     knobs = make_manifest()["knobs"]
     knobs["load.users"] = knob(7) | {"source": "set"}
     knobs["load.connect_timeout"] = knob(1_500, "ms") | {"source": "set"}
-    describe(analysed, title="Three <places>", question="Who waits?", guesses=guesses, knobs=knobs)
-    file, times = analysed / "derived" / "ledger.json", {"median_ms": 3.5, "p95_ms": 4.25}
+    steps = {"prepare": 2250.4, "prepare/start <now>": 1750.0}
+    describe(analysed, title="Three <places>", knobs=knobs, profile=steps)
+    times = {"median_ms": 3.5, "p95_ms": 4.25}
     names = [
         {"name": "<pay>", "group": "::buy", "total": 7, "failed": 2, "slow": 0, **times, "causes": {"refused": 2}},
         {"name": "home", "group": "", "total": 9, "failed": 0, "slow": 0, **times, "causes": {}},
     ]
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"names": names}))
-    text = text_of(run_report.write(analysed))
+    describe(analysed, "derived/ledger.json", names=names)
+    page = run_report.render(analysed)
 
-    assert "Three <places>" in text
-    assert "Who waits?" in text
-    assert re.search(r"How many fail\? 99 100 ≈ near: 1 too few How many fail\? passed over 3", text)
-    assert "<pay> ::buy 7 2 0 3.5 4.25 refused 2 home 9 0 0" in text
-    assert 'make run SCENARIO=accept-queue-overflow SET="load.users=7 load.connect_timeout=1500ms"' in text
+    assert "Three &lt;places&gt;" in page
+    assert '<th scope="row">\u2003start &lt;now&gt;</th><td class="number">1,750</td>' in page
+    assert "<pay> ::buy 7 2 0 3.5 4.25 refused 2 home 9 0 0" in text_of(page)
+    assert 'make run SCENARIO=accept-queue-overflow SET="load.users=7 load.connect_timeout=1500ms"' in text_of(page)
+
+
+@pytest.mark.parametrize("steps", [{"prepare": -1}, {"prepare": 1e300}, {"prepare": "1"}, ["prepare"]])
+def test_steps_that_no_run_takes_are_no_manifest_s(analysed: Path, steps: object) -> None:
+    describe(analysed, profile=steps)
+    with pytest.raises(run_report.ReportError, match="profile"):
+        run_report.render(analysed)
+
+
+def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(analysed: Path) -> None:
+    content = json.loads((analysed / "manifest.json").read_text())
+    knobs = content["knobs"] | {"gateway.max_idle_conns": knob(100), "nginx.upstream_keepalive": knob(0)}
+    describe(analysed, path=["k6", "gateway", "backend"], knobs=knobs)
+    describe(analysed, "derived/ledger.json", causes={"ephemeral-ports-exhausted": 100})
+    path = analysed / "derived" / "requests.parquet"
+    with duckdb.connect() as database:
+        database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
+        replaced = "'ephemeral-ports-exhausted' AS cause, NULL::VARCHAR AS dial_error_kind, 1 AS access_line"
+        database.execute(f"COPY (SELECT * REPLACE ({replaced}) FROM old) TO '{path}' (FORMAT parquet)")  # noqa: S608
+    found = summary.summarize(run_record.load_record(analysed))
+
+    assert "because the gateway had no port left for another connection to the backend" in found.sentence
+    assert [turn["name"] for turn in found.turns] == ["gateway.max_idle_conns"]
+
+
+def test_a_path_of_four_roles_is_drawn_wider_than_the_page(analysed: Path) -> None:
+    found = drawings.draw_path(run_record.load_record(analysed))
+    describe(analysed, path=["k6", "nginx", "shop", "db"])
+    record = run_record.load_record(analysed)
+    record.ledger["hops"] = [record.ledger["hops"][0] | {"to": each} for each in ("nginx", "shop", "db")]
+    wide = drawings.draw_path(record)
+
+    assert wide.width > found.width
+    assert all(one.x + one.width <= other.x for one, other in zip(wide.bands, wide.boxes[1:], strict=True))
+    assert wide.boxes[-1].x < wide.width
+
+
+@pytest.mark.parametrize(
+    ("depths", "limit", "says", "places"),
+    [
+        ((2, 2), 1, "queue 2 (limit 1): full", ["taken", "taken"]),
+        ((2, 0), 1, "queue 0 to 2 (limit 1)", ["maybe", "maybe"]),
+        ((1, 2), 1, "queue 1 to 2 (limit 1)", ["taken", "maybe"]),
+        ((0, 0), 1, "queue 0 (limit 1)", ["", ""]),
+        ((9, 9), 100, "queue 9 (limit 100)", []),
+    ],
+)
+def test_a_queue_between_two_samples_has_bounds(
+    analysed: Path, depths: tuple[int, int], limit: int, says: str, places: list[str]
+) -> None:
+    found = run_record.load_record(analysed)
+    for step in found.ladders["ladders"][0]["steps"]:
+        if step["queue"]:
+            step["queue"] |= {"depth_before": depths[0], "depth_after": depths[1], "limit": limit}
+    (line,) = [line for line in drawings.draw_ladders(found)[0].lines if line.kind == "syn"]
+
+    assert (line.notes[0][1], line.places) == (says, places)
+
+
+# The first section's sentences.
+
+
+@pytest.fixture
+def tell(tmp_path: Path) -> Tell:
+    """Sum up a run of which this was derived."""
+
+    def summed(
+        requests: tuple[int, int, int],
+        causes: dict[str, int],
+        failed: dict[str, int],
+        hops: tuple[Record, ...] = (),
+        figures: Record | None = None,
+        **changes: Any,  # noqa: ANN401  of the manifest
+    ) -> summary.Summary:
+        total, bad, slow = requests
+        ledger = {
+            "requests": {"total": total, "ok": total - bad, "failed": bad, "slow": slow},
+            "unexplained": causes.get("unexplained", 0),
+            "causes": {name: count for name, count in causes.items() if name != "unexplained"},
+            "failed_causes": failed,
+            "hops": list(hops),
+            "lacks": [],
+        }
+        verdict = {"verdict": "reproduced", "predictions": []}
+        content = make_manifest() | {"slow_ms": 5000} | changes
+        return summary.summarize(run_record.Record(tmp_path, content, verdict, ledger, {}, figures or {}, {}))
+
+    return summed
+
+
+def hop(client: str, server: str, lost: int, recovered: int) -> Record:
+    return {"from": client, "to": server, "dropped_syns": {"lost": lost, "recovered": recovered}}
+
+
+@pytest.mark.parametrize(
+    ("requests", "causes", "failed", "begins"),
+    [
+        ((9, 0, 0), {}, {}, "All 9 requests succeeded."),
+        ((1, 0, 0), {}, {}, "The only request succeeded."),
+        ((0, 0, 0), {}, {}, "No request was made."),
+        ((9, 3, 2), {DROP: 3, WAITED: 2}, {DROP: 3}, "3 of 9 requests failed, because the backend had no place"),
+        ((9, 3, 2), {DROP: 4, RESET: 1}, {DROP: 2, RESET: 1}, "3 of 9 requests failed, most of them because"),
+        ((9, 5, 0), {DROP: 2, STATUS: 2, RESET: 1}, {DROP: 2, STATUS: 2, RESET: 1},
+         "5 of 9 requests failed, 2 of them because the backend had no place"),
+        ((9, 0, 1), {WAITED: 1}, {}, "1 of 9 requests was slow, because the connection waited in the accept queue"),
+        ((9, 0, 3), {WAITED: 2, "slow-handler": 1}, {}, "3 of 9 requests were slow, most of them because"),
+        ((9, 3, 0), {"unexplained": 3}, {"unexplained": 3}, "3 of 9 requests failed. For them, no record proves"),
+        ((9, 3, 0), {"unexplained": 2, DROP: 1}, {"unexplained": 2, DROP: 1},
+         "3 of 9 requests failed. For most of them, no record proves the cause."),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_how_many_the_main_cause_has(
+    tell: Tell, requests: tuple[int, int, int], causes: dict[str, int], failed: dict[str, int], begins: str
+) -> None:
+    assert tell(requests, causes, failed).sentence.startswith(begins)
+
+
+SYNS = "SYNs (connection requests)"
+RETRIED = "of connections that succeeded on a retry: the client waited, and saw no error."
+
+
+@pytest.mark.parametrize(
+    ("hops", "failed", "says"),
+    [
+        ([hop("k6", "backend", 0, 28)], 1, [f"The kernel of the backend dropped 28 {SYNS} {RETRIED}"]),
+        ([hop("k6", "backend", 5, 1)], 1,
+         [f"The kernel of the backend dropped 5 {SYNS}, all of one connection in its connect timeout of 30 s.",
+          f"It dropped 1 SYN {RETRIED}"]),
+        ([hop("k6", "nginx", 0, 2), hop("nginx", "backend", 4, 0)], 2,
+         [f"The kernel of nginx dropped 2 {SYNS} {RETRIED}",
+          f"The kernel of the backend dropped 4 {SYNS}, 2 for each of 2 connections."]),
+    ],
+)  # fmt: skip
+def test_each_kernel_that_left_syns_unanswered_is_named_once(
+    tell: Tell, hops: list[Record], failed: int, says: list[str]
+) -> None:
+    path = [hops[0]["from"], *(each["to"] for each in hops)]
+    found = tell((9, 1, 0), {DROP: 1}, {DROP: 1}, tuple(hops), {"flows.backend.unanswered": failed}, path=path)
+    assert found.what[1:] == says
+
+
+@pytest.mark.parametrize(
+    ("instances", "cause", "failed", "says"),
+    [
+        (3, DROP, 91, ("Each instance of the backend serves 1 at once (backend.max_connections), and its accept queue"
+         " holds 1 + 1 (backend.accept_count): 9 places in all for 100 users, so 91 found none.")),
+        (1, WAITED, 0, ("The backend serves 1 at once (backend.max_connections); up to 1 + 1 more wait in the accept"
+         " queue (backend.accept_count) until one of these ends. An idle client keeps its place for 20 s"
+         " (backend.keep_alive_timeout).")),
+    ],
+)  # fmt: skip
+def test_the_places_of_the_backends_say_how_many_found_none(
+    tell: Tell, instances: int, cause: str, failed: int, says: str
+) -> None:
+    knobs = make_manifest()["knobs"]
+    knobs["load.users"]["value"] = 100
+    figures = {"model.accept_capacity": 9, "model.listen_backlog": 1}
+    named = {"k6": ["k6-1"], "backend": [f"backend-{number}" for number in range(instances)]}
+    found = tell((100, failed, 91 - failed), {cause: 91}, {cause: failed}, (), figures, instances=named, knobs=knobs)
+
+    assert found.why[-1] == says
+
+
+@pytest.mark.parametrize(
+    ("at_the_gateway_us", "limit", "advised", "where"),
+    [
+        (900, 4, "103", "At the gateway, before the request went on to the backend."),
+        (900, 200, "0", "At the gateway, before the request went on to the backend."),
+        (0, 0, None, "At the client, before the request went on to the gateway."),
+    ],
+)
+def test_who_waited_for_a_connection_waited_where_the_pool_is(  # noqa: PLR0917  a scene
+    tell: Tell, tmp_path: Path, at_the_gateway_us: int, limit: int, advised: str | None, where: str
+) -> None:
+    (tmp_path / "derived").mkdir()
+    row = f"SELECT '{POOL}' AS cause, 100 AS pool_us, {at_the_gateway_us} AS up_pool_us"
+    duckdb.execute(f"COPY ({row}) TO '{tmp_path}/derived/requests.parquet'")
+    knobs = make_manifest()["knobs"] | {"gateway.max_conns_per_host": knob(limit)}
+    found = tell((9, 0, 2), {POOL: 2}, {}, path=["k6", "gateway", "backend"], knobs=knobs)
+
+    assert found.what == [f"2 were slow: waited for a connection ({POOL}). {where}"]
+    assert [turn["name"] for turn in found.turns] == ["gateway.max_conns_per_host"] * (advised is not None)
+    assert found.advice is not None
+    assert found.advice.value == advised
+
+
+# The time lines.
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+def test_the_time_lines_of_a_run_whose_clock_was_set_are_as_long_as_it_was(run: RunFolder, step_s: int) -> None:
+    set_clock(run, Clock(((30, step_s),)))
+    found = read(run)
+    spans = [(each["name"], each["from"], each["to"]) for each in timelines.phase_spans(found)]
+    assert spans == [("measure", 0, 50), ("drain", 50, 52)]
+    assert run_report.write(found.folder).is_file()
 
 
 def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> None:
@@ -233,8 +511,8 @@ def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> N
 
     assert (queue["role"], queue["queues"], queue["places"][0][1]) == ("backend", 1, 2)
     assert max(depth for _, depth in queue["depth"]) == 2
-    assert [total for _, total in queue["overflows"]] == sorted(total for _, total in queue["overflows"])
-    assert queue["overflows"][-1][1] == 500
+    totals = [total for _, total in queue["overflows"]]
+    assert (totals, totals[-1]) == (sorted(totals), 500)
     assert [(each.name, each.tone, each.most) for each in chart_of(found, "queue").series] == [
         ("backend: waiting", "role", 2),
         ("backend: limit", "limit", 1),
@@ -245,72 +523,13 @@ def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> N
         assert steps[0] == pytest.approx(drawing.ladder["began_us"] / 1e6)
 
 
-def test_the_report_says_what_a_request_in_the_queue_waited_for(run: RunFolder) -> None:
-    run.manifest["slow_ms"] = 5000
-    client = run.clients["k6-1"]
-    client.requests = [request for request in client.requests if request["status"] == 200]
-    found = summary.summarize(read(run))
-
-    assert found.sentence.startswith("2 of 3 requests were slow, because the connection waited in the accept queue")
-    assert found.why[-1] == (
-        "The backend serves 1 at once (backend.max_connections); up to 1 + 1 more wait in the queue"
-        " (backend.accept_count) until one of these goes. An idle client keeps its place"
-        " for 20 s (backend.keep_alive_timeout)."
-    )
-
-
-def test_a_knob_that_the_workload_does_not_read_is_no_condition_of_the_run(analysed: Path) -> None:
-    found = run_record.load_record(analysed)
-    named = [name for name, _ in conditions.load_rows(found)]
-    assert "load.keep_alive" in named
-
-    found.manifest["knobs"]["load.workload"]["value"] = "tcp"
-    named = [name for name, _ in conditions.load_rows(found)]
-    assert "load.keep_alive" not in named
-    assert "load.users" in named
-
-
-def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(analysed: Path) -> None:
-    manifest = json.loads((analysed / "manifest.json").read_text())
-    manifest["path"] = ["k6", "gateway", "backend"]
-    manifest["knobs"] |= {"gateway.max_idle_conns": knob(100), "nginx.upstream_keepalive": knob(0)}
-    (analysed / "manifest.json").write_text(json.dumps(manifest))
-    ledger = json.loads((analysed / "derived" / "ledger.json").read_text())
-    ledger["causes"] = {"ephemeral-ports-exhausted": 100}
-    (analysed / "derived" / "ledger.json").write_text(json.dumps(ledger))
-    path = analysed / "derived" / "requests.parquet"
-    with duckdb.connect() as database:
-        database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
-        replaced = "'ephemeral-ports-exhausted' AS cause, NULL::VARCHAR AS dial_error_kind, 1 AS access_line"
-        database.execute(f"COPY (SELECT * REPLACE ({replaced}) FROM old) TO '{path}' (FORMAT parquet)")  # noqa: S608
-    found = summary.summarize(run_record.load_record(analysed))
-
-    assert "because the gateway had no port left for another connection to the backend" in found.sentence
-    assert [turn.knob for turn in found.turns] == ["gateway.max_idle_conns"]
-
-
-def test_a_path_of_four_roles_is_drawn_wider_than_the_page(analysed: Path) -> None:
-    found = drawings.draw_path(run_record.load_record(analysed))
-    describe(analysed, path=["k6", "nginx", "shop", "db"])
-    hop = json.loads((analysed / "derived" / "ledger.json").read_text())["hops"][0]
-    record = run_record.load_record(analysed)
-    record.ledger["hops"] = [hop | {"to": each} for each in ("nginx", "shop", "db")]
-    wide = drawings.draw_path(record)
-
-    assert wide.width > found.width
-    assert all(one.x + one.width <= other.x for one, other in zip(wide.bands, wide.boxes[1:], strict=True))
-    assert wide.boxes[-1].x < wide.width
-
-
-def second_of(run: RunFolder, role: str, tick: Tick) -> Samples:
-    """Another instance of a role, which counts this, with its samples."""
-    first, second = f"{role}-1", f"{role}-2"
-    run.manifest["instances"][role] = [first, second]
+def second_backend(run: RunFolder, tick: Tick) -> Samples:
+    """Another instance of the backend, which counts this, with its samples."""
+    run.manifest["instances"]["backend"] = ["backend-1", "backend-2"]
     for of_instance in ("addresses", "sysctls", "listeners", "exits"):
-        if first in run.manifest[of_instance]:
-            run.manifest[of_instance][second] = run.manifest[of_instance][first]
-    run.samples[second] = make_samples(second, tick, "java")
-    return run.samples[second]
+        run.manifest[of_instance]["backend-2"] = run.manifest[of_instance]["backend-1"]
+    run.samples["backend-2"] = make_samples("backend-2", tick, "java")
+    return run.samples["backend-2"]
 
 
 def waiting(second: float) -> tuple[dict[str, int], int]:
@@ -318,20 +537,18 @@ def waiting(second: float) -> tuple[dict[str, int], int]:
     return quiet_tick(second)[0], 2 if second >= 30 else 1
 
 
-def test_a_late_tick_of_one_instance_is_no_dip_in_the_sum(run: RunFolder) -> None:
-    second_of(run, "backend", waiting).lose_ticks(15, 15.3)
+def test_what_one_instance_lacks_for_a_moment_is_no_dip_in_the_sum(run: RunFolder) -> None:
+    other = second_backend(run, waiting)
+    other.lose_ticks(15, 15.3)
+    other.lose_readings("sockets", 20, 21)
     run.samples["backend-1"].lose_ticks(40, 40.2)
-    depth = next(each for each in chart_of(read_tables(run), "queue").series if each.name == "backend: waiting")
+    found = read_tables(run)
+    depth = next(each for each in chart_of(found, "queue").series if each.name == "backend: waiting")
+    held = next(each for each in chart_of(found, "sockets").series if each.name == "backend: ESTABLISHED")
 
     first = [(0, 0), (0.1, 2), (21, 1), (42.1, 0)]
     steps = {at_s: value + (2 if at_s >= 20 else 1) for at_s, value in first} | {20: 4}
     assert dict(depth.points) == dict(sorted(steps.items())) | {51.9: 2}
-
-
-def test_a_late_reading_of_one_instance_is_no_dip_in_the_sum(run: RunFolder) -> None:
-    second_of(run, "backend", waiting).lose_readings("sockets", 20, 21)
-    held = next(each for each in chart_of(read_tables(run), "sockets").series if each.name == "backend: ESTABLISHED")
-
     assert [value for _, value in held.points] == [6, 0, 0]
     assert [at_s for at_s, _ in held.points] == sorted({at_s for at_s, _ in held.points})
 
@@ -346,85 +563,72 @@ def test_where_nothing_listens_for_a_while_there_is_no_level(run: RunFolder) -> 
     assert [value for at_s, value in queue["depth"] if 10 <= at_s < 20] == [2, None]
 
 
-def test_several_queues_have_the_places_of_each_and_one_of_them_may_be_full(run: RunFolder) -> None:
-    second_of(run, "backend", quiet_tick)
-    found = read_tables(run)
-    (queue,) = time_series.queue_levels(found, timelines.duration_s(found))
-
-    assert (queue["queues"], queue["places"][0][1]) == (2, 4)
-    assert max(depth for _, depth in queue["depth"]) == 2
-    assert [full for _, full in queue["full"]] == [0, 1, 0, 0]
-    (chart,) = [chart for chart in timelines.build_charts(found) if chart.id == "queue"]
-    assert chart.notes == ["backend: its 2 queues together; one of them may be full while others have room."]
-
-
-def test_a_worker_with_a_queue_of_its_own_has_a_place_more(run: RunFolder) -> None:
+def two_workers(run: RunFolder) -> None:
+    """Each with a queue of its own."""
     run.manifest["listeners"]["backend-1"] *= 2
     for tick in run.samples["backend-1"].ticks:
         tick["listen"] = [dict(each) for each in tick["listen"] for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("change", "full"), [(lambda run: second_backend(run, quiet_tick), [0, 1, 0, 0]), (two_workers, None)]
+)
+def test_several_queues_have_the_places_of_each_and_one_of_them_may_be_full(
+    run: RunFolder, change: Callable[[RunFolder], object], full: list[int] | None
+) -> None:
+    change(run)
     found = read_tables(run)
     (queue,) = time_series.queue_levels(found, timelines.duration_s(found))
 
     assert (queue["queues"], queue["places"][0][1]) == (2, 4)
+    assert full is None or [value for _, value in queue["full"]] == full
+    note = "backend: the sum of its 2 queues; one may be full while others have room."
+    assert chart_of(found, "queue").notes == [note]
 
 
 def test_time_wait_is_that_of_the_instance_which_has_the_most_of_its_ports(run: RunFolder) -> None:
     def closing(second: float) -> tuple[dict[str, int], int]:
         return quiet_tick(second)[0] | {"sockstat.TCP.tw": 900 if second >= 30 else 100}, 0
 
-    second_of(run, "backend", closing)
+    second_backend(run, closing)
     run.samples["backend-1"] = make_samples("backend-1", lambda second: closing(second + 10), "java")
     chart = chart_of(read_tables(run), "time-wait")
 
     assert next(each for each in chart.series if each.name == "backend: TIME_WAIT").most == 900
-    assert chart.notes == ["backend: of its instances the one that has the most at each moment."]
+    assert chart.notes == ["backend: the highest of its instances at each moment."]
 
 
-def test_who_is_server_and_client_both_has_its_sockets_told_apart(run: RunFolder) -> None:
+def test_charts_name_sides_and_causes_where_these_differ(run: RunFolder) -> None:
+    run.manifest["slow_ms"] = 5000
     probe = {"state": "ESTABLISHED", "side": "client", "port": 8081, "local": "127.0.0.1", "peer": "127.0.0.1"}
     for reading in run.samples["backend-1"].slow:
         if reading["kind"] == "sockets":
             reading["groups"].append(probe | {"count": 1})
+    found = read_tables(run)
 
-    assert sorted(each.name for each in chart_of(read_tables(run), "sockets").series) == [
+    assert sorted(each.name for each in chart_of(found, "sockets").series) == [
         "backend as client: ESTABLISHED",
         "backend as server: ESTABLISHED",
         "k6: ESTABLISHED",
     ]
-
-
-def test_requests_are_drawn_by_what_became_of_them(run: RunFolder) -> None:
-    run.manifest["slow_ms"] = 5000
-    chart = chart_of(read_tables(run), "requests")
-
-    assert {each.name: sum(value or 0 for _, value in each.points) for each in chart.series} == {
-        "answered well": 1,
-        "slow: waited in the accept queue": 2,
-        "failed: accept queue full": 100,
-    }
+    ended = {each.name: sum(value or 0 for _, value in each.points) for each in chart_of(found, "requests").series}
+    assert ended == {"succeeded": 1, "slow: waited in the accept queue": 2, "failed: accept queue full": 100}
 
 
 def test_each_bar_stands_in_its_own_row_and_the_last_row_may_be_shorter() -> None:
-    places = range(13)
-    bars = time_series.ChartSeries("answered well", "ok", [(round(0.1 * place, 3), place + 1) for place in places])
-    chart = time_series.Chart("requests", "", "", "", "bars", [bars])
+    bars = ChartSeries("succeeded", "ok", [(round(0.1 * place, 3), place + 1) for place in range(13)])
+    _, rows = time_series.chart_table(Chart("requests", "", "", "", "bars", [bars]), 1.25)
 
-    _, rows = time_series.chart_table(chart, 1.25)
-
-    assert rows == [[f"{place / 10:g}", str(place + 1)] for place in places]
+    assert rows == [[f"{place / 10:g}", str(place + 1)] for place in range(13)]
 
 
 def test_a_limit_far_above_is_written_and_not_drawn() -> None:
-    chart = time_series.Chart("queue", "", "", "", "lines", [])
-    chart.series = [
-        time_series.ChartSeries("depth", "role", [(0, 3)]),
-        time_series.ChartSeries("limit", "limit", [(0, 4096)]),
-    ]
-
+    chart = Chart("queue", "", "", "", "lines", [ChartSeries("depth", "role", [(0, 3)])])
+    chart.add_limit("limit", 4096, 1)
     chart.keep_limits_in_view()
 
     assert [each.name for each in chart.series] == ["depth"]
-    assert chart.notes == ["limit: 4,096, far above the chart. The most that there was: 3."]
+    assert chart.notes == ["limit: 4,096, far above the chart (maximum measured: 3)."]
 
 
 def test_many_requests_are_drawn_as_percentiles(run: RunFolder) -> None:
@@ -433,16 +637,20 @@ def test_many_requests_are_drawn_as_percentiles(run: RunFolder) -> None:
         begin_us = at_us(20 + number / 200)
         times = {"time_us": begin_us, "end_us": begin_us + 2_000, "id": 1_000 + number, "dial": 1, "reused": True}
         client.requests.append({**client.requests[0], **times, "connecting_us": 0})
-    chart = chart_of(read_tables(run), "times")
+    found = read_tables(run)
+    chart = chart_of(found, "times")
 
-    assert chart.kind == "lines"
-    assert [each.name for each in chart.series] == ["median", "95th percentile", "longest", "longest for connecting"]
+    assert (chart.kind, chart_of(found, "spans").missing) == (
+        "lines",
+        "4,103 requests are too many to draw one by one.",
+    )
+    names = ["median", "95th percentile", "maximum", "longest time to connect"]
+    assert [each.name for each in chart.series] == names
     assert sum(len(each.points) for each in chart.series) < 1_000
 
 
 def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(analysed: Path) -> None:
     """60,000 requests, and counters, levels and readings of which no two are alike."""
-    derived = analysed / "derived"
     noise = "(hash(time_us, instance, {0}) % 100000)::BIGINT AS {0}"
     levels = ", ".join(noise.format(name) for name in ("listen_depth", "time_wait", '"Tcp.ActiveOpens"'))
     for name, query in {
@@ -451,7 +659,7 @@ def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(analysed: Pa
         "timeline": f"SELECT * REPLACE ({levels}) FROM old",  # noqa: S608  as below
         "readings": "SELECT * REPLACE (hash(time_us, name) % 10000 AS value) FROM old",
     }.items():
-        path = derived / f"{name}.parquet"
+        path = analysed / "derived" / f"{name}.parquet"
         with duckdb.connect() as database:
             database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
             database.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
@@ -459,78 +667,47 @@ def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(analysed: Pa
     assert run_report.write(analysed).stat().st_size < 1_500_000
 
 
-def test_the_unit_of_a_knob_is_declared_not_guessed_from_its_name() -> None:
-    seconds, ms = {"value": 60, "unit": None}, {"value": 60_000, "unit": "ms"}
-    assert formatting.format_knob(seconds) == "60"
-    assert formatting.format_knob(ms) == "1m"
+# CPU usage.
 
 
-def test_the_processors_are_divided_among_all_that_had_them_by_their_programs_names(run: RunFolder) -> None:
+def test_a_program_s_cpu_usage_is_unknown_without_its_readings_and_then_among_the_others(run: RunFolder) -> None:
+    run.samples["k6-1"].lose_readings("processes", 20, 30)
     record = read(run)
-    found = conditions.cpu_shares(record)
+    found = dict(conditions.cpu_shares(record))
 
-    assert found.missing is None
-    assert dict(found.rows) == pytest.approx(
-        {"k6": 2.5, "backend (java)": 2.5, "the collectors": 0.8, "tcpdump": 0.04, OTHER: 4.16, "idle": 90.0}
-    )
-    assert sum(share or 0 for _, share in found.rows) == pytest.approx(100)
+    assert (found["k6"], found["the collectors"], found["backend (java)"]) == (None, None, 2.5)  # type: ignore[index]
+    assert found[OTHER] == pytest.approx(7.46)  # type: ignore[index]
+    assert '<th scope="row">k6</th><td class="number">unknown</td>' in run_report.render(run.folder)
     # More than all of them leaves nothing for others.
     record.figures["process.k6.cpu_percent.mean"] = 60.0
-    assert dict(conditions.cpu_shares(record).rows)[OTHER] == 0
-
-
-def test_what_one_program_had_is_unknown_without_its_readings_and_then_among_the_others(run: RunFolder) -> None:
-    run.samples["k6-1"].lose_readings("processes", 20, 30)
-    found = dict(conditions.cpu_shares(read(run)).rows)
-
-    assert (found["k6"], found["the collectors"], found["backend (java)"]) == (None, None, 2.5)
-    assert found[OTHER] == pytest.approx(7.46)
-    assert '<th scope="row">k6</th><td class="number">unknown</td>' in run_report.render(run.folder)
+    assert dict(conditions.cpu_shares(record))[OTHER] == 0  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"nodes": {"k6-1": "node-1", "backend-1": "node-1"}}, "the run was on a cluster, and how many processors"),
-        ({"host": {}}, "nothing says how busy the processors were under the load"),
-        ({"status": "aborted", "reason": "no backend"}, "nothing says how busy the processors were under the load"),
+        ({"nodes": {"k6-1": "node-1", "backend-1": "node-1"}}, "the run was on a cluster, and the number of its CPUs"),
+        ({"host": {}}, "the CPU usage under load was not recorded"),
     ],
 )
-def test_where_nothing_says_it_there_is_the_reason(run: RunFolder, changes: dict[str, object], why: str) -> None:
+def test_where_nothing_says_the_cpu_usage_there_is_the_reason(
+    run: RunFolder, changes: dict[str, object], why: str
+) -> None:
     run.manifest |= changes
-    found = conditions.cpu_shares(read(run))
-
-    assert found.rows == []
-    assert (found.missing or "").startswith(why)
-    assert f"<p>Not known: {why}" in run_report.render(run.folder)
+    assert str(conditions.cpu_shares(read(run))).startswith(why)
 
 
-def test_the_steps_of_a_run_stand_in_its_report_if_its_manifest_has_them(analysed: Path) -> None:
-    assert "Where the time of the run went" not in run_report.render(analysed)
-    describe(analysed, profile={"prepare": 2250.4, "prepare/start <now>": 1750.0})
-    content = run_report.render(analysed)
-
-    assert '<th scope="row">prepare</th><td class="number">2,250</td>' in content
-    assert '<th scope="row">\u2003start &lt;now&gt;</th><td class="number">1,750</td>' in content
-
-
-@pytest.mark.parametrize("steps", [{"prepare": -1}, {"prepare": 1e300}, {"prepare": "1"}, ["prepare"]])
-def test_steps_that_no_run_takes_are_no_manifest_s(analysed: Path, steps: object) -> None:
-    describe(analysed, profile=steps)
-    with pytest.raises(run_report.ReportError, match="profile"):
-        run_report.render(analysed)
+# The index.
 
 
 def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tmp_path: Path) -> None:
     run_report.write(analysed)
-    results = tmp_path / "results"
-    shutil.copytree(analysed, results / "queue" / "20251121T072640Z-default-r01")
-    broken = results / "queue" / "20251121T072641Z-default-r01"
-    shutil.copytree(analysed, broken)
+    runs = tmp_path / "results" / "queue"
+    for second in (39, 40, 41):
+        shutil.copytree(analysed, runs / f"20251121T0726{second}Z-default-r01")
+    broken, raw = runs / "20251121T072641Z-default-r01", runs / "20251121T072639Z-default-r01"
     (broken / "derived" / "verdict.json").write_text("{")
     (broken / "report.html").unlink()
-    raw = results / "queue" / "20251121T072639Z-default-r01"
-    shutil.copytree(analysed, raw)
     (raw / "derived" / "verdict.json").unlink()
     unread = {
         "20251121T072642Z-default-r01": "no JSON",
@@ -538,22 +715,21 @@ def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tm
         "20251121T072644Z-<b>": '{"schema": "connlab.manifest/2"}',
     }
     for name, content in unread.items():
-        (results / "queue" / name).mkdir()
-        (results / "queue" / name / "manifest.json").write_text(content)
-    (results / "queue" / "latest").symlink_to("20251121T072640Z-default-r01")
+        (runs / name).mkdir()
+        (runs / name / "manifest.json").write_text(content)
+    (runs / "latest").symlink_to("20251121T072640Z-default-r01")
 
-    content = index.write(results).read_text()
+    page = index.write(runs.parent).read_text()
 
-    assert "<p>3 runs of 1 scenario." in content
+    assert "<p>3 runs of 1 scenario." in page
     names = ", ".join(f"queue/{escape(name)}" for name in unread)
-    assert f"Not listed, because manifest.json or series.json cannot be read: {names}." in content
-    assert sorted(re.findall(r'<tr data-scenario[^>]*data-state="([^"]+)"', content)) == [
-        "analyse again", "not analysed", "reproduced",
-    ]  # fmt: skip
-    assert 'href="queue/20251121T072640Z-default-r01/report.html"' in content
+    assert f"Not listed, because manifest.json or series.json is unreadable: {names}." in page
+    states = re.findall(r'<tr data-scenario[^>]*data-state="([^"]+)"', page)
+    assert sorted(states) == ["analyse again", "not analysed", "reproduced"]
+    assert 'href="queue/20251121T072640Z-default-r01/report.html"' in page
 
 
-def test_the_index_has_a_series_as_one_entry_with_its_runs_below_and_what_went_wrong_first(tmp_path: Path) -> None:
+def test_the_index_has_a_series_as_one_entry_with_its_runs_below_and_failures_first(tmp_path: Path) -> None:
     results = Results(tmp_path)
     killed = {"status": "failed", "reason": "backend-1 was killed\n" + "its log\n" * 100}
     folder = results.series({"kept": [{}, {}], "closed": [{}, killed]})
@@ -562,14 +738,42 @@ def test_the_index_has_a_series_as_one_entry_with_its_runs_below_and_what_went_w
     (results.root / "series" / "broken").mkdir()
     (results.root / "series" / "broken" / "series.json").write_text("{")
 
-    content = index.write(results.root).read_text()
+    page = index.write(results.root).read_text()
 
-    assert "4 runs of 2 arms" in content
-    assert 'class="series" data-scenario="queue" data-state="inconclusive"' in content
-    rows = re.findall(r"<tr (.*?)>", content.partition("<tbody>")[2])
+    assert "4 runs of 2 arms" in page
+    assert 'class="series" data-scenario="queue" data-state="inconclusive"' in page
+    rows = re.findall(r"<tr (.*?)>", page.partition("<tbody>")[2])
     assert 'data-state="failed"' in next(row for row in rows if "of-series" in row)
-    assert ">backend-1 was killed<" in content
-    assert "its log" not in content
-    assert f">{'x' * 159}…<" in content
-    assert alone.name in content
-    assert "cannot be read: series/broken." in content
+    assert ">backend-1 was killed<" in page
+    assert "its log" not in page
+    assert f">{'x' * 159}…<" in page
+    assert alone.name in page
+    assert "is unreadable: series/broken." in page
+
+
+def few_failures(run: RunFolder) -> None:
+    """One request failed; two waited in the queue."""
+    run.manifest["slow_ms"] = 5000
+    run.clients["k6-1"].requests = run.clients["k6-1"].requests[:4]
+
+
+def no_capture(run: RunFolder) -> None:
+    run.captures.clear()
+    del run.lines["backend-1/capture.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "main", "label"),
+    [(few_failures, DROP, "accept queue full"), (no_capture, "unexplained", "unexplained")],
+)
+def test_report_index_and_advice_name_the_same_main_cause(
+    run: RunFolder, tmp_path: Path, change: Callable[[RunFolder], None], main: str, label: str
+) -> None:
+    run.folder = tmp_path / "results" / "queue" / "r"
+    run.folder.mkdir(parents=True)
+    change(run)
+    found = read(run)
+
+    assert summary.summarize(found).reasons[0].cause.name == main
+    assert advice.advise_on_run(found).cause == main
+    assert f">{label}</td>" in index.write(tmp_path / "results").read_text()

@@ -231,7 +231,7 @@ def test_a_manifest_that_lacks_a_knob_gives_no_value(tmp_path: Path) -> None:
     found = advice.advise_on_run(folder)
     assert (found.knob, found.why) == (
         None,
-        "its manifest does not have backend.max_connections, which the value rests on",
+        "the value depends on backend.max_connections, which the run's manifest does not have",
     )
 
 

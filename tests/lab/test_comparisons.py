@@ -60,7 +60,7 @@ def test_the_answer_is_told_in_thirty_lines(connlab: Run, results: Results) -> N
 
     assert code == 0
     assert len(out.splitlines()) <= 30
-    assert "off beside on" in out
+    assert "off vs. on" in out
     # Where lines do not suffice, what users felt is kept.
     assert "slower answers: 3 → 92 ms (client.latency_ms.mean)" in out
     assert "groups of figures more moved before that" in out
@@ -73,8 +73,8 @@ def test_two_single_runs_know_nothing_and_name_the_run_that_helps(connlab: Run, 
     a, b = runs(results, 10.0)[0], runs(results, 20.0, load__users=7)[0]
     out = connlab("compare", f"--a={a}", f"--b={b}")[1]
 
-    assert "One run of A or B does not tell a difference from chance" in out
-    assert "not known: too few runs tell whether 1 figure differs by more" in out
+    assert "One run of A or B cannot tell a difference from chance" in out
+    assert "unknown: too few runs to tell whether 1 figure differs by more" in out
     assert f"next, A once more, so that groups can be compared: make -C {paths.ROOT} run SCENARIO=queue" in out
 
 
@@ -108,7 +108,7 @@ def test_the_cells_of_a_series_are_compared_by_name_id_or_folder(connlab: Run, r
 
     for name in ("queue", folder.name, str(folder)):
         code, out, _ = connlab("compare", f"--matrix={name}")
-        assert (code, "off beside on" in out) == (0, True)
+        assert (code, "off vs. on" in out) == (0, True)
         assert "clean" not in out
     assert (folder / "derived" / "comparison.json").is_file()
 
@@ -134,7 +134,7 @@ def test_the_cells_of_a_series_are_compared_by_name_id_or_folder(connlab: Run, r
         (["--matrix=queue", "--a=queue"], "a comparison takes runs as A and B, or a MATRIX, not both"),
         (["--a=queue:onn", "--b=queue:on"], "has no cell 'onn'; did you mean 'on'?"),
         (["--a=queue:off", "--b=queue:on"], "no run of the cell 'off' completed in"),
-        (["--a=queue:on", "--b=queue:on"], "stands on both sides"),
+        (["--a=queue:on", "--b=queue:on"], "is both A and B"),
         (["--a=spike/20261121T080003Z-default-r01", "--b=queue:on"], "are of different scenarios"),
         (["--a=spike/20261121T080004Z-default-r01", "--b=queue:on"], "the run has no verdict.json; derive it again"),
     ],

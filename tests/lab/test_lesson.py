@@ -93,7 +93,7 @@ def test_what_the_settings_decide_is_asked_first_and_nothing_twice() -> None:
 @pytest.mark.parametrize(
     ("text", "unit", "value"),
     [("500", "", 500), ("1,000", "", 1000), ("1 000 000", "", 1_000_000), ("2.5", "ms", 2.5), ("1.5s", "ms", 1500),
-     ("30 s", "ms", 30_000), ("2 min", "ms", 120_000), ("0", "", 0), ("12%", "% of one processor", 12)],
+     ("30 s", "ms", 30_000), ("2 min", "ms", 120_000), ("0", "", 0), ("12%", "% of one CPU", 12)],
 )  # fmt: skip
 def test_a_number_is_read_as_people_write_it(text: str, unit: str, value: float) -> None:
     assert guesses.read_number(text, unit) == value
@@ -156,7 +156,7 @@ def test_of_arms_each_is_asked_about_and_which_has_less(
         (0, 4, "", "off", "there were some"),
         (1, 0, "", "off", "there were none"),
         (0, 0, "", "right", ""),
-        (1000, 1050, "ms", "right", "as near as it can be told"),
+        (1000, 1050, "ms", "right", "as near as can be told"),
         (1000, 1250, "ms", "near", ""),
         (None, 5, "", "skipped", "passed over"),
         (5, None, "", "unknown", "not known: a hole"),

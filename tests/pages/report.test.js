@@ -42,10 +42,10 @@ for (const run of RUNS) {
       }
     });
 
-    test("reports no error and asks for nothing but itself", () => {
-      assert.deepEqual(shown.seen.errors, []);
-      assert.deepEqual(shown.seen.messages, []);
+    test("reports no error, asks for nothing but itself, and stays below 2 MB", () => {
+      assert.deepEqual(shown.seen.errors.concat(shown.seen.messages), []);
       assert.equal(shown.seen.requests.length, 1);
+      assert.ok(statSync(report(run)).size < BYTES_MAX);
     });
 
     test("is no wider than the screen of a phone", async () => {
@@ -54,112 +54,8 @@ for (const run of RUNS) {
       await phone.close();
       assert.ok(width <= 390, `${width}`);
     });
-
-    test("stays below 2 MB", () => {
-      assert.ok(statSync(report(run)).size < BYTES_MAX);
-    });
   });
 }
-
-describe("what the reports say", () => {
-  const read = async (run, section) => {
-    const { page, close } = await open(browser, report(run));
-    const text = await textOf(page, `#${section}`);
-    await close();
-    return text.replace(/\s+/g, " ");
-  };
-
-  test("of a full accept queue: what failed, where, why, and which knob to turn", async () => {
-    const text = await read("failing", "verdict");
-    assert.match(text, /100 of 103 requests failed, because the backend had no place for another connection/);
-    assert.match(text, /What failed: between the client and the backend, before there was a connection/);
-    assert.match(text, /the kernel throws away the first packet of a new connection, the SYN, and says nothing/);
-    assert.match(text, /3 places for 103 users, so 100 found none/);
-    assert.match(text, /Which knob to turn\? .*backend\.max_connections/);
-  });
-
-  test("of a learner's own predictions: what was expected beside what was measured, and how near that came", async () => {
-    const text = await read("failing", "verdict");
-    assert.match(text, /How many users get all of their answers\?.* 3 3 ✓ right/);
-    assert.match(text, /By how much does it grow\?.* 100 500 ○ off: 5 times your number/);
-    assert.match(text, /How many requests fail\?.* passed over 100/);
-    assert.doesNotMatch(await read("healthy", "verdict"), /Your own predictions/);
-  });
-
-  test("of the knob to turn: its value, and the command that tries it", async () => {
-    const text = await read("failing", "verdict");
-    assert.match(
-      text,
-      /Set backend\.max_connections to 103: .*make run SCENARIO=accept-queue-overflow SET="backend\.max_connections=103"/,
-    );
-  });
-
-  test("of the scenario: its title and its question", async () => {
-    const { page, close } = await open(browser, report("failing"));
-    assert.equal(await page.locator("h1").innerText(), "A full accept queue: 103 users, three places");
-    assert.match(await textOf(page, ".question"), /how does the server's kernel count it\?/);
-    await close();
-  });
-
-  test("of a healthy run: that all went well", async () => {
-    const text = await read("healthy", "verdict");
-    assert.match(text, /✓ Reproduced: 2 of 2 predictions came true All 3 requests were answered well/);
-    assert.doesNotMatch(text, /Which knob to turn/);
-  });
-
-  test("of an aborted run: that it was, why, and what is not known", async () => {
-    const text = await read("aborted", "verdict");
-    assert.match(text, /The run was aborted: interrupted \(Ctrl-C\)/);
-    assert.match(text, /\? unknown/);
-    assert.match(text, /6 of the predictions cannot be decided: the run is aborted/);
-    assert.match(text, /k6 did not end in order/);
-  });
-
-  test("of a run without captures: that causes are not proven, and what hints at them", async () => {
-    assert.match(await read("without-captures", "verdict"), /nothing on record proves why.*500 overflows/);
-    assert.match(await read("without-captures", "connections"), /Nothing to draw/);
-    assert.match(await read("without-captures", "ledger"), /nothing captured/);
-  });
-
-  test("the ladders: a good request, a failure with its five SYNs, the slowest, each with its filter", async () => {
-    const { page, close } = await open(browser, report("failing"));
-    const kinds = await page.locator(".ladder").evaluateAll((ladders) => ladders.map((one) => one.dataset.kind));
-    assert.deepEqual([...new Set(kinds)], ["good", "failed", "slow", "slowest"]);
-    const failure = page.locator('.ladder[data-kind="failed"]');
-    assert.equal(await failure.locator("svg .syn.lost").count(), 5);
-    assert.match(await failure.locator("svg").textContent(), /queue 2 \(limit 1\): full/);
-    for (const filter of await page.locator(".ladder .filter").allInnerTexts()) {
-      assert.match(filter, /raw\/backend-1\/collector\/capture\.pcap[^]*ip\.addr == .* && tcp\.port == /);
-    }
-    await close();
-  });
-
-  test("the path: what came about and what did not", async () => {
-    assert.match(await read("failing", "path"), /3 came about 100 did not ✗ 500 SYNs unanswered/);
-  });
-
-  test("the conditions: what differs from the defaults is marked, and how to run it again", async () => {
-    const text = await read("failing", "conditions");
-    assert.match(text, /make run SCENARIO=accept-queue-overflow/);
-    assert.match(text, /min avg p50 p90 p95 p99 max/);
-  });
-
-  test("CPU usage: each program of the path, the instruments, the rest, and what was idle", async () => {
-    const text = await read("failing", "conditions");
-    assert.match(text, /k6 2\.5 backend \(java\) 2\.5 the collectors 0\.8 tcpdump 0\.0 other: .* 4\.2 idle 90\.0/);
-    assert.match(await read("aborted", "conditions"), /Not known: nothing says how busy the processors were/);
-  });
-
-  test("where the time of a profiled run went: each step, those within another one further in", async () => {
-    const { page, close } = await open(browser, report("failing"));
-    const step = (name) => page.locator("#steps tr", { hasText: name }).locator("th");
-    assert.match(await textOf(page, "#steps"), /prepare\s+2,250\s+start\s+1,750\s+measure\s+50,000/);
-    assert.equal(await step("prepare").textContent(), "prepare");
-    assert.equal(await step("start").textContent(), "\u2003start");
-    await close();
-    assert.doesNotMatch(await read("healthy", "conditions"), /Where the time of the run went/);
-  });
-});
 
 describe("the time lines", () => {
   let shown;

@@ -91,7 +91,7 @@ test("reports lead from one to the next in their frame, and their scripts run", 
   const report = shown.page.frameLocator("iframe");
   await report.getByRole("link", { name: "healthy" }).click();
   await report.locator("#verdict").waitFor();
-  assert.match(await report.locator("#verdict").innerText(), /All 3 requests were answered well/);
+  assert.match(await report.locator("#verdict").innerText(), /All 3 requests succeeded/);
   assert.ok((await report.locator("canvas, svg").count()) > 0, "its charts are drawn");
   assert.equal(await shown.page.getByText("Another version of the lab").count(), 0);
   if (SCREENSHOTS) await picture(shown.page, "serve-report");

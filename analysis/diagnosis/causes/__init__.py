@@ -28,7 +28,7 @@ def cause_named(name: str) -> Cause:
         UNEXPLAINED,
         name=name,
         label=plain,
-        because=f"of “{plain}”",
+        because=f"its cause is “{plain}”",
         where="See section 5.",
         explains=(),
         remedy=NO_KNOB,

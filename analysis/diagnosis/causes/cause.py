@@ -12,7 +12,7 @@ from typing import Literal
 from analysis.diagnosis.causes.remedies import Recorded, Remedy
 
 # Places on the path.
-BEFORE_CONNECTION = "Between {client} and {server}, before there was a connection."
+BEFORE_CONNECTION = "Between {client} and {server}, while connecting."
 
 # Which hop: the first, the last, or the last unless the client's own dial failed.
 FIRST_HOP, LAST_HOP = "false", "true"
@@ -80,7 +80,7 @@ _DIAL = """format('dial {}/{} from {} to {} began at {}', instance, dial, coales
                coalesce(dial_remote, '?'), moment(dial_time_us))"""
 DIAL_FAILED = f"{_DIAL} || format(' and failed after {{}} ({{}})', took(dial_duration_us), dial_error_kind)"
 FLOW = "format('flow {}/{}', flow_observer, flow_id)"
-UP = """format('the proxy turned to {} at {}', try_server, moment(try_start_us))"""
+UP = """format('the proxy tried {} at {}', try_server, moment(try_start_us))"""
 UP_FLOW = "format('flow {}/{}', up_observer, up_id)"
 LINE = """format('{} line {}: status {} at {}', line_instance, line_line, line_status, moment(1000 * line_time_ms))
            || coalesce(format(', which it noted for its try {} of {}: {}', try_tries, try_server,
@@ -106,27 +106,27 @@ UNEXPLAINED = Cause(
                           if(apart_us < 1000000000000, 'their clocks are known within ' || took(apart_us) || ' only',
                              'nothing says how far their clocks differ'))
          WHEN remote IS NULL AND dial IS NULL THEN 'no dial is recorded for it'
-         WHEN NOT captured OR torn THEN 'there is no sound capture of its connection'
+         WHEN NOT captured OR torn THEN 'there is no complete capture of its connection'
          WHEN flow_id IS NULL THEN 'its connection is not in the capture'
          WHEN remote IS NULL AND flow_syns_unsampled > 0 THEN 'no samples of its server around its SYNs'
-         WHEN remote IS NULL THEN format('of its {} SYNs that got lost, {} met as many overflows as came there',
+         WHEN remote IS NULL THEN format('of its {} lost SYNs, {} are proven to have met a full accept queue',
                                          flow_syns_lost, coalesce(flow_syns_overflowed, 0))
          WHEN flow_perhaps_unknown
-              THEN 'its SYN may have been answered with a cookie, and whether the server ever had it cannot be told'
+              THEN 'its SYN may have been answered with a cookie, so it is unknown whether the server ever had it'
          WHEN proxied AND line_line IS NULL THEN 'no line of the access log belongs to it'
          WHEN proxied AND try_server IS NOT NULL AND up_id IS NULL
-              THEN 'which connection to ' || try_server || ' was its own cannot be told'
-         WHEN parts_us > 0 THEN format('what is proven takes {} of its {}', took(parts_us), took(total_us))
-         ELSE 'no evidence says where its time went' END""",
+              THEN 'it is unknown which connection to ' || try_server || ' was its own'
+         WHEN parts_us > 0 THEN format('the proven waits take {} of its {}', took(parts_us), took(total_us))
+         ELSE 'no record shows where its time went' END""",
     seen=True,
     label="unexplained",
     symptom="anything",
     look="the report: what is missing",
-    because="of a reason that nothing on record proves",
-    where="Not known.",
+    because="no record proves why",
+    where="Unknown.",
     hop=FIRST_HOP,
-    explains=("The ledger gives a cause only where records prove one; section 5 says what is missing.",),
+    explains=("A cause is given only where records prove it. Section 5 lists what is missing.",),
     knobs={},
-    remedy="no evidence proves a cause; derived/ledger.json says what is missing for each request",
+    remedy="no record proves a cause; derived/ledger.json lists what is missing",
     lesson=None,
 )

@@ -99,14 +99,13 @@ def _pool(run: Recorded, role: str) -> Remedy | None:
         return None
     first, *rest = sorted(small, key=run.integer)
     why = (
-        f"{run.at_once} requests may be under way at once; the pool keeps {run.integer(first)} of their connections:"
-        " each other one is closed after its request and holds its port for 60 s"
+        f"{run.at_once} requests may be in progress at once; the pool keeps {run.integer(first)} of their connections:"
+        " every other connection is closed after its request and holds its port for 60 s"
     )
     besides = {name: str(wanted[name]) for name in rest}
     if besides:
-        why += (
-            f"; {' and '.join(f'{name} to {value}' for name, value in besides.items())} with it, for the smaller counts"
-        )
+        others = " and ".join(f"{name} to {value}" for name, value in besides.items())
+        why += f"; {others} too, because the smaller limit counts"
     return Remedy(first, str(wanted[first]), why, besides)
 
 
@@ -284,8 +283,8 @@ CAUSES = (
             (
                 "After the kernel has answered a SYN, the connection waits in the listening socket's SYN queue until"
                 " its client completes it. This queue has the same limit as the accept queue, and holds one more."
-                " Clients that never complete their connections fill it. Then the kernel throws away the SYNs of all"
-                " others and says nothing; it counts them as TcpExt.TCPReqQFullDrop."
+                " Clients that never complete their connections fill it. Then the kernel drops the SYNs of all"
+                " others without an answer; it counts them as TcpExt.TCPReqQFullDrop."
             ),
             (
                 "With tcp_syncookies the kernel needs no place: it writes what it must know into the sequence number of"

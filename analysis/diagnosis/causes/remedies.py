@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.formatting import format_ms
 
 TIMEOUT_MARGIN_MS = 1000
-NO_KNOB = "no one knob fixes it; 'connlab explain' (make explain) tells the story of a request"
+NO_KNOB = "no single setting fixes it; 'connlab explain' (make explain) explains single requests"
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """A knob, its value and how that was computed; `besides`: what has to go with it, as knobs and values."""
+    """A knob, its value and how that was computed.
+
+    Attributes:
+        besides: what has to go with it, as knobs and values.
+        choices: where more than one value helps, each with what it is for, the smallest first.
+    """
 
     knob: str
     value: str
     why: str
     besides: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
 
 
 class Recorded:
@@ -139,19 +145,18 @@ def other(run: Recorded, knob: str, value: str, why: str) -> Remedy | None:
 KNOBS = {
     "{server}.connections": "how many connections {server} serves at once",
     "{server}.backlog": "how many more may wait in its accept queue",
-    "kernel.{server}.net.core.somaxconn": "the kernel's own bound for that queue, which cuts a longer one",
+    "kernel.{server}.net.core.somaxconn": "the kernel's upper limit for that queue",
     "{server}.idle": "how long an idle client keeps its place",
 }
 QUEUE = (
-    "Before a program sees a new connection, the kernel of its machine completes it and puts it into the accept queue"
-    " of the listening socket. There it waits until the program accepts it. The queue has a limit, and holds one"
-    " connection more than that."
+    "The kernel completes a new connection and puts it into the accept queue of the listening socket, where it waits"
+    " until the program accepts it. The queue holds limit + 1 connections."
 )
 SILENCE = (
-    "When the queue is full, the kernel throws away the first packet of a new connection, the SYN, and says nothing."
-    " The client cannot distinguish that from a slow network: it sends the SYN again after longer and longer pauses,"
-    " until one finds a place or its connect timeout ends. No log of the server shows it. Only the kernel counts it,"
-    " as TcpExt.ListenOverflows."
+    "When the queue is full, the kernel drops the SYN of a new connection and sends no answer. The client cannot"
+    " distinguish that from a slow network: it retransmits the SYN after longer and longer pauses, until one finds a"
+    " place or the connect timeout ends. No log of the server shows the drop. Only the kernel counts it, as"
+    " TcpExt.ListenOverflows."
 )
 
 
@@ -163,23 +168,26 @@ def more_places(run: Recorded) -> Remedy | None:
     if connections is None:
         why = f"{each} connections may wait for each {role} to accept them; net.core.somaxconn must not be less"
         return more(run, run.limit(role, "backlog"), each, why)
-    if run.keeps_connections and run.manifest["path"] == [run.client, role]:
-        why = f"{each} connections for each {role}: clients keep theirs{_with_fewer(run, role, each, queue)}"
-        return more(run, connections, each, why)
     if queue is None:
         return more(run, connections, each, f"{each} connections may come to each {role} at once")
-    why = f"{each} connections for each {role}, less the {queue} + 1 that its accept queue holds"
-    return more(run, connections, max(1, each - queue - 1), why)
+    held = queue + 1
+    kept = run.keeps_connections and run.manifest["path"] == [run.client, role]
+    # Who waits for a client that keeps its connection waits long, so that there all are served at once.
+    value = each if kept else max(1, each - held)
+    remedy = more(run, connections, value, f"{each} connections for each {role}, whose accept queue holds {queue} + 1")
+    if remedy is None or each <= held:
+        return remedy
+    waiting = (
+        f"{held} {'user waits' if held == 1 else 'users wait'} in the accept queue until {_ends(run, role, kept=kept)}"
+    )
+    found = {each - held: f"nobody fails, but {waiting}", each: "nobody waits"}
+    now = run.integer(connections)
+    return replace(remedy, choices={str(value): effect for value, effect in found.items() if value > now})
 
 
-def _with_fewer(run: Recorded, role: str, each: int, queue: int | None) -> str:
-    """Return what becomes of users with as few connections as let nobody fail: that is what a search finds."""
-    if queue is None or each <= queue + 1:
-        return ", so users in the accept queue wait long"
+def _ends(run: Recorded, role: str, *, kept: bool) -> str:
+    """Return what a connection in the accept queue waits for."""
     idle = run.limit(role, "idle")
-    kept = run.knob(idle) if idle else None
-    until = "another's connection ends"
-    if isinstance(kept, int) and kept:
-        until = f"another's idle connection ends, {format_ms(kept)} and more"
-    waiting = "1 user waits" if queue == 0 else f"{queue + 1} users wait"
-    return f". With {each - queue - 1} nobody fails either, but {waiting} in the accept queue until {until}"
+    if not kept or idle is None or not isinstance(idle_ms := run.knob(idle), int) or not idle_ms:
+        return "another's connection ends"
+    return f"another's idle connection ends, after {format_ms(idle_ms)} or more"

@@ -57,14 +57,14 @@ def _connections(run: Recorded) -> Remedy | None:
     each = math.ceil(run.at_once / run.backends)
     if now >= each:
         return Remedy(knob, "0", f"no limit: {now} for each {run.server} should have been enough")
-    why = f"{each} connections for each {run.server}: {run.at_once} requests may be under way at once"
+    why = f"{each} connections for each {run.server}: {run.at_once} requests may be in progress at once"
     return Remedy(knob, str(each), why)
 
 
 def _threads(run: Recorded) -> Remedy | None:
     connections = run.limit(run.server, "connections")
     value = min(run.at_once, run.integer(connections)) if connections else run.at_once
-    return more(run, run.limit(run.server, "threads"), value, f"{value} requests may be under way at once")
+    return more(run, run.limit(run.server, "threads"), value, f"{value} requests may be in progress at once")
 
 
 CAUSES = (
@@ -144,7 +144,7 @@ CAUSES = (
             QUEUE,
             (
                 "A connection takes its place in the queue with the last packet of the handshake, the client's ACK."
-                " Here the queue had filled up since the SYN, so the kernel threw the ACK away. The client believes"
+                " Here the queue had filled up since the SYN, so the kernel dropped the ACK. The client believes"
                 " that it is connected. The connection is made later, when the server's kernel sends its SYN-ACK again,"
                 " or the client its data."
             ),
@@ -192,9 +192,9 @@ CAUSES = (
         proof="The access line has more than one try.",
         when=_main("retry_us"),
         apart=_APART,
-        says="""format('the proxy turned to {} at {}, in vain (status {}), and after {} of {} to {}', first_server,
-            moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
-        label="tried in vain before",
+        says="""format('the proxy tried {} at {} without success (status {}), and after {} of {} tried {}',
+            first_server, moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
+        label="retried elsewhere",
         symptom="answers late by the length of the proxy's connect timeout",
         look="the proxy's access log: more than one upstream in a line",
         because="the proxy had tried another server, or the same one, without success",
@@ -320,7 +320,7 @@ CAUSES = (
             ),
         ),
         knobs={},
-        remedy="the program took that time; what it waits for inside does not show on the path",
+        remedy="the program took that time; the path does not show what it waited for",
         lesson=None,
     ),
     Cause(
@@ -333,17 +333,17 @@ CAUSES = (
         when=f"{_main('lag_us')} AND idle_percent < idle_percent_min",
         apart=_APART,
         says="""format(
-            'the answer left at {}, the client had it {} later ({} of {}); the processors were idle for {:.1f} %',
+            'the answer left at {}, the client had it {} later ({} of {}); the CPUs were idle for {:.1f} %',
             moment(left_us), took(lag_us), took(lag_us), took(total_us), idle_percent)""",
         label="the client was late",
         symptom="slow at the client alone",
         look="the processor of the client's machine",
-        because="the client was late to read an answer that had come: the machine was too busy",
+        because="the client read the answer late, because the machine was too busy",
         where="At {client}, the load generator.",
         hop=FIRST_HOP,
-        explains=("The processors of this machine had no time left, so the load generator measured its own delay.",),
+        explains=("The machine had no CPU time left, so the load generator measured its own delay.",),
         knobs={"load.users": "how many users there are"},
-        remedy="the generator, not the path, was too slow: ask for less load, or share it by load.instances",
+        remedy="the load generator was too slow, not the path: reduce the load, or spread it over load.instances",
         lesson=None,
     ),
 )

@@ -40,8 +40,8 @@ def examine(raw: RawRun, window: Window | None) -> Report:
         _examine_processors(report, found, f" of {machine}" if machine else "")
     if late_percent is not None and late_percent > limits.LATE_TICKS_PERCENT_MAX:
         report.add(
-            f"{late_percent} % of the ticks beside k6 were late under the load (limit"
-            f" {limits.LATE_TICKS_PERCENT_MAX:g} %): so were its users",
+            f"{late_percent} % of the samples beside k6 were late under load (limit"
+            f" {limits.LATE_TICKS_PERCENT_MAX:g} %), and so were its users",
             Evidence.LOAD,
         )
     for instance in raw.clients:
@@ -64,13 +64,13 @@ def _all(values: list[float | None], worst: Callable[[list[float]], float]) -> f
 
 def _examine_processors(report: Report, of: _Processors, where: str) -> None:
     if of.idle_percent is None:
-        report.add(f"nothing says how busy the processors{where} were under the load", Evidence.LOAD)
+        report.add(f"the CPU usage{where} under load was not recorded", Evidence.LOAD)
     elif of.idle_percent < limits.HOST_IDLE_PERCENT_MIN and (
         of.k6_share_percent is None or of.k6_share_percent > limits.K6_CPU_SHARE_PERCENT_MAX
     ):
         report.add(
-            f"the processors{where} were idle for {of.idle_percent} % of the load (limit"
-            f" {limits.HOST_IDLE_PERCENT_MIN:g} %), and k6 took {_text(of.k6_share_percent)} of them (limit"
+            f"the CPUs{where} were idle for {of.idle_percent} % of the load (limit"
+            f" {limits.HOST_IDLE_PERCENT_MIN:g} %), and k6 used {_text(of.k6_share_percent)} of them (limit"
             f" {limits.K6_CPU_SHARE_PERCENT_MAX:g} %): it had to wait",
             Evidence.LOAD,
         )
@@ -81,7 +81,9 @@ def _examine_stall(report: Report, instance: str, samples: Samples, window: Wind
     ticks = samples.ticks
     times_us = [tick.time_us for tick in ticks]
     if not ticks or ticks[0].time_us > window.start_us or ticks[-1].time_us < window.load_end_us:
-        report.add(f"no ticks beside {instance} say whether it was kept waiting, all through the load", Evidence.LOAD)
+        report.add(
+            f"the samples beside {instance} do not cover the load, so it may have been kept waiting", Evidence.LOAD
+        )
     under_load = (
         # By the monotonic clock: a wall clock that was set is not a hole.
         (after.mono_us - before.mono_us) / 1000
@@ -92,7 +94,8 @@ def _examine_stall(report: Report, instance: str, samples: Samples, window: Wind
     stall_ms, limit_ms = max(under_load, default=0.0), limits.gap_ms(samples.rate_hz)
     if stall_ms > limit_ms:
         report.add(
-            f"for {stall_ms:.0f} ms of the load nothing ran beside k6 (limit {limit_ms:.0f} ms): nor did its users",
+            f"for {stall_ms:.0f} ms of the load nothing ran beside k6 (limit {limit_ms:.0f} ms), so its users may not"
+            " have run either",
             Evidence.LOAD,
         )
 

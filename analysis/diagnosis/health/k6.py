@@ -57,9 +57,7 @@ def examine_users(raw: RawRun) -> Report:
     workload, users = knobs.get("load.workload"), knobs.get("load.users")
     asked = users.value if users and workload and workload.value in _OF_USERS else None
     if isinstance(asked, int) and begun < asked:
-        report.add(
-            f"{begun} of {asked} users came to ask for anything: the load was less than asked for", Evidence.LOAD
-        )
+        report.add(f"{begun} of {asked} users sent a request: the load was smaller than requested", Evidence.LOAD)
     return report
 
 
@@ -73,7 +71,7 @@ def examine_log(report: Report, program: str, what: str, log: Log, evidence: Evi
     if not log.header:
         report.add(f"{file} has no header of this instance and of a version that this program reads", evidence)
     if log.announced is None:
-        report.add(f"{file} has no last line: {program} did not end in order, so {what} may be missing", evidence)
+        report.add(f"{file} has no last line: {program} did not end cleanly, so {what} may be missing", evidence)
     elif log.announced != log.count:
         report.add(f"{file} holds {log.count} {what}, its last line says {log.announced}", evidence)
 
@@ -88,7 +86,7 @@ def _examine_events(report: Report, events: Events) -> None:
             "events.jsonl has no header of this instance and of a version that this program reads", Evidence.EVENTS
         )
     if not events.ended:
-        report.add("events.jsonl has no last line: k6 did not end in order, so events may be missing", Evidence.EVENTS)
+        report.add("events.jsonl has no last line: k6 did not end cleanly, so events may be missing", Evidence.EVENTS)
 
 
 def _examine_load(report: Report, client: Client, exit_code: int | None) -> None:
@@ -98,17 +96,17 @@ def _examine_load(report: Report, client: Client, exit_code: int | None) -> None
     elif exit_code not in limits.K6_EXITS_IN_ORDER:
         report.add(f"k6 ended with exit code {exit_code}", Evidence.LOAD)
     if client.requests.announced is None and client.dials.announced is None:
-        report.add("k6 did not end in order, so the load may have ended early", Evidence.LOAD)
+        report.add("k6 did not end cleanly, so the load may have ended early", Evidence.LOAD)
     if client.dropped_iterations is None:
-        report.add("k6 left no account of the iterations it dropped", Evidence.LOAD)
+        report.add("k6 did not report its dropped iterations", Evidence.LOAD)
     elif client.dropped_iterations > 0:
         report.add(
-            f"k6 dropped {client.dropped_iterations} iterations: the load was less than asked for", Evidence.LOAD
+            f"k6 dropped {client.dropped_iterations} iterations: the load was smaller than requested", Evidence.LOAD
         )
     if client.interrupted_iterations:
         report.add(
             f"k6 interrupted {format_count(client.interrupted_iterations, 'iteration')} before the end, as it does at"
-            " load.max_duration: requests that were under way have no record",
+            " load.max_duration: requests in progress have no record",
             Evidence.LOAD,
         )
 

@@ -74,7 +74,7 @@ _SPOILT_BY = {
     Evidence.DIALS: _LOST,
     Evidence.EVENTS: "a missing file, header or last line; a corrupt line",
     Evidence.LOAD: (
-        "k6 did not end in order, or its exit code was not"
+        "k6 did not end cleanly, or its exit code was not"
         f" {' or '.join(map(str, limits.K6_EXITS_IN_ORDER))}; dropped or interrupted iterations; users that never sent"
         " a request; users that should come one after another but came together as the last place of an accept queue"
         " was taken, or so that one had room there with its SYN and none with its last ACK, or came before the program"

@@ -134,7 +134,7 @@ def examine_capture(instance: str, capture: Capture, reduction: Reduction) -> Re
     for loss in reduction.losses:
         report.add(loss, Evidence.PACKETS)
     if capture.report is None:
-        report.add("capture.json: missing or broken: the capture did not end in order", Evidence.PACKETS)
+        report.add("capture.json: missing or broken: the capture did not end cleanly", Evidence.PACKETS)
         return report
     if capture.reason is not None:
         report.add(capture.reason, Evidence.PACKETS)

@@ -48,7 +48,7 @@ def examine(instance: str, samples: Samples, window: Window | None) -> Report:
 def _examine_end(report: Report, samples: Samples) -> None:
     """Report a disorderly end; what was recorded up to it still counts, as far as it covers the window."""
     if samples.end is None:
-        report.add("the sampler did not end in order")
+        report.add("the sampler did not end cleanly")
     elif samples.end.get("reason") != "signal":
         report.add(f"the sampler ended by itself: {samples.end.get('reason')}")
     # A tick has what changed since the one before it: one that is lost makes those after it wrong.

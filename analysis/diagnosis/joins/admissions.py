@@ -1,6 +1,6 @@
 """When a connection really came into its server's accept queue, where the capture of its packets has to tell.
 
-A handshake's last ACK that meets a full queue is dropped. Then the client takes the connection for established, and the
+A handshake's last ACK that meets a full queue is dropped. Then the client believes it is connected, and the
 server's kernel (net/ipv4/tcp_minisocks.c, tcp_check_req) does not know it: it drops the client's data as well, each
 time it is sent again, until one of these packets finds room and makes the connection, or the server forgets the
 handshake and answers with RST. The server repeats its SYN-ACK meanwhile, and the ACK that answers this may be the one;

@@ -323,13 +323,13 @@ function drawDifferences(element, pair) {
       told: toldOf(effect, [pair.a, pair.b]),
     };
   });
-  drawIntervals(element, rows, `difference of ${pair.b} from ${pair.a}, % of the greater`);
+  drawIntervals(element, rows, `difference of ${pair.b} from ${pair.a}, % of the larger`);
 }
 
 /** The figure that the comparison is about, pair by pair. */
 function drawAbout(element, effects) {
   const rows = effects.map((effect) => ({
-    label: `${effect.pair[1]} beside ${effect.pair[0]}`,
+    label: `${effect.pair[1]} vs. ${effect.pair[0]}`,
     difference: effect.difference,
     low: effect.low,
     high: effect.high,
@@ -375,7 +375,7 @@ function drawSearch(element, search) {
       xAxis: axis({
         type: "category",
         data: search.tries.map((_, index) => `${index + 1}`),
-        name: "runs, in their order",
+        name: "runs, in order",
         nameLocation: "middle",
         nameGap: 30,
       }),
@@ -433,9 +433,7 @@ function openRun(holder, run) {
   const heading = element("h3", `${run.group}: `);
   const link = document.createElement("a");
   link.textContent = run.run;
-  if (data.reports === null || data.reports.includes(run.run)) {
-    link.href = `${data.results}/${run.run.split("/").map(encodeURIComponent).join("/")}/report.html`;
-  }
+  link.href = `${data.results}/${run.run.split("/").map(encodeURIComponent).join("/")}/report.html`;
   heading.append(link, element("span", run.why ? ` ${run.why}` : "", "faint"));
   const missing = element("p", "", "faint");
   const drawing = element("div", "", "chart line");
@@ -444,7 +442,7 @@ function openRun(holder, run) {
   const table = document.createElement("table");
   const scroll = element("div", "", "scroll");
   scroll.append(table);
-  numbers.append(element("summary", "The numbers: of each step the greatest"), scroll);
+  numbers.append(element("summary", "Numbers: the maximum in each step"), scroll);
   holder.append(heading, missing, drawing, numbers);
   return { missing, drawing, numbers, table, instance: openChart(drawing, "beside") };
 }

@@ -39,14 +39,14 @@ function at(chart, each, second) {
     return found ? valueText(chart, found[1]) : "0";
   }
   if (chart.kind === "spans") {
-    return `${each.points.filter(([begin], index) => begin <= second && second < each.ends[index]).length} under way`;
+    return `${each.points.filter(([begin], index) => begin <= second && second < each.ends[index]).length} in progress`;
   }
   if (chart.kind === "points") {
     const reach = (shared.to - shared.from) / 100;
     const near = each.points.filter(([from]) => Math.abs(from - second) <= reach).map(([, value]) => value);
     if (!near.length) return null;
     const most = Math.max(...near);
-    return near.length === 1 ? valueText(chart, most) : `${near.length}, longest ${valueText(chart, most)}`;
+    return near.length === 1 ? valueText(chart, most) : `${near.length}, maximum ${valueText(chart, most)}`;
   }
   let value = null;
   for (const point of each.points) {

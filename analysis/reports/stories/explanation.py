@@ -1,7 +1,4 @@
-"""Explains single requests: what every observer saw of each, in the order of time; as text for a terminal or a file.
-
-What the joins could not tell apart is not told here either, and the story says so.
-"""
+"""Explains single requests: what every observer saw of each, in the order of time; as text for a terminal or a file."""
 
 from __future__ import annotations
 
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
     from analysis.evidence.rawrun import RawRun
     from analysis.reports.stories.timeline import Event, Key, Note, RequestTimeline
 
+_NO_REQUEST = "the run has no record of any request"
 CAUSES_FILE = Path("derived") / "requests.parquet"
 WIDTH = 120
 _SECOND_US = 1_000_000
@@ -45,18 +43,14 @@ class UnknownRequest(ValueError):
 
 
 def find_request(joined: Joined, text: str) -> Key:
-    """Return the request that a user names: `k6-1/17`, or `17` where there is one instance.
-
-    Raises:
-        UnknownRequest: there is none of that name.
-    """
+    """Return the request that a user names, as `k6-1/17`, or `17` if there is one instance; raise UnknownRequest."""
     match = re.fullmatch(r"(?:([a-z0-9-]+)/)?([0-9]{1,18})", text)
     if not match:
-        raise UnknownRequest(f"'{excerpt(text)}' names no request: write k6-1/17, or 17 where there is one k6 instance")
+        raise UnknownRequest(f"'{excerpt(text)}' names no request: write k6-1/17, or 17 if there is one k6 instance")
     number = int(match[2])
     ids = {row["instance"]: row for row in joined.rows(sql(__name__, "ids"), number=number)}
     if not ids:
-        raise UnknownRequest("the run has no record of any request")
+        raise UnknownRequest(_NO_REQUEST)
     instance = match[1] or (next(iter(ids)) if len(ids) == 1 else None)
     if instance is None:
         raise UnknownRequest(f"request {text} may be of {' or '.join(ids)}: write {next(iter(ids))}/{text}")
@@ -71,18 +65,6 @@ def find_request(joined: Joined, text: str) -> Key:
     return instance, number
 
 
-def find_worst(joined: Joined, number: int) -> list[Key]:
-    """Return the worst requests: those that failed first, then the slowest.
-
-    Raises:
-        UnknownRequest: there is no request at all.
-    """
-    found = joined.rows(sql(__name__, "worst"), number=number)
-    if not found:
-        raise UnknownRequest("the run has no record of any request")
-    return [(row["instance"], row["id"]) for row in found]
-
-
 def load_causes(folder: Path) -> dict[Key, AttributedCause] | None:
     """Return the cause of each request that has one; None if a run was not analysed, or its file cannot be read."""
     try:
@@ -90,29 +72,22 @@ def load_causes(folder: Path) -> dict[Key, AttributedCause] | None:
             found = database.execute(sql(__name__, "derived_causes"), {"path": descriptor_path(file)}).fetchall()
     except (OSError, duckdb.Error):
         return None
-    return {
-        (instance, id_): AttributedCause(cause, visible(evidence or "")) for instance, id_, cause, evidence in found
-    }
+    return {(row[0], row[1]): AttributedCause(row[2], visible(row[3] or "")) for row in found}
 
 
 def explain_request(raw: RawRun, request: str) -> Explanation:
-    """Explain one request of a run, named as `k6-1/17`, or `17` where there is one instance of k6.
-
-    Raises:
-        UnknownRequest: there is none of that name.
-    """
+    """Explain one request of a run, named as `find_request` has it; raise UnknownRequest if there is none."""
     checked, joined = _join(raw)
     return _explain(raw, checked, joined, [find_request(joined, request)])
 
 
 def explain_worst(raw: RawRun, number: int) -> Explanation:
-    """Explain the worst requests of a run, one or more: those that failed first, then the slowest.
-
-    Raises:
-        UnknownRequest: no request was recorded.
-    """
+    """Explain so many requests: the failed ones first, then the slowest; raise UnknownRequest if none is on record."""
     checked, joined = _join(raw)
-    return _explain(raw, checked, joined, find_worst(joined, number))
+    found = [(row["instance"], row["id"]) for row in joined.rows(sql(__name__, "worst"), number=number)]
+    if not found:
+        raise UnknownRequest(_NO_REQUEST)
+    return _explain(raw, checked, joined, found)
 
 
 def _join(raw: RawRun) -> tuple[Health, Joined]:
@@ -130,7 +105,7 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
         for story, found in zip(stories, carriers, strict=True)
     ]
     if causes is None and any(account.outcome != "ok" for account in accounts):
-        problems.append(f"{CAUSES_FILE} is missing or broken, so causes are not shown: analyse the run")
+        problems.append(f"{CAUSES_FILE} is missing or broken, so causes are not shown; hint: analyse the run")
     return Explanation(
         run=visible(f"{raw.manifest.scenario}/{raw.manifest.run}"),
         outcomes=joins.count_outcomes(joined),
@@ -146,7 +121,7 @@ def _problems(raw: RawRun, checked: Health) -> Iterator[str]:
     if manifest.status != "complete":
         yield f"the run is {manifest.status}" + (f": {manifest.reason}" if manifest.reason else "")
     if not raw.captures:
-        yield "nothing was captured, so no packets are shown"
+        yield "no packet was captured, so none is shown"
     for problem in checked.problems:
         if problem.spoils:
             yield f"{problem.instrument}: {problem.message}"
@@ -165,7 +140,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in explanation.outcomes.items())
     yield f"{explanation.run}: {format_count(sum(explanation.outcomes.values()), 'request')}, {outcomes}"
     if explanation.problems:
-        yield "What the evidence of this run lacks"
+        yield "Missing evidence"
         for problem in explanation.problems:
             yield from _wrapped(f"- {problem}", "  ", "    ")
     for account in explanation.accounts:
@@ -183,14 +158,14 @@ def _account(account: RequestTimeline) -> Iterator[str]:
     yield ""
     yield from _events(account)
     for missing in account.missing:
-        yield from _wrapped(f"Not known: {missing}", "  ", "    ")
+        yield from _wrapped(f"Unknown: {missing}", "  ", "    ")
     yield ""
-    yield "  Where it stands"
+    yield "  Sources"
     for file, places in _sources(account.events).items():
         yield from _wrapped(f"{file}: {places}", "    ", "      ")
     if account.views:
         yield ""
-        yield "  The same in Wireshark (display filter) and tcpdump, from the run's folder"
+        yield "  In Wireshark (display filter) and tcpdump, in the run's folder"
         for view in account.views:
             yield f"    {view.connection}, {view.capture}"
             # Not wrapped: they are to be copied.
@@ -206,7 +181,7 @@ def _when(account: RequestTimeline) -> str:
     clock = f"{moment:%Y-%m-%d %H:%M:%S}.{account.start_us % _SECOND_US:06d} UTC"
     if account.measure_us is None:
         return clock
-    return f"{(account.start_us - account.measure_us) / _SECOND_US:,.3f} s into the measurement, at {clock}"
+    return f"{(account.start_us - account.measure_us) / _SECOND_US:,.3f} s after the load began, at {clock}"
 
 
 def _events(account: RequestTimeline) -> Iterator[str]:
@@ -233,22 +208,22 @@ def _offset(event: Event, start_us: int) -> str:
 
 
 def _sources(events: Iterable[Event]) -> dict[str, str]:
-    """Return each file that the events rest on, and the places in it."""
+    """Return each file that the events rest on, and the places in it; frames by the first and the last."""
     places: dict[str, dict[str, None]] = {}
     for event in events:
         sources: tuple[Event | Note, ...] = (event, *event.notes)
         for source in sources:
             places.setdefault(source.file, {})[source.place] = None
-    return {file: _places(list(found)) for file, found in places.items()}
-
-
-def _places(places: list[str]) -> str:
-    """Return the places in one file; frames are named in the story already."""
-    frames = [each for each in places if each.startswith("frame")]
-    if not frames:
-        return ", ".join(places)
-    numbers = [int(word) for each in frames for word in each.split() if word.isdecimal()]
-    return f"frames {min(numbers)} to {max(numbers)}" if len(set(numbers)) > 1 else f"frame {numbers[0]}"
+    found = {}
+    for file, of_file in places.items():
+        frames = [
+            int(word) for each in of_file if each.startswith("frame") for word in each.split() if word.isdecimal()
+        ]
+        span = (
+            f"frames {min(frames)} to {max(frames)}" if len({*frames}) > 1 else f"frame {frames[0]}" if frames else ""
+        )
+        found[file] = span or ", ".join(of_file)
+    return found
 
 
 def _wrapped(text: str, first: str, rest: str) -> list[str]:

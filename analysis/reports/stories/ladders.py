@@ -35,7 +35,7 @@ def write(run: Run, folder: Path) -> None:
 
 
 def build_ladders(run: Run) -> Ladders:
-    """Choose and tell the ladders of a run; it never raises for what the run's files hold or lack."""
+    """Return the ladders of a run, whatever the run's files hold or lack."""
     found, lacks = _tell(run)
     manifest = run.raw.manifest
     return Ladders(
@@ -48,7 +48,7 @@ def _tell(run: Run) -> tuple[list[Ladder], list[str]]:
     if isinstance(joined, Unknown):
         return [], [joined.why]
     if not run.raw.captures:
-        return [], ["nothing was captured"]
+        return [], ["no packet was captured"]
     chosen = [
         (choice, story)
         for choice in choose_typical(joined)
@@ -128,20 +128,13 @@ def _lanes(narrator: Narrator, story: Story, carriers: list[Carrier]) -> list[st
     return [each for each in order if each in ends] + sorted(each for each in ends - set(order) if each)
 
 
-# More than these nobody reads; `connlab explain` tells of any other.
+# Nobody reads more than these; `connlab explain` shows any other.
 _CAUSES_MAX = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenRequest:
-    """One request.
-
-    Attributes:
-        kind: why it was chosen.
-        key: its instance and id.
-        cause: why it failed or was slow, None of a good one.
-        count: how many are like it.
-    """
+    """One request: why it was chosen, its cause if it failed or was slow, and how many are like it."""
 
     kind: Kind
     key: Key
@@ -150,35 +143,20 @@ class ChosenRequest:
 
 
 def choose_typical(joined: Joined) -> list[ChosenRequest]:
-    """Return the requests that tell the story of a run, in the order in which they are shown."""
-    found = [
-        *_typical(joined, "ok", None),
-        *(choice for outcome, cause in _causes(joined) for choice in _typical(joined, outcome, cause)),
-        *_slowest(joined),
-    ]
-    first = {choice.key: choice for choice in reversed(found)}
-    return [choice for choice in found if first[choice.key] is choice]
-
-
-def _causes(joined: Joined) -> list[tuple[str, str]]:
-    """Return the outcome and the cause of most requests: of those that failed, then of the slow ones."""
+    """Return the requests that are shown: a good one, a typical one of each frequent cause, the slowest."""
     counts = attribution.count_causes(joined)
-    found = [
+    causes: list[tuple[str, str | None]] = [
         (outcome, cause)
         for outcome in ("failed", "slow")
         for cause, _ in sorted(counts[outcome].items(), key=lambda each: (-each[1], each[0]))
     ]
-    return found[:_CAUSES_MAX]
-
-
-_KINDS: dict[str, Kind] = {"ok": "good", "failed": "failed", "slow": "slow"}
-
-
-def _typical(joined: Joined, outcome: str, cause: str | None) -> list[ChosenRequest]:
-    rows = joined.rows(sql(__name__, "typical"), outcome=outcome, cause=cause)
-    return [ChosenRequest(_KINDS[outcome], (row["instance"], row["id"]), cause, row["count"]) for row in rows]
-
-
-def _slowest(joined: Joined) -> list[ChosenRequest]:
-    rows = joined.rows(sql(__name__, "slowest"))
-    return [ChosenRequest("slowest", (row["instance"], row["id"]), row["cause"], 1) for row in rows]
+    kinds: dict[str, Kind] = {"ok": "good", "failed": "failed", "slow": "slow"}
+    found = [
+        ChosenRequest(kinds[outcome], (row["instance"], row["id"]), cause, row["count"])
+        for outcome, cause in (("ok", None), *causes[:_CAUSES_MAX])
+        for row in joined.rows(sql(__name__, "typical"), outcome=outcome, cause=cause)
+    ]
+    slowest = joined.rows(sql(__name__, "slowest"))
+    found += [ChosenRequest("slowest", (row["instance"], row["id"]), row["cause"], 1) for row in slowest]
+    first = {choice.key: choice for choice in reversed(found)}
+    return [choice for choice in found if first[choice.key] is choice]

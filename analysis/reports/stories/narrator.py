@@ -120,7 +120,7 @@ class Narrator:
         return shorten(told)
 
     def _try_notes(self, each: Row) -> tuple[Note, ...]:
-        """Return what a server said of itself as the proxy turned to it, if no packet tells of that."""
+        """Return what a server said of itself as the proxy tried it, if no packet tells of that."""
         known = each["observer"] is not None
         return () if known else self._notes(self.hosts.get(each["server_address"]), each["start_us"])
 
@@ -146,7 +146,7 @@ class Narrator:
         at_us = accepted.earliest_us if accepted.latest_us is None else accepted.latest_us
         note = self._states.program_note(server, at_us)
         source = self._states.samples_source(server)
-        return observers.acceptance_moment(accepted, server, case["end_us"], source, (note,) if note else ())
+        return observers.acceptance_moment(accepted, server, case, source, (note,) if note else ())
 
     def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Moment]:
         """Tell how long the server that answers took."""
@@ -236,7 +236,7 @@ def _segment_text(segment: Segment, ends: Sequence[str], number: int, count: int
         case "syn-ack":
             return f"{sender} answers: SYN-ACK{again}{f' ({number})' if again else ''}"
         case "ack":
-            return f"ACK: {sender} takes the connection for established"
+            return f"ACK: {sender} believes it is connected"
         case "fin":
             return f"{sender} closes its side (FIN){again}"
         case "rst":

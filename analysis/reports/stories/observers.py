@@ -25,12 +25,12 @@ _GAVE_UP = {
     "refused": "is refused",
     "reset": "is reset while connecting",
     "address-not-available": "has no port to connect from",
-    "unreachable": "finds no way there",
+    "unreachable": "finds no route",
     "canceled": "ends while connecting",
     "half-open": "never completes the handshake, on purpose",
 }
 _ACTION_BEGINS = {"pause": "begins to pause {}", "restart": "begins to restart {}", "stop": "begins to stop {}"}
-_ACTION_ENDS = {"pause": "has let {} go on", "restart": "has {} ready again", "stop": "has stopped {}"}
+_ACTION_ENDS = {"pause": "has resumed {}", "restart": "has {} ready again", "stop": "has stopped {}"}
 # The lab's backend takes from the URL how long its handler works.
 _ASKED_MS = re.compile(r"/api/delay\?(?:[^#]*&)?ms=([0-9]{1,9})(?:[&#]|$)")
 
@@ -68,7 +68,7 @@ def client_moments(case: Row, close: Row | None, dial_notes: tuple[Note, ...], p
 def _dial_moments(case: Row, source: tuple[str, str], notes: tuple[Note, ...]) -> Iterator[Moment]:
     observer, began_us, took = case["instance"], case["dial_time_us"], format_us(case["dial_duration_us"])
     if case["reused"]:
-        text = f"takes the connection of dial {case['dial']}, begun {format_us(case['time_us'] - began_us)} ago"
+        text = f"reuses the connection of dial {case['dial']}, opened {format_us(case['time_us'] - began_us)} ago"
         yield Moment(Event(case["time_us"] + case["blocked_us"], observer, text, *source))
         return
     remote = f" {excerpt(case['dial_remote'])}" if case["dial_remote"] else ""
@@ -77,7 +77,7 @@ def _dial_moments(case: Row, source: tuple[str, str], notes: tuple[Note, ...]) -
     if case["dial_error"] is None:
         text = f"is connected after {took}, from {excerpt(case['dial_local'])}"
     else:
-        text = f"gives the dial up after {took}: {excerpt(case['dial_error'])}"
+        text = f"gives up the dial after {took}: {excerpt(case['dial_error'])}"
     if case["dial_error_kind"] is not None:
         label = _GAVE_UP.get(case["dial_error_kind"], "fails to connect")
     yield Moment(Event(ended_us, observer, text, *source), label)
@@ -109,7 +109,7 @@ def proxy_moments(
 
     Its times have milliseconds, its error log's have seconds. It cuts them down, so that they may seem to be before
     what they follow: `asked_us` is when the request came, as exactly as that is known. `name` names an address and a
-    port; `notes` gives what else was seen as the proxy turned to a server.
+    port; `notes` gives what else was seen as the proxy tried a server.
     """
     line = story.line
     if line is None:
@@ -143,7 +143,7 @@ def proxy_moments(
             continue
         of = f" (try {each['try']} of {each['tries']})" if each["tries"] > 1 else ""
         server = name(each["server_address"], each["server_port"])
-        yield moment(each["start_us"], f"turns to {server}{of}", notes(each))
+        yield moment(each["start_us"], f"tries {server}{of}", notes(each))
         answered_us = story.case["up_server_first_data_time_us"] if each["try"] == each["tries"] else None
         for time_us, text in _try_outcome(each, answered_us or 0):
             yield moment(time_us, text)
@@ -167,21 +167,29 @@ def _try_outcome(each: Row, answered_us: int) -> Iterator[tuple[int, str]]:
         yield max(start_us + each["header_us"], answered_us), text
     elif each["response_us"] is not None:
         status = "" if each["status"] is None else f", status {each['status']}"
-        yield start_us + each["response_us"], f"gives it up after {each['response_us'] // 1000:,} ms{status}"
+        yield start_us + each["response_us"], f"gives up after {each['response_us'] // 1000:,} ms{status}"
 
 
 def acceptance_moment(
-    found: Acceptance, server: str, end_us: int, source: tuple[str, str], notes: tuple[Note, ...]
+    found: Acceptance, server: str, case: Row, source: tuple[str, str], notes: tuple[Note, ...]
 ) -> Moment:
     """Tell when a server accepted a connection: they leave the queue in the order in which they came."""
+    end_us = case["end_us"]
     if found.latest_us is None or found.earliest_us >= end_us:
         waited = format_us(end_us - found.queued_us)
-        text = f"has not accepted the connection yet: it is in the accept queue, for {waited} now"
+        text = f"has not accepted the connection yet: it has been in the accept queue for {waited}"
         return Moment(Event(end_us, server, text, *source, notes))
     waited = format_us_range(found.earliest_us - found.queued_us, found.latest_us - found.queued_us)
     text = f"has accepted the connection by now; it was in the accept queue for {waited}"
-    label = "accepted no later than this" if found.latest_us <= end_us else None
-    return Moment(Event(found.latest_us, server, text, *source, notes), label)
+    label = f"accepted between {_bounds(found.earliest_us - case['time_us'], found.latest_us - case['time_us'])}"
+    return Moment(Event(found.latest_us, server, text, *source, notes), label if found.latest_us <= end_us else None)
+
+
+def _bounds(least_us: int, most_us: int) -> str:
+    """Return two moments within a request, in the unit of a ladder's times."""
+    if most_us < _SECOND_US:
+        return f"{least_us / 1000:,.1f} and {most_us / 1000:,.1f} ms"
+    return f"{least_us / _SECOND_US:,.3f} and {most_us / _SECOND_US:,.3f} s"
 
 
 def handler_moments(

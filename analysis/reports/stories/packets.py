@@ -33,7 +33,6 @@ class Carrier:
         flow: its row of the table `flows` of analysis.diagnosis.joins.
         is_first_hop: whether it is the client's; else it is the proxy's.
         is_repeated: whether an earlier carrier is the same connection, in another capture.
-        connection: its ends, and the time in which it carried the request.
         packets: those of the request, in the order of the capture.
     """
 
@@ -84,17 +83,16 @@ def _find_carriers(story: Story, next_us: int | None) -> list[Carrier]:
     carriers: list[Carrier] = []
     for flow in story.flows:
         first_hop = flow["try"] is None
-        span = _span(story, flow, next_us) if first_hop else _try_span(story, flow)
-        client = flow["client_address"], flow["client_port"]
-        connection = Connection(client, (flow["server_address"], flow["server_port"]), *span)
+        if first_hop:
+            start_us = story.case["time_us"] - CLOCK_SLACK_US if story.case["reused"] else flow["first_time_us"]
+            span = start_us, flow["last_time_us"] if next_us is None else next_us - 1
+        else:
+            span = _try_span(story, flow)
+        client, server = ((flow[f"{end}_address"], flow[f"{end}_port"]) for end in ("client", "server"))
+        connection = Connection(client, server, *span)
         repeated = any(carrier.connection == connection for carrier in carriers)
         carriers.append(Carrier(flow, first_hop, repeated, connection))
     return carriers
-
-
-def _span(story: Story, flow: Row, next_us: int | None) -> tuple[int, int]:
-    start_us = story.case["time_us"] - CLOCK_SLACK_US if story.case["reused"] else flow["first_time_us"]
-    return start_us, flow["last_time_us"] if next_us is None else next_us - 1
 
 
 def _try_span(story: Story, flow: Row) -> tuple[int, int]:
@@ -135,11 +133,9 @@ class Segment:
 
     Attributes:
         kind: `ack` is the one that completes the handshake, be it bare or with data.
-        time_us, last_us: of the first packet and of the last.
         again: whether it was sent before.
-        lost: a SYN that nothing answered.
-        packets: how many.
-        first, last: their numbers in the capture.
+        lost: whether it is a SYN without an answer.
+        packets: how many; `first` and `last` are their numbers in the capture.
     """
 
     kind: Kind
@@ -175,20 +171,15 @@ def split_segments(packets: Sequence[Packet]) -> list[Segment]:
             seen.add(key)
             lost = kind == "syn" and not answered.get(packet.number, True)
             data_bytes = packet.data_bytes if kind == "data" else 0
-            segment = Segment(
-                kind, packet.time_us, packet.time_us, packet.from_client, again, lost, data_bytes, 1,
-                packet.number, packet.number,
-            )  # fmt: skip
-            if found and _goes_on(found[-1], segment):
-                found[-1] = replace(
-                    found[-1],
-                    last_us=segment.last_us,
-                    data_bytes=found[-1].data_bytes + segment.data_bytes,
-                    packets=found[-1].packets + 1,
-                    last=segment.last,
-                )
+            alike = (kind, packet.from_client, again)
+            if found and kind == "data" and alike == (found[-1].kind, found[-1].from_client, found[-1].again):
+                before = found.pop()
+                size, count = before.data_bytes + data_bytes, before.packets + 1
+                segment = replace(before, last_us=packet.time_us, data_bytes=size, packets=count, last=packet.number)
             else:
-                found.append(segment)
+                at_us, number = packet.time_us, packet.number
+                segment = Segment(kind, at_us, at_us, packet.from_client, again, lost, data_bytes, 1, number, number)
+            found.append(segment)
     return found
 
 
@@ -226,25 +217,13 @@ def _is_again(packet: Packet, furthest: dict[bool, int]) -> bool:
     return packet.seq < before
 
 
-def _goes_on(last: Segment, segment: Segment) -> bool:
-    alike = (last.kind, last.from_client, last.again) == (segment.kind, segment.from_client, segment.again)
-    return alike and segment.kind == "data"
-
-
 # Captures have nanoseconds, and these times microseconds.
 _ROUNDING_US = 1
 
 
 @dataclass(frozen=True, slots=True)
 class PacketView:
-    """How to see a connection's packets with other tools.
-
-    Attributes:
-        connection: its two ends, by name.
-        capture: the capture file, below the run's folder.
-        wireshark: a display filter.
-        tcpdump: a command, from the run's folder.
-    """
+    """How to see a connection's packets in Wireshark (a display filter), and with tcpdump from the run's folder."""
 
     connection: str
     capture: str

@@ -22,12 +22,9 @@ _OVERFLOWS, _DROPS = "TcpExt.ListenOverflows", "TcpExt.ListenDrops"
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """When a server took a connection out of its accept queue, Unix epoch.
+    """When a connection entered the accept queue, and bounds of when the server accepted it, Unix epoch.
 
-    Attributes:
-        queued_us: when it came into the queue.
-        earliest_us: when it was accepted at the earliest.
-        latest_us: the same at the latest; None if it was not, as long as the queue was sampled.
+    `latest_us` is None if the server did not accept it as long as the queue was sampled.
     """
 
     queued_us: int
@@ -56,10 +53,10 @@ def acceptance(case: Row, prefix: str, served_us: int | None) -> Acceptance | No
 
 @dataclass(frozen=True, slots=True)
 class QueueReading:
-    """A server's accept queue at the ticks around a moment; of several listeners the fullest, which a client may meet.
+    """A server's accept queue at the ticks before and after a moment; of several listeners the fullest.
 
     Attributes:
-        ends: the fullest listener at the tick before and at the one after.
+        ends: the fullest listener at each tick.
         away_ms: how far away these ticks are.
         listeners: how many there are at each.
         counters: the kernel's counters of full queues at both ticks; None for what was not read.
@@ -111,11 +108,8 @@ class ServerStates:
             return None
         depths = [_depth(each, count) for each, count in zip(found.ends, found.listeners, strict=True)]
         before, after = (f"{away_ms:.0f} ms" for away_ms in found.away_ms)
-        held = (
-            f"held {depths[0]} {before} before and {after} after"
-            if depths[0] == depths[1]
-            else f"held {depths[0]} {before} before, {depths[1]} {after} after"
-        )
+        second = " and" if depths[0] == depths[1] else f", {depths[1]}"
+        held = f"held {depths[0]} {before} before{second} {after} after"
         return Note(f"accept queue of {server} {held}; in between, {_steps(found)}", *self.samples_source(server))
 
     def queue(self, server: str, time_us: int) -> Queue | None:
@@ -175,7 +169,7 @@ def _steps(found: QueueReading) -> str:
     rises = []
     for first, last in found.counters.values():
         if first is None or last is None:
-            return "nothing is known of the kernel's counters"
+            return "the kernel's counters are unknown"
         rises.append("+0" if last == first else f"+{last - first} ({first} → {last})")
     if rises[0] == rises[1]:
         return f"{_OVERFLOWS} and {_DROPS} {rises[0]}"

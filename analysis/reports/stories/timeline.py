@@ -31,10 +31,10 @@ class Event:
     """Something that happened to a request.
 
     Attributes:
-        time_us: when, Unix epoch; of what is known within bounds, the upper one.
+        time_us: Unix epoch; of what is known within bounds, the upper one.
         observer: whose evidence says so: an instance, or `wire@` and the instance whose capture it is.
-        text: what happened.
-        file, place: where that stands: the file below the run's folder, and the place in it.
+        file: below the run's folder.
+        place: in the file.
         notes: what others saw at that moment.
         resolution_us: how exactly the time was recorded.
     """
@@ -83,12 +83,9 @@ class RequestTimeline:
     Attributes:
         request: its name, as `k6-1/17`.
         asked: its method and URL.
-        outcome: ok, slow or failed.
-        total_us: from its beginning to its end.
         start_us: when it began, Unix epoch.
         measure_us: when the measurement began, None if that is not known.
         cause: None for a request that was neither slow nor failed, or if the run was not analysed.
-        events: in the order of time.
         missing: what the evidence lacks of this request, one sentence each.
         views: one for each connection and capture.
     """
@@ -107,15 +104,7 @@ class RequestTimeline:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The stories of some of a run's requests.
-
-    Attributes:
-        run: its scenario and its id.
-        outcomes: how many requests there were of each outcome.
-        accounts: the requests that were asked for.
-        hosts: the run's addresses, and whose they are.
-        problems: what is wrong with the run or its instruments, one sentence each.
-    """
+    """The stories of some of a run's requests; `problems` are those of the run or its instruments, a sentence each."""
 
     run: str
     outcomes: dict[str, int]
