@@ -244,7 +244,8 @@ def _turns(record: Record, main: Reason) -> list[Row]:
     knobs = {row["name"]: row for row in knob_rows(record)}
     client, server = main.hop
     ends = {"client": client, "server": server}
-    named = {_knob(name.format(**ends), record.roles): does.format(**ends) for name, does in main.cause.knobs.items()}
+    people = {end: name_role(record, role) for end, role in ends.items()}
+    named = {_knob(name.format(**ends), record.roles): does.format(**people) for name, does in main.cause.knobs.items()}
     # A connection that is closed after its request is never idle.
     if client == record.path[0] and (record.knob("load.workload") == "tcp" or record.knob("load.keep_alive") is False):
         named.pop(_knob(f"{server}.idle", record.roles), None)

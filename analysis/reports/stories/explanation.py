@@ -181,7 +181,7 @@ def _when(account: RequestTimeline) -> str:
     clock = f"{moment:%Y-%m-%d %H:%M:%S}.{account.start_us % _SECOND_US:06d} UTC"
     if account.measure_us is None:
         return clock
-    return f"{(account.start_us - account.measure_us) / _SECOND_US:,.3f} s after the load began, at {clock}"
+    return f"{(account.start_us - account.measure_us) / _SECOND_US:,.3f} s into the load, at {clock}"
 
 
 def _events(account: RequestTimeline) -> Iterator[str]:
