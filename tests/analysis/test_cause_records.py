@@ -70,7 +70,11 @@ def test_no_two_causes_say_the_same() -> None:
 
 def test_a_cause_of_another_version_has_its_name_for_all_words() -> None:
     found = cause_named("lost-in-space")
-    assert (found.name, found.label, found.because) == ("lost-in-space", "lost in space", "of “lost in space”")
+    assert (found.name, found.label, found.because) == (
+        "lost-in-space",
+        "lost in space",
+        "its cause is “lost in space”",
+    )
 
 
 def test_the_documentation_of_the_causes_is_current() -> None:

@@ -2,6 +2,7 @@
 
 import struct
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,79 +39,61 @@ def moments(found: Extract) -> list[Moment]:
     return packet_moments(found.packets[0], ("C", "S"), "backend-1", "capture.pcap", lambda *_: ((), None))
 
 
-def test_a_whole_connection(tmp_path: Path) -> None:
-    capture = Capture()
-    Connection(capture, CLIENT, SERVER).handshake(1).ask(2).answer(3).close_by_client(4)
-
-    assert told(tmp_path, capture) == [
-        "SYN: C → S",
-        "S answers: SYN-ACK",
-        "ACK: C believes it is connected",
-        "C sends 120 bytes",
-        "S sends 200 bytes",
-        "C closes its side (FIN)",
-        "S closes its side (FIN)",
-    ]
-
-
-def test_a_later_syn_that_is_answered(tmp_path: Path) -> None:
-    capture = Capture()
-    Connection(capture, CLIENT, SERVER).syns(1, 2).handshake(4)
-
-    assert told(tmp_path, capture)[:4] == [
-        "SYN 1 of 3: C → S, unanswered",
-        "SYN 2 of 3: C → S, unanswered",
-        "SYN 3 of 3: C → S",
-        "S answers: SYN-ACK",
-    ]
-
-
-def test_a_repeated_answer_to_a_syn_whose_last_ack_met_a_full_queue(tmp_path: Path) -> None:
-    capture = Capture()
+def repeated_answer(capture: Capture) -> None:
+    """The last ACK met a full queue."""
     Connection(capture, CLIENT, SERVER).handshake(1)
     capture.tcp(2, SERVER, CLIENT, SYN | ACK, seq=6_000, ack=1_001)
 
-    assert told(tmp_path, capture)[-1] == "S answers: SYN-ACK again (2)"
 
-
-def test_resets_and_refusals(tmp_path: Path) -> None:
-    capture = Capture()
-    Connection(capture, CLIENT, SERVER).refused(1)
-    assert told(tmp_path, capture) == ["SYN: C → S", "S resets the connection (RST)"]
-
-    capture = Capture()
-    Connection(capture, CLIENT, SERVER).handshake(1).ask(2).reset_by_client(3)
-    assert told(tmp_path, capture)[-1] == "C resets the connection (RST)"
-
-
-def test_data_may_complete_the_handshake(tmp_path: Path) -> None:
-    capture = Capture()
+def data_completes_the_handshake(capture: Capture) -> None:
     capture.tcp(1, CLIENT, SERVER, SYN, seq=1)
     capture.tcp(2, SERVER, CLIENT, SYN | ACK, seq=7, ack=2)
     capture.tcp(3, CLIENT, SERVER, ACK, seq=2, ack=8, data=5)
     capture.tcp(4, CLIENT, SERVER, ACK, seq=7, ack=8)
 
-    assert told(tmp_path, capture)[2:] == ["ACK: C believes it is connected", "C sends 5 bytes"]
 
-
-def test_data_of_several_segments_is_one_line_and_a_repetition_another(tmp_path: Path) -> None:
-    capture = Capture()
+def several_segments_and_one_again(capture: Capture) -> None:
     Connection(capture, CLIENT, SERVER).handshake(1)
     for number in range(3):
         capture.tcp(2 + number / 1000, SERVER, CLIENT, ACK, seq=6_001 + 1_000 * number, ack=1_001, data=1_000)
     capture.tcp(3, SERVER, CLIENT, ACK, seq=7_001, ack=1_001, data=1_000)
 
-    assert told(tmp_path, capture)[-2:] == [
-        "S sends 3,000 bytes in 3 segments within 2.0 ms",
-        "S sends 1,000 bytes again",
-    ]
 
-
-def test_sequence_numbers_wrap(tmp_path: Path) -> None:
-    capture = Capture()
+def numbers_that_wrap(capture: Capture) -> None:
     for second, seq in ((1, 2**32 - 100), (2, 0), (3, 100)):
         capture.tcp(second, CLIENT, SERVER, ACK, seq=seq, data=100)
-    assert told(tmp_path, capture) == ["C sends 300 bytes in 3 segments within 2,000.0 ms"]
+
+
+def connected(capture: Capture) -> Connection:
+    return Connection(capture, CLIENT, SERVER)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda capture: connected(capture).handshake(1).ask(2).answer(3).close_by_client(4),
+         ["SYN: C → S", "S answers: SYN-ACK", "ACK: C believes it is connected", "C sends 120 bytes",
+          "S sends 200 bytes", "C closes its side (FIN)", "S closes its side (FIN)"]),
+        (lambda capture: connected(capture).syns(1, 2, 4),
+         ["SYN 1 of 3: C → S, unanswered", "SYN 2 of 3: C → S, unanswered", "SYN 3 of 3: C → S, unanswered"]),
+        (lambda capture: connected(capture).syns(1).handshake(4),
+         ["SYN 1 of 2: C → S, unanswered", "SYN 2 of 2: C → S", "S answers: SYN-ACK",
+          "ACK: C believes it is connected"]),
+        (lambda capture: connected(capture).refused(1), ["SYN: C → S", "S resets the connection (RST)"]),
+        (lambda capture: connected(capture).handshake(1).ask(2).reset_by_client(3), ["C resets the connection (RST)"]),
+        (repeated_answer, ["S answers: SYN-ACK again (2)"]),
+        (data_completes_the_handshake, ["ACK: C believes it is connected", "C sends 5 bytes"]),
+        (several_segments_and_one_again,
+         ["S sends 3,000 bytes in 3 segments within 2.0 ms", "S sends 1,000 bytes again"]),
+        (numbers_that_wrap, ["C sends 300 bytes in 3 segments within 2,000.0 ms"]),
+    ],
+)  # fmt: skip
+def test_the_last_lines_of_a_connection(tmp_path: Path, make: Callable[[Capture], object], says: list[str]) -> None:
+    capture = Capture()
+    make(capture)
+    found = told(tmp_path, capture)
+
+    assert found[-len(says) :] == says
 
 
 def test_more_than_one_reads_is_shortened_in_the_middle(tmp_path: Path) -> None:

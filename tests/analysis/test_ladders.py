@@ -73,14 +73,6 @@ def test_a_failure_has_its_five_syns_each_lost_with_the_queue_beside_it(healthy:
     assert "ip.addr == 172.18.0.3 && tcp.port == 40053" in ladder.packets[0].wireshark
 
 
-def test_of_two_listeners_the_fullest_queue_is_shown(run: RunFolder) -> None:
-    for tick in run.samples["backend-1"].ticks:
-        (listener,) = tick["listen"]
-        tick["listen"] = [{**listener, "address": "::", "depth": 0}, listener]
-    queues = [step.queue for step in of_kind(of_run(run), "failed").steps if step.queue]
-    assert {(queue.depth_after, queue.limit) for queue in queues} == {(2, 1)}
-
-
 def test_a_served_request_has_handshake_data_and_answer(healthy: Ladders) -> None:
     steps = of_kind(healthy, "good").steps
 

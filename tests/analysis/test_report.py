@@ -195,7 +195,6 @@ def test_seconds_without_idle_time_are_a_caution(analysed: Path) -> None:
 
 def test_settings_that_the_load_cannot_use_are_not_listed(analysed: Path) -> None:
     found = run_record.load_record(analysed)
-    found.knobs["load.rejoin"] = knob(value=False)
 
     def listed() -> set[str]:
         limits = {text.partition(":")[0] for box in drawings.draw_path(found).boxes for text in box.limits}
@@ -206,7 +205,6 @@ def test_settings_that_the_load_cannot_use_are_not_listed(analysed: Path) -> Non
     assert not {"load.rejoin", "load.ramp_half"} & listed()
     found.manifest["knobs"]["load.keep_alive"]["value"] = False
     assert "backend.keep_alive_timeout" not in {turn["name"] for turn in summary.summarize(found).turns}
-    # A workload for which a setting means nothing has no record of it that is cached.
     spike = run_record.load_record(analysed)
     spike.manifest["knobs"]["load.workload"]["value"] = "spike"
     assert "load.users" not in spike.usable_knobs

@@ -111,9 +111,31 @@ def test_the_command_keeps_what_the_run_had_set(tmp_path: Path) -> None:
     assert found.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=50 load.users=50"'
 
 
-def test_who_keeps_no_connection_lets_the_next_one_in(tmp_path: Path) -> None:
-    effective = resolve("accept-queue-overflow", ["load.keep_alive=false"])
-    assert advice.advise_on_run(recorded(tmp_path, effective, {"accept-queue-drop": 1})).value == "101"
+WAITS = "nobody fails, but {} in the accept queue until another's {}"
+IDLE = "idle connection ends, after 20 s or more"
+
+
+@pytest.mark.parametrize(
+    ("sets", "value", "choices"),
+    [
+        ([], "103", {"101": WAITS.format("2 users wait", IDLE), "103": "nobody waits"}),
+        (["backend.accept_count=5"], "103", {"97": WAITS.format("6 users wait", IDLE), "103": "nobody waits"}),
+        (["load.keep_alive=false"], "101",
+         {"101": WAITS.format("2 users wait", "connection ends"), "103": "nobody waits"}),
+        (["backend.max_connections=101"], "103", {"103": "nobody waits"}),
+        (["backend.accept_count=200"], "103", {}),
+    ],
+)  # fmt: skip
+def test_each_value_that_helps_is_named_with_what_it_is_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], sets: list[str], value: str, choices: dict[str, str]
+) -> None:
+    folder = recorded(tmp_path, resolve("accept-queue-overflow", sets), {"accept-queue-drop": 1})
+    found = advice.advise_on_run(folder)
+    assert (found.value, found.choices) == (value, choices)
+    with pytest.raises(SystemExit):
+        main(["advise", str(folder)])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert all(f"{number}: {effect}" in printed for number, effect in choices.items())
 
 
 ARMS = (
@@ -316,12 +338,13 @@ def run(home: Path, name: str, *overrides: str, failed: int, slow: int = 0, cell
     return folder
 
 
-def test_a_run_that_follows_an_advice_says_what_became_of_the_failures(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", ["101", "103"])
+def test_a_run_that_follows_an_advice_says_what_became_of_the_failures(tmp_path: Path, value: str) -> None:
     run(tmp_path, "20260101T000000Z", failed=100)
-    after = run(tmp_path, "20260101T000100Z", ADVISED, failed=0)
+    after = run(tmp_path, "20260101T000100Z", f"backend.max_connections={value}", failed=0)
     said = advice.advice_outcome(after)
     assert said is not None
-    assert said.startswith("100 failures → 0, with backend.max_connections = 103, as advised on ")
+    assert said.startswith(f"100 failures → 0, with backend.max_connections = {value}, as advised on ")
     assert said.endswith("20260101T000000Z")
 
 
