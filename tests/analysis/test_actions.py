@@ -167,7 +167,7 @@ def test_a_story_tells_what_the_lab_did_meanwhile(run: RunFolder) -> None:
 
     assert told == [
         (at_us(BEGIN_S + 0.1), "begins to pause backend-1"),
-        (at_us(BEGIN_S + 2.1), "has let backend-1 go on"),
+        (at_us(BEGIN_S + 2.1), "has resumed backend-1"),
     ]
 
 
