@@ -19,7 +19,8 @@ help: ## this list
 commands := run lesson exercise drill serve new matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
 .PHONY: $(commands)
 $(commands): python
-	@.venv/bin/python -m lab.cli.make $@
+	@.venv/bin/python -m lab.cli.make $@ || { code=$$?; ((code == 2)) || echo "connlab: exit code $$code;" \
+		"make itself ends with 2 whenever a command fails, and ./connlab with the code" >&2; exit $$code; }
 
 run: ## SCENARIO=<name>, a folder or all: runs an experiment, from set-up to verdict
 lesson: ## SCENARIO=<name>: asks what you expect, runs, and shows what was measured beside it

@@ -10,16 +10,18 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from lab import terminal
 from lab.cli import lesson_commands, machine_commands, result_commands, run_commands, scenario_commands
+from lab.cli.groups import Groups, examples
 from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
 from lab.runs.signals import interruptible
 
@@ -31,8 +33,12 @@ _NAME_SHOWN = 40
 
 app = typer.Typer(
     help="A reproducible load-test lab for the connection path: client, proxy, server.",
-    epilog="Exit codes: 0 reproduced, 1 not reproduced, 2 bad input, 3 inconclusive, 4 the lab or the machine failed.",
-    add_completion=False,
+    epilog=(
+        "Exit codes: 0 reproduced, 1 not reproduced, 2 bad input, 3 inconclusive, 4 the lab or the machine failed."
+        "\n\n" + examples("lesson accept-queue-turns", "run accept-queue-overflow", "open")
+    ),
+    cls=Groups,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -46,23 +52,60 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 # typer's own form
         raise typer.Exit
 
 
+def _put_results(folder: Path | None) -> None:
+    if folder is not None:
+        from lab import paths
+
+        paths.RESULTS = paths.real(folder)
+        os.environ["CONNLAB_RESULTS"] = str(paths.RESULTS)  # for what this program starts
+
+
 @app.callback()
 def _every_command(
     *,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
     ] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            callback=_put_results,
+            expose_value=False,
+            help="The folder of results; by default ./results, in a checkout its own (CONNLAB_RESULTS).",
+        ),
+    ] = None,
 ) -> None: ...
 
 
-# `--help` lists the commands in this order.
-for _module in (run_commands, lesson_commands, result_commands, scenario_commands, machine_commands):
+# `--help` lists the commands of a group in this order.
+for _module in (scenario_commands, run_commands, result_commands, lesson_commands, machine_commands):
     app.add_typer(_module.app)
-# Made once, so that a second call of `main`, as in tests, does not wait for it.
-_command = cache(typer.main.get_command)
 
 
-def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, program: str = "connlab") -> None:
+@cache  # made once, so that a second call of `main`, as in tests, does not wait for it
+def build(commands: typer.Typer) -> Any:  # noqa: ANN401 # typer gives its groups no type of its own
+    """Return the program as typer makes it; its commands, too, take the options that all of them share."""
+    program = typer.main.get_command(commands)
+    shared = [one for one in program.params if one.name == "results"]
+    for command in getattr(program, "commands", {}).values():
+        command.params.extend(shared)
+    return program
+
+
+def connlab() -> None:
+    """Run the command line as its user does: before a command runs something, engine and images are made ready."""
+    from lab.setup_scripts import make_ready
+
+    main(make_ready=make_ready)
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    commands: typer.Typer = app,
+    program: str = "connlab",
+    make_ready: Callable[[], None] | None = None,
+) -> None:
     """Run the command line; every end has its exit code, and a traceback only with CONNLAB_DEBUG=1."""
     terminal.prepare_streams()
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
@@ -71,7 +114,7 @@ def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, pr
     try:
         _refuse_renamed(arguments)
         with interruptible(to_the_end=True):
-            code = _command(commands).main(args=arguments, prog_name=program, standalone_mode=False)
+            code = build(commands).main(args=arguments, prog_name=program, standalone_mode=False, obj=make_ready)
     except typer.Exit as end:
         code = end.exit_code
     except typer.TyperException as error:

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from lab import terminal
+from lab.cli.completion import complete_exercise
 from lab.cli.execution import command_line, end_checked, resolve_asked, run_one_or_arms, say_next
+from lab.cli.groups import TEACH, RunCommand, examples
 from lab.cli.options import (
     ArmOption,
     CheckOption,
@@ -25,7 +27,11 @@ from lab.errors import BadInput, Problem
 app = typer.Typer()
 
 
-@app.command()
+@app.command(
+    cls=RunCommand,
+    rich_help_panel=TEACH,
+    epilog=examples("lesson accept-queue-turns", "lesson accept-queue-overflow --preset published"),
+)
 def lesson(
     scenario: ScenarioArgument,
     sets: SetOption = None,
@@ -38,23 +44,36 @@ def lesson(
     images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
-    """Ask what you expect, run the scenario, and show what was measured beside it; the exit code is the verdict's."""
+    """Ask what you expect, run, and show both side by side.
+
+    The exit code is the verdict's.
+    """
     asked = resolve_asked(scenario, sets or [], preset, arm)
     run_one_or_arms(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=True)
 
 
-@app.command()
+@app.command(
+    cls=RunCommand,
+    rich_help_panel=TEACH,
+    epilog=examples("exercise accept-queue-overflow/1", "exercise accept-queue-overflow/6 --set load.users=9"),
+)
 def exercise(
-    name: Annotated[str, typer.Argument(metavar="SCENARIO/NUMBER", help="Such as accept-queue-overflow/1.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO/NUMBER", help="Such as accept-queue-overflow/1.", autocompletion=complete_exercise
+        ),
+    ],
     sets: SetOption = None,
     *,
     check: CheckOption = False,
     images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
-    """Run a lesson's exercise and judge it against the answer that is kept apart; `latest` stays where it is.
+    """Run a lesson's exercise and judge it against the answer.
 
-    An open exercise takes the knob that you found, with --set. The exit code is 0 if it came out as the answer says.
+    `latest` stays where it is. An open exercise takes the knob that you found, with --set. The exit code is 0 if it
+    came out as the answer says.
     """
     from lab.console import run_output
     from lab.engines.selection import selected_engine
@@ -81,7 +100,15 @@ def exercise(
     raise typer.Exit(exercises.exit_code(judged))
 
 
-@app.command()
+@app.command(
+    cls=RunCommand,
+    rich_help_panel=TEACH,
+    epilog=examples(
+        "drill",
+        "drill --seed 7 --more packets",
+        "drill --seed 7 --cause accept-queue-full --place backend --set backend.accept_count=100",
+    ),
+)
 def drill(
     sets: SetOption = None,
     *,
@@ -94,9 +121,10 @@ def drill(
     images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
-    """Be on call: a fault is drawn and run; find cause, place and knob in the evidence, and a run tests your remedy.
+    """Be on call: find a fault in the evidence, and fix it.
 
-    Without an answer the exit code is 0; with one it is 0 if the cause is right and the remedy recovered, and else 1.
+    A fault is drawn and run. Name its cause, its place and the knob that helps; a run tests your remedy. Without an
+    answer the exit code is 0; with one it is 0 if the cause is right and the remedy recovered, and else 1.
     """
     import secrets
 
@@ -136,13 +164,16 @@ def drill(
     raise typer.Exit(found.code)
 
 
-@app.command()
+@app.command(rich_help_panel=TEACH, epilog=examples("serve", "serve --port 0"))
 def serve(
     *,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 takes a free one.")] = 8321,
     as_json: JsonOption = False,
 ) -> None:
-    """Show lessons, the run at work, reports and the drill in a browser of this machine, until Ctrl-C."""
+    """Show lessons, runs, reports and drills in a browser.
+
+    The pages are for this machine alone. Ctrl-C ends it.
+    """
     from lab.serve import server
 
     with server.listening(port) as served:

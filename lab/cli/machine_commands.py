@@ -9,13 +9,14 @@ from rich.text import Text
 
 from lab import terminal
 from lab.cli.execution import say_next
-from lab.cli.options import ContextOption, EngineOption, JsonOption, NamespaceOption
+from lab.cli.groups import MACHINE, examples
+from lab.cli.options import ContextOption, EngineOption, ImagesOption, JsonOption, NamespaceOption
 from lab.errors import ExitCode, LabError
 
 app = typer.Typer()
 
 
-@app.command()
+@app.command(rich_help_panel=MACHINE, epilog=examples("doctor", "doctor --engine kubernetes"))
 def doctor(
     *,
     engine: EngineOption = "compose",
@@ -23,7 +24,7 @@ def doctor(
     namespace: NamespaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what this machine, or a cluster, lacks, and a hint."""
+    """Check what this machine, or a cluster, needs for a run."""
     from lab import doctor as doctors
     from lab.console import next_steps
     from lab.engines.selection import select_engine, selected_engine
@@ -44,9 +45,13 @@ def doctor(
         raise typer.Exit(ExitCode.LAB_FAILED)
 
 
-@app.command()
-def setup(*, as_json: JsonOption = False) -> None:
-    """Install, start and build what a run needs, and run nothing."""
+@app.command(rich_help_panel=MACHINE, epilog=examples("setup"))
+def setup(
+    *,
+    images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
+    as_json: JsonOption = False,
+) -> None:
+    """Install, start and build what a run needs; run nothing."""
     from lab import setup_scripts
     from lab.console import next_steps
 
@@ -57,7 +62,7 @@ def setup(*, as_json: JsonOption = False) -> None:
         say_next(next_steps.after_list())
 
 
-@app.command()
+@app.command(rich_help_panel=MACHINE, epilog=examples("clean", "clean --engine kubernetes"))
 def clean(
     *,
     engine: EngineOption = "compose",
@@ -65,7 +70,10 @@ def clean(
     namespace: NamespaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove all that the lab made: containers and images, or its runs' pods in a cluster; results stay."""
+    """Remove all that the lab made; results stay.
+
+    On this machine these are containers, networks, volumes and images; in a cluster, its runs' pods.
+    """
     from lab.console import next_steps
     from lab.engines.selection import select_engine, selected_engine
     from lab.runs.lock import machine_lock
@@ -84,7 +92,20 @@ def clean(
         raise LabError("not everything could be removed:\n  " + "\n  ".join(cleaned.kept))
 
 
-@app.command()
+@app.command(rich_help_panel=MACHINE, epilog=examples("man | man -l -", "man > ~/.local/share/man/man1/connlab.1"))
+def man(*, as_json: JsonOption = False) -> None:
+    """Print the manual page, for man."""
+    from lab.cli import app as program
+    from lab.cli.manual import format_manual
+
+    page = format_manual(program)
+    if as_json:
+        terminal.result_json({"page": page})
+    else:
+        terminal.result(page.splitlines())
+
+
+@app.command(rich_help_panel=MACHINE, epilog=examples("schema > scenario.schema.json"))
 def schema(*, as_json: JsonOption = False) -> None:  # noqa: ARG001 # every command takes --json; a schema is nothing else
     """Print the JSON Schema of scenario.yaml, for editors."""
     from lab.schema import schemas
@@ -92,9 +113,9 @@ def schema(*, as_json: JsonOption = False) -> None:  # noqa: ARG001 # every comm
     terminal.result_json(schemas()["scenario.schema.json"])
 
 
-@app.command("check-compose")
+@app.command("check-compose", rich_help_panel=MACHINE, epilog=examples("check-compose"))
 def check_compose(*, as_json: JsonOption = False) -> None:
-    """Let Compose check, for every scenario and arm, the topology together with what a run adds to it."""
+    """Let Compose check the file of every scenario and arm."""
     from lab import compose_check
 
     runs = list(compose_check.all_runs())

@@ -1,35 +1,29 @@
 """Make's variables as options of `connlab`: `SET="a=1 b=2" DRY=1 python -m lab.cli.make run` is `connlab run …`.
 
-An option's variable is its name in capitals. Input is checked before the set-up, so that nobody waits for a set-up to
-be told of a slip.
+An option's variable is its name in capitals.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from typer.main import get_command
-
 from lab import terminal
-from lab.cli import RENAMED, app
+from lab.cli import RENAMED, app, build
 from lab.errors import BadInput, ExitCode, Problem
 
-CONNLAB, READY = ".venv/bin/connlab", "setup/ready.sh"
+CONNLAB = ".venv/bin/connlab"
 # Variables that have another name than their option or argument.
 _NAMED = {"--dry-run": "DRY", "--sysctl": "SYSCTLS", "--peer-container": "PEER", "--host": "ALLOW_HOST"}
 _NAMES = {"matrix": "MATRIX", "exercise": "EXERCISE"}
-_OF_THE_LAB = ("check", "began", "as_json")
+_OF_THE_LAB = ("check", "began", "as_json", "results")
 
 
 def variables(target: str) -> dict[str, Any]:
     """Return the variables that a target takes, each with its parameter of the command."""
-    parameters = getattr(get_command(app), "commands")[target].params  # noqa: B009 # of a group, which typer's type does not say
+    parameters = build(app).commands[target].params
     return {_variable(target, one): one for one in parameters if one.name not in _OF_THE_LAB}
 
 
@@ -66,29 +60,14 @@ def _words(parameter: Any, value: str) -> Iterator[str]:  # noqa: ANN401 # as ab
     yield from (f"{option}={each}" for each in (value.split() if parameter.multiple else [value]))
 
 
-def _needs_set_up(target: str, given: Mapping[str, str]) -> bool:
-    """Return whether a command runs something; `make matrix` alone lists."""
-    checks = any(one.name == "check" for one in getattr(get_command(app), "commands")[target].params)  # noqa: B009 # as above
-    return checks and not given.get("DRY") and not (target == "matrix" and not given.get("MATRIX"))
-
-
 def main() -> None:
-    """Become the command of a target; where it runs something, after its check and the set-up."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if os.environ.get("PROFILE"):
-        os.environ.setdefault("CONNLAB_BEGAN", str(time.time()))
+    """Become the command of a target."""
     target = sys.argv[1]
     try:
         words = arguments(target, os.environ)
     except BadInput as error:
         terminal.problem(f"connlab: {error}")
         sys.exit(ExitCode.BAD_INPUT)
-    if os.environ.get("IMAGES"):
-        os.environ["CONNLAB_IMAGES"] = os.environ["IMAGES"]  # for the set-up, too
-    if _needs_set_up(target, os.environ):
-        for command in ([CONNLAB, target, "--check", *words[1:]], [READY]):
-            if code := subprocess.run(command, check=False).returncode:
-                sys.exit(code if code > 0 else 128 - code)
     os.execv(CONNLAB, [CONNLAB, *words])  # noqa: S606 # as S603
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from lab.cli.completion import complete_run, complete_scenario, complete_setting
 from lab.errors import BadInput, Problem
 
 # No port of the lab's own roles, and below every range of ephemeral ports that a scenario sets.
@@ -14,14 +15,34 @@ DEFAULT_METRICS_PORT = 9645
 ALL = "all"
 
 ScenarioArgument = Annotated[
-    str, typer.Argument(help="The scenario's name ('connlab list' shows them), or its folder, such as ./shop.")
+    str,
+    typer.Argument(
+        help="The scenario's name ('connlab list' shows them), or its folder, such as ./shop.",
+        autocompletion=complete_scenario,
+    ),
 ]
 ScenariosArgument = Annotated[
-    str, typer.Argument(help=f"The scenario's name or folder, or '{ALL}' the lab's own, one after the other.")
+    str,
+    typer.Argument(
+        help=f"The scenario's name or folder, or '{ALL}' the lab's own, one after the other.",
+        autocompletion=complete_scenario,
+    ),
+]
+RunArgument = Annotated[
+    str, typer.Argument(help="A run's folder, or a scenario for its latest run.", autocompletion=complete_run)
+]
+NewestRunArgument = Annotated[
+    str,
+    typer.Argument(help="A run's folder, or a scenario; by default the newest run.", autocompletion=complete_run),
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob, such as backend.accept_count=10; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="KNOB=VALUE",
+        help="Set a knob, such as backend.accept_count=10; repeatable.",
+        autocompletion=complete_setting,
+    ),
 ]
 PresetOption = Annotated[str | None, typer.Option(help="One of the scenario's presets, such as published.")]
 NewOption = Annotated[
@@ -37,7 +58,7 @@ RepetitionsOption = Annotated[
     ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]
-# What `make` asks before the set-up; the engine, memory and disk are the run's own to ask about.
+# What a command does first of all, before the set-up; the engine, memory and disk are the run's own to ask about.
 CheckOption = Annotated[bool, typer.Option("--check", help="Check the input and end.", hidden=True)]
 ArmOption = Annotated[str | None, typer.Option(help="One of the scenario's arms: run it alone, once.")]
 EngineOption = Annotated[
@@ -92,6 +113,6 @@ MetricsPortOption = Annotated[
 ProfileOption = Annotated[
     bool, typer.Option("--profile", help="Record how long each step of the run took, and print it at the end.")
 ]
-# When `make` began with the set-up, seconds since 1970.
-BeganOption = Annotated[float | None, typer.Option("--began", envvar="CONNLAB_BEGAN", hidden=True)]
+# When the command began, before its check and the set-up; seconds since 1970.
+BeganOption = Annotated[float | None, typer.Option("--began", hidden=True)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]

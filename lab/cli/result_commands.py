@@ -11,20 +11,28 @@ from typing import Annotated
 import typer
 
 from lab import terminal
+from lab.cli.completion import complete_run
 from lab.cli.execution import end_judged, end_observed, say_next
-from lab.cli.options import JsonOption
+from lab.cli.groups import COMPARE, OBSERVE, READ, examples
+from lab.cli.options import JsonOption, NewestRunArgument, RunArgument
 from lab.errors import BadInput, LabError, Problem
 
 app = typer.Typer()
 
 
-@app.command()
+@app.command(
+    rich_help_panel=READ,
+    epilog=examples("analyse accept-queue-overflow", "analyse ./results/accept-queue-overflow/latest"),
+)
 def analyse(
-    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    run: RunArgument,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Derive everything again from a run's raw files; the exit code is the verdict's."""
+    """Derive everything again from a run's raw files.
+
+    The exit code is the verdict's.
+    """
     from lab.console import run_lookup
     from lab.observe import printing
     from lab.outcomes import outcome
@@ -37,9 +45,9 @@ def analyse(
     end_judged(outcome.Outcome(folder, verdict), as_json=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=READ, epilog=examples("report accept-queue-overflow"))
 def report(
-    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    run: RunArgument,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,13 +71,16 @@ def report(
         say_next(f"next, in the browser: {next_steps.opened(folder)}")
 
 
-@app.command("open")
+@app.command("open", rich_help_panel=READ, epilog=examples("open", "open accept-queue-overflow"))
 def open_report(
-    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario; by default the newest run.")] = "",
+    run: NewestRunArgument = "",
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Open a run's report in the browser; where there is none, say where it lies."""
+    """Open a run's report in the browser.
+
+    On a machine without a browser, print where the report lies.
+    """
     from lab import paths
     from lab.console import next_steps, run_lookup
     from lab.observe import printing
@@ -86,13 +97,16 @@ def open_report(
             say_next(next_steps.after_run(folder))
 
 
-@app.command()
+@app.command(rich_help_panel=READ, epilog=examples("notebook", "notebook accept-queue-overflow"))
 def notebook(
-    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario; by default the newest run.")] = "",
+    run: NewestRunArgument = "",
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Open a notebook over a run's files, with SQL and charts: a new copy of the lab's own, and yours to change."""
+    """Open a notebook over a run's files, with SQL and charts.
+
+    It is a new copy of the lab's own, and yours to change.
+    """
     from lab import paths
     from lab.cli import notebook as notebooks
     from lab.console import run_lookup
@@ -109,9 +123,12 @@ def notebook(
         notebooks.open_(found, folder)
 
 
-@app.command()
+@app.command(
+    rich_help_panel=READ,
+    epilog=examples("explain accept-queue-overflow --top 5", "explain accept-queue-overflow --request k6-1/17"),
+)
 def explain(
-    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    run: RunArgument,
     *,
     request: Annotated[str | None, typer.Option(help="The request's name, such as k6-1/17.")] = None,
     top: Annotated[
@@ -119,7 +136,10 @@ def explain(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
+    """Explain a request: what every observer saw, in order of time.
+
+    It also says how to see the request's packets.
+    """
     from analysis.evidence.rawrun import RawRun
     from analysis.reports.stories.explanation import UnknownRequest, explain_request, explain_worst, format_explanation
     from formats.manifest import ManifestError, load_manifest
@@ -141,21 +161,34 @@ def explain(
         say_next(next_steps.after_explanation(folder))
 
 
-@app.command()
+@app.command(
+    rich_help_panel=COMPARE,
+    epilog=examples("compare --a accept-queue-overflow --b accept-queue-small", "compare --matrix long-polling-border"),
+)
 def compare(
     *,
     a: Annotated[
         list[str] | None,
-        typer.Option(metavar="RUN", help="A run to compare with, or <series>:<cell>; repeatable: its repetitions."),
+        typer.Option(
+            metavar="RUN",
+            help="A run to compare with, or <series>:<cell>; repeatable: its repetitions.",
+            autocompletion=complete_run,
+        ),
     ] = None,
-    b: Annotated[list[str] | None, typer.Option(metavar="RUN", help="A run that is compared; repeatable.")] = None,
+    b: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="A run that is compared; repeatable.", autocompletion=complete_run),
+    ] = None,
     matrix: Annotated[
         str | None,
         typer.Option(help="In place of runs: a matrix, or a scenario with arms; its newest series is compared."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two runs, two groups of runs, or the cells of a series: settings, counters, packets, users."""
+    """Compare runs, groups of runs, or the cells of a series.
+
+    What differs in settings, counters, packets and users.
+    """
     from lab.cli import comparisons
 
     if matrix is not None and (a or b):
@@ -168,7 +201,10 @@ def compare(
         say_next(comparisons.after_comparison(compared, b or []))
 
 
-@app.command()
+@app.command(
+    rich_help_panel=COMPARE,
+    epilog=examples("gate --a before/ --b after/ --figure client.latency_ms.p99 --worse-than 5%"),
+)
 def gate(
     *,
     a: Annotated[
@@ -186,7 +222,10 @@ def gate(
     junit: Annotated[Path | None, typer.Option(help="A file for JUnit XML.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge whether a figure became worse: exit code 0 no, 1 yes, 3 it cannot be told."""
+    """Judge whether a figure became worse.
+
+    Exit code 0: no. 1: yes. 3: the runs cannot tell.
+    """
     from lab.cli import gates
 
     judged = gates.judge(a or [], b or [], figure, worse_than, better)
@@ -202,13 +241,16 @@ def gate(
     raise typer.Exit(judged.exit_code)
 
 
-@app.command()
+@app.command(rich_help_panel=READ, epilog=examples("advise accept-queue-overflow"))
 def advise(
-    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    run: RunArgument,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
+    """Name the setting to change, its value and how to test it.
+
+    The main cause of the run's failures decides which setting it is.
+    """
     from analysis.formatting import format_count
     from lab.console import advice, next_steps, run_lookup
     from lab.observe import printing
@@ -237,7 +279,10 @@ def advise(
     say_next(next_steps.after_advice(folder, found.command))
 
 
-@app.command()
+@app.command(
+    rich_help_panel=OBSERVE,
+    epilog=examples("estimate --overflows 48,211 --connect-timeout 5s", "estimate --run accept-queue-overflow"),
+)
 def estimate(
     *,
     overflows: Annotated[str | None, typer.Option(help="The difference of TcpExt.ListenOverflows.")] = None,
@@ -253,7 +298,10 @@ def estimate(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Estimate how many connections failed behind a counter of overflows; with a run, check that against it."""
+    """Estimate how many connections failed behind a counter.
+
+    The counter is TcpExt.ListenOverflows. With a run, check the estimate against it.
+    """
     from lab.cli import estimates
     from lab.console import next_steps, run_lookup
 

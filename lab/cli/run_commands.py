@@ -10,6 +10,7 @@ import typer
 
 from analysis.steps import Steps
 from lab import terminal
+from lab.cli.completion import complete_knob, complete_matrix
 from lab.cli.execution import (
     command_line,
     end_checked,
@@ -20,6 +21,7 @@ from lab.cli.execution import (
     run_series,
     say_next,
 )
+from lab.cli.groups import OBSERVE, RUN, RunCommand, examples
 from lab.cli.options import (
     ALL,
     DEFAULT_METRICS_PORT,
@@ -49,7 +51,16 @@ from lab.errors import BadInput, ExitCode, LabError, Problem
 app = typer.Typer()
 
 
-@app.command()
+@app.command(
+    cls=RunCommand,
+    rich_help_panel=RUN,
+    epilog=examples(
+        "run accept-queue-overflow",
+        "run accept-queue-overflow --set backend.accept_count=10",
+        "run ./shop                # a scenario of your own",
+        "run all                   # the whole catalogue",
+    ),
+)
 def run(
     scenario: ScenariosArgument,
     sets: SetOption = None,
@@ -72,7 +83,10 @@ def run(
     images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
-    """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
+    """Run a scenario, or all its arms, and print the verdict.
+
+    Engine and images are made ready first. The exit code is the verdict's.
+    """
     from lab.engines.selection import select_engine
 
     if metrics_port is not None and not metrics:
@@ -97,10 +111,17 @@ def run(
     run_one_or_arms(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json, profile=steps if profile else None)
 
 
-@app.command()
+@app.command(
+    cls=RunCommand,
+    rich_help_panel=RUN,
+    epilog=examples("matrix", "matrix long-polling-border --dry-run", "matrix long-polling-border --repetitions 3"),
+)
 def matrix(
     name: Annotated[
-        str, typer.Argument(help="The matrix's name, or its .yaml file; without one they are listed.")
+        str,
+        typer.Argument(
+            help="The matrix's name, or its .yaml file; without one they are listed.", autocompletion=complete_matrix
+        ),
     ] = "",
     sets: SetOption = None,
     *,
@@ -111,7 +132,10 @@ def matrix(
     images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
-    """Run every cell of a matrix, or what is left of it; the exit code is the series' verdict."""
+    """Run every cell of a matrix, or what is left of it.
+
+    The cells are shuffled. The exit code is the series' verdict.
+    """
     from lab.console import next_steps
     from lab.series import matrices, printing
     from lab.series import plan as plans
@@ -131,12 +155,20 @@ def matrix(
             say_next(next_steps.after_matrices(known[0].name))
 
 
-@app.command()
+@app.command(
+    cls=RunCommand,
+    rich_help_panel=RUN,
+    epilog=examples(
+        "search accept-queue-overflow --knob backend.max_connections --condition 'client.requests.failed == 0'"
+    ),
+)
 def search(
     scenario: ScenarioArgument,
     sets: SetOption = None,
     *,
-    knob: Annotated[str, typer.Option(help="The knob to vary, such as backend.max_connections.")] = "",
+    knob: Annotated[
+        str, typer.Option(help="The knob to vary, such as backend.max_connections.", autocompletion=complete_knob)
+    ] = "",
     condition: Annotated[
         str, typer.Option(help="The condition that must hold, such as 'client.requests.failed == 0'.")
     ] = "",
@@ -150,9 +182,9 @@ def search(
     images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
-    """Find the smallest, or largest, value of a knob for which an expression holds; exit code 3 if there is none.
+    """Find the value of a knob from which on a condition holds.
 
-    Where runs are missing, so that none was found, it is 4.
+    The exit code is 3 if there is none, and 4 if runs are missing, so that none was found.
     """
     from formats import series as series_file
     from lab.console import next_steps, run_output
@@ -191,7 +223,16 @@ def search(
     raise typer.Exit(code)
 
 
-@app.command()
+@app.command(
+    cls=RunCommand,
+    rich_help_panel=OBSERVE,
+    epilog=examples(
+        "observe --container shop --duration 60s",
+        "observe --compose acme/web --peer-container acme-proxy-1",
+        "observe --pid 4711",
+        "observe --pod default/shop-7d4b",
+    ),
+)
 def observe(
     *,
     containers: Annotated[
@@ -229,9 +270,9 @@ def observe(
     images: ImagesOption = None,  # noqa: ARG001 # its callback sets it
     as_json: JsonOption = False,
 ) -> None:
-    """Watch a container, a Compose project, a process or a pod that already runs; it is not changed.
+    """Watch a container, project, process or pod that already runs.
 
-    The exit code is 0 if the whole time was observed, and 3 if a target ended before.
+    It is not changed. The exit code is 0 if the whole time was observed, and 3 if a target ended before.
     """
     from lab.engines.selection import select_engine, selected_engine
     from lab.observe import observing

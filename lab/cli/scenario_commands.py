@@ -9,15 +9,16 @@ import typer
 
 from lab import terminal
 from lab.cli.execution import resolve_asked, say_next
+from lab.cli.groups import SCENARIOS, examples
 from lab.cli.options import ArmOption, EngineOption, JsonOption, PresetOption, ScenarioArgument, SetOption, SpreadOption
 from lab.errors import BadInput, Problem
 
 app = typer.Typer()
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=SCENARIOS, epilog=examples("list", "list --json"))
 def list_scenarios(*, as_json: JsonOption = False) -> None:
-    """List the scenarios by subject, in the order in which one learns them."""
+    """List the scenarios by subject, in the order of learning."""
     from lab.console import listing, next_steps
     from lab.scenarios import places
     from lab.scenarios.catalogue import load_catalogue
@@ -43,11 +44,17 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
         raise BadInput(problems)
 
 
-@app.command()
+@app.command(
+    rich_help_panel=SCENARIOS,
+    epilog=examples("show accept-queue-overflow", "show accept-queue-overflow --set load.users=500"),
+)
 def show(
     scenario: ScenarioArgument, sets: SetOption = None, *, preset: PresetOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
+    """Show a scenario's knobs and predictions.
+
+    With each prediction stands what is known of it before a run.
+    """
     from lab.console import listing, next_steps
     from lab.engines.selection import selected_engine
     from lab.runs import capacity
@@ -65,7 +72,7 @@ def show(
         say_next(next_steps.after_show(resolved.place, sets or [], preset))
 
 
-@app.command()
+@app.command(rich_help_panel=SCENARIOS, epilog=examples("plan accept-queue-overflow --set load.users=5000"))
 def plan(
     scenario: ScenarioArgument,
     sets: SetOption = None,
@@ -76,7 +83,10 @@ def plan(
     spread: SpreadOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Work out what a run takes: instances, connections, ports, open files, memory and disk; nothing is started."""
+    """Compute the ports, files, memory and disk that a run takes.
+
+    Nothing is started.
+    """
     from lab.console import listing
     from lab.engines.selection import select_engine, selected_engine
     from lab.runs import capacity
@@ -98,13 +108,17 @@ def plan(
         listing.print_demand(terminal.stdout(), found)
 
 
-@app.command()
+@app.command(rich_help_panel=SCENARIOS, epilog=examples("new ./shop"))
 def new(
     scenario: Annotated[str, typer.Argument(help="A name for scenarios/<name>, or a folder, such as ./shop.")],
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a scenario to begin with, and its lesson: commented, and complete as it stands."""
+    """Scaffold a runnable scenario and its lesson.
+
+    Both are commented, and complete as they are. A name alone is one of the lab's own in a checkout; elsewhere it is a
+    folder where you stand.
+    """
     from lab import paths
     from lab.lessons import scaffold
 

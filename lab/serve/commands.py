@@ -73,7 +73,7 @@ def _slug(name: str) -> str:
 
 
 _LINES_KEPT = 500
-_SELF = [sys.executable, "-c", "from lab.cli import main; main()"]
+_SELF = [sys.executable, "-c", "from lab.cli import connlab; connlab()"]
 
 
 class Started:

@@ -1,6 +1,10 @@
 """The command line: exit codes, one clear message, and JSON for programs."""
 
 import json
+import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +17,8 @@ import pytest
 from analysis.verdicts import derived, verdict_file
 from analysis.verdicts.verdict_file import Verdict
 from lab import paths
-from lab.cli import main
+from lab.cli import app, build, main
+from lab.errors import LabError
 from lab.scenarios import places
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Write, yaml_with
@@ -386,3 +391,142 @@ def test_an_option_of_an_earlier_name_is_refused_with_the_new_one(
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert (end.value.code, capsys.readouterr().err) == (2, f"connlab: {told}\n")
+
+
+# --- what a user meets first ---------------------------------------------------------------------------------
+
+
+def all_commands() -> dict[str, Any]:
+    commands: dict[str, Any] = build(app).commands
+    return commands
+
+
+def test_each_command_stands_in_a_group_with_a_summary_of_one_line(
+    connlab: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = connlab("-h")
+    assert code == 0
+    rows = [line.split(maxsplit=1)[0] for line in out.partition("Scenarios:")[2].splitlines() if line.startswith("  ")]
+    # A summary of two lines would begin its second with a word that is no command.
+    assert [row for row in rows if row not in ("Exit", "the", "Examples:", "connlab")] == [
+        one.name for group in build(app).grouped().values() for one in group
+    ]
+    assert out.rindex("Set up and maintain:") < out.index("  doctor")
+
+
+@pytest.mark.parametrize("name", all_commands())
+def test_each_command_has_examples_that_it_takes(connlab: Run, name: str) -> None:
+    code, out, _ = connlab(name, "-h")
+    assert code == 0
+    examples = [line.strip() for line in out.partition("Examples:\n")[2].splitlines()]
+    assert examples
+    for example in examples:
+        words = shlex.split(re.split(r"[|>]", example)[0], comments=True)
+        assert words[:2] == ["connlab", name]
+        all_commands()[name].make_context(name, words[2:])
+
+
+def test_the_manual_page_is_that_of_the_help_texts(connlab: Run) -> None:
+    committed = (paths.ROOT / "docs" / "connlab.1").read_text()
+    assert connlab("man")[1] == committed, "run: ./connlab man > docs/connlab.1"
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
+def test_the_manual_page_is_one_that_roff_reads_without_a_warning() -> None:
+    command = ["groff", "-man", "-Tutf8", "-ww", "-z", str(paths.ROOT / "docs" / "connlab.1")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("run accept-queue-ov", ["accept-queue-overflow"]),
+        ("show accept-queue-overflow --set backend.accept_c", ["backend.accept_count="]),
+        ("search one --knob backend.max_c", ["backend.max_connections"]),
+        ("matrix long-polling-b", ["long-polling-border"]),
+        ("exercise accept-queue-overflow/1", ["accept-queue-overflow/1"]),
+        ("explain slow-c", ["slow-clients"]),
+        ("open slow-clients/2026", ["slow-clients/20260102T030405Z"]),
+        ("run ./sho", ["./shop/"]),
+        ("estim", ["estimate"]),
+    ],
+)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes(tmp_path: Path, shell: str, words: str, offered: list[str]) -> None:
+    (tmp_path / "shop").mkdir()
+    run = tmp_path / "results" / "slow-clients" / "20260102T030405Z"
+    run.mkdir(parents=True)
+    (run / "manifest.json").touch()
+    typed = f"connlab {words}"
+    given = {
+        "CONNLAB_RESULTS": str(tmp_path / "results"),
+        "_CONNLAB_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": typed,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+    }
+    command = [sys.executable, "-c", "from lab.cli import connlab; connlab()"]
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT)} | given
+    asked = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert [one for one in offered if one in asked.stdout] == offered, asked.stderr
+
+
+# --- what runs something makes the machine ready -------------------------------------------------------------
+
+
+@pytest.fixture
+def two_scenarios(
+    elsewhere: Path, write_scenario: Write, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    fake_docker.says("version *", "26.1.5")
+    write_scenario(MINIMAL + COMPARED + ARMS, slug="arms")
+    monkeypatch.setattr(paths, "SCENARIOS", write_scenario(slug="one"))
+    return elsewhere
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "readied"),
+    [
+        (["run", "one"], 4, True),
+        (["lesson", "one"], 4, True),
+        (
+            ["search", "one", "--knob=load.users", "--condition=client.requests.failed == 0", "--from=1", "--to=9"],
+            4,
+            True,
+        ),
+        (["run", "no-such"], 2, False),
+        (["run", "one", "--set=no.such=1"], 2, False),
+        (["run", "one", "--check"], 0, False),
+        (["run", "arms", "--dry-run"], 0, False),
+        (["matrix"], 0, False),
+        (["show", "one"], 0, False),
+        (["run", "one", "-h"], 0, False),
+    ],
+)
+def test_engine_and_images_are_made_ready_after_the_input_is_checked_and_before_anything_runs(
+    two_scenarios: Path, arguments: list[str], code: int, *, readied: bool
+) -> None:
+    called: list[str] = []
+
+    def make_ready() -> None:
+        called.append("ready")
+        raise LabError("no engine today")
+
+    with pytest.raises(SystemExit) as end:
+        main(arguments, make_ready=make_ready)
+    assert (end.value.code, called) == (code, ["ready"] if readied else [])
+    assert not (two_scenarios / "results" / "one").exists()
+
+
+def test_results_may_be_named_before_the_command_and_after_it(tmp_path: Path) -> None:
+    shown = []
+    for arguments in (["--results", "mine", "open"], ["open", "--results=mine"]):
+        command = [sys.executable, "-c", "from lab.cli import main; main()", *arguments]
+        environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
+        ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 2
+        shown.append(ended.stderr)
+    assert shown[0].startswith("connlab: no run below mine")
+    assert shown[0] == shown[1]

@@ -10,12 +10,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
 from analysis.diagnosis import causes
 from analysis.figures.catalogue import Scope
 from lab import paths
-from lab.cli import app, estimates, make
+from lab.cli import app, build, estimates, make
 from lab.cli.options import ALL
 from lab.errors import BadInput, ExitCode
 from lab.lessons import exercises
@@ -69,7 +68,7 @@ def words(command: str) -> list[str]:
 @cache
 def variables(target: str) -> frozenset[str]:
     """The variables that a target's recipe reads, or that stand for the options of its command."""
-    if target in getattr(get_command(app), "commands"):  # noqa: B009 # of a group, which typer's type does not say
+    if target in build(app).commands:
         return frozenset(make.variables(target))
     recipe = re.search(rf"(?m)^{re.escape(target)}:.*\n((?:\t.*\n)+)", MAKEFILE)
     assert recipe, f"there is no target {target}"
@@ -87,7 +86,7 @@ def problem(command: str) -> str | None:
 
 
 def of_connlab(rest: list[str]) -> str | None:
-    known = getattr(get_command(app), "commands")  # noqa: B009 # of a group, which typer's type does not say
+    known = build(app).commands
     if rest[0] in ("--version", "--help"):
         return None
     if rest[0] not in known:

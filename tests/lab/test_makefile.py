@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +26,8 @@ VARIABLES = {
 }
 
 Make = Callable[..., tuple[int, list[list[str]]]]
+# What make wrote to standard error, call by call.
+SAID: list[str] = []
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +37,8 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     log = tmp_path / "calls"
     # Not by bash, which takes twice as long to start: there are some two thousand calls.
     recorder = f"""#!/bin/sh
-printf '%s\\0' "${{0##*/}}" "$@" ${{CONNLAB_BEGAN:+"began=$CONNLAB_BEGAN"}} \
-  ${{CONNLAB_IMAGES:+"images=$CONNLAB_IMAGES"}} >>{log}; printf '\\n\\0' >>{log}
-case " $* " in *" refused "*) exit 2 ;; esac
+printf '%s\\0' "${{0##*/}}" "$@" >>{log}; printf '\\n\\0' >>{log}
+case " $* " in *" refused "*) exit 2 ;; *" inconclusive "*) exit 3 ;; esac
 """
     passing_on = recorder.replace(
         "#!/bin/sh\n", f'#!/bin/sh\n[ "$2" = lab.cli.make ] && PYTHONPATH={paths.ROOT} exec {sys.executable} "$@"\n'
@@ -69,6 +69,7 @@ case " $* " in *" refused "*) exit 2 ;; esac
             check=False,
             timeout=300,
         )
+        SAID.append(ended.stderr)
         calls = log.read_text().split("\n\0") if log.exists() else []
         return ended.returncode, [call.split("\0")[:-1] for call in calls if call]
 
@@ -117,26 +118,20 @@ def test_a_record_is_asked_for_with_its_number_of_runs(make: Make) -> None:
     assert make("record", "SCENARIO=one")[1][3] == [*recording, "--", "one"]
 
 
-@pytest.mark.parametrize(
-    ("target", "name"), [("run", "SCENARIO"), ("lesson", "SCENARIO"), ("matrix", "MATRIX"), ("search", "SCENARIO")]
-)
-def test_input_is_checked_before_the_set_up(make: Make, target: str, name: str) -> None:
-    code, calls = make(target, f"{name}=one", "SET=load.users=1", "NEW=1")
-    assert code == 0
-    assert [call[0] for call in calls] == ["python.sh", "connlab", "ready.sh", "connlab"]
-    assert calls[1][2] == "--check"
-    assert [*calls[1][:2], *calls[1][3:]] == calls[3]
-    assert {"--set=load.users=1", "--new"} < set(calls[3])
-
-    code, calls = make(target, f"{name}=refused")
-    assert code != 0
-    assert [call[0] for call in calls] == ["python.sh", "connlab"]
+def test_what_runs_something_is_connlab_s_own_to_check_and_to_make_ready(make: Make) -> None:
+    assert make("run", "SCENARIO=one", "SET=load.users=1", "NEW=1") == (
+        0,
+        [["python.sh"], ["connlab", "run", "--set=load.users=1", "--new", "--", "one"]],
+    )
+    exercise = ["connlab", "exercise", "--set=load.users=1", "--", "one/2"]
+    assert make("exercise", "EXERCISE=one/2", "SET=load.users=1")[1][-1] == exercise
 
 
-def test_an_exercise_is_checked_before_the_set_up(make: Make) -> None:
-    _, calls = make("exercise", "EXERCISE=one/2", "SET=load.users=1")
-    assert calls[1] == ["connlab", "exercise", "--check", "--set=load.users=1", "--", "one/2"]
-    assert calls[3] == ["connlab", "exercise", "--set=load.users=1", "--", "one/2"]
+def test_a_failed_command_says_its_exit_code_which_make_cannot_hand_on(make: Make) -> None:
+    assert make("show", "SCENARIO=inconclusive")[0] == 2
+    assert "connlab: exit code 3;" in SAID[-1]
+    assert make("show", "SCENARIO=refused")[0] == 2
+    assert "exit code" not in SAID[-1]
 
 
 def test_a_kit_is_written_taken_in_and_tried(make: Make) -> None:
@@ -147,36 +142,16 @@ def test_a_kit_is_written_taken_in_and_tried(make: Make) -> None:
     assert make("test-bare", f"BUNDLE={file}", "RELEASE=trixie") == (0, [["bare.sh", "--kit", file, "trixie"]])
 
 
-def test_what_is_to_be_observed_is_checked_before_the_set_up(make: Make) -> None:
+def test_what_is_to_be_observed_is_named_as_for_connlab(make: Make) -> None:
     code, calls = make("observe", "CONTAINER=shop web", "PEER=k6", "DURATION=5s", "CAPTURE=off")
     options = ["--container=shop", "--container=web", "--peer-container=k6", "--duration=5s", "--capture=off"]
     assert code == 0
-    assert [call[0] for call in calls] == ["python.sh", "connlab", "ready.sh", "connlab"]
-    assert calls[1] == ["connlab", "observe", "--check", *options]
-    assert calls[3] == ["connlab", "observe", *options]
-    assert make("observe", "COMPOSE=acme/web", "ALLOW_HOST=1")[1][3][2:] == ["--compose=acme/web", "--host"]
-    assert make("observe", "PID=7")[1][3][2:] == ["--pid=7"]
+    assert calls[1] == ["connlab", "observe", *options]
+    assert make("observe", "COMPOSE=acme/web", "ALLOW_HOST=1")[1][1][2:] == ["--compose=acme/web", "--host"]
+    assert make("observe", "PID=7")[1][1][2:] == ["--pid=7"]
     _, calls = make("observe", "POD=lab/shop", "CONTAINER=web", "CONTEXT=mine", "REGISTRY=registry.example/lab")
     of_cluster = ["--pod=lab/shop", "--context=mine", "--registry=registry.example/lab"]
-    assert calls[3][2:] == ["--container=web", *of_cluster]
-
-
-@pytest.mark.parametrize(
-    ("target", "variables"),
-    [
-        ("matrix", ()),
-        ("matrix", ("MATRIX=",)),
-        ("matrix", ("MATRIX=one", "DRY=1")),
-        ("run", ("SCENARIO=one", "DRY=1")),
-        ("search", ("SCENARIO=one", "DRY=1")),
-    ],
-)
-def test_what_runs_nothing_needs_no_set_up(make: Make, target: str, variables: tuple[str, ...]) -> None:
-    code, calls = make(target, *variables)
-    assert code == 0
-    assert [call[0] for call in calls] == ["python.sh", "connlab"]
-    assert ("--dry-run" in calls[1]) == ("DRY=1" in variables)
-    assert "--check" not in calls[1]
+    assert calls[1][2:] == ["--container=web", *of_cluster]
 
 
 def test_a_dry_run_is_none_of_a_record_s(make: Make) -> None:
@@ -185,19 +160,9 @@ def test_a_dry_run_is_none_of_a_record_s(make: Make) -> None:
     ]
 
 
-def test_a_profile_counts_from_before_the_set_up(make: Make) -> None:
-    before = time.time()
-    _, calls = make("run", "SCENARIO=one", "PROFILE=1")
-    assert calls[1][:-1] == ["connlab", "run", "--check", "--profile", "--", "one"]
-    assert calls[3][:-1] == ["connlab", "run", "--profile", "--", "one"]
-    assert before <= float(calls[3][-1].removeprefix("began=")) <= time.time()
-    assert make("run", "SCENARIO=one")[1][3] == ["connlab", "run", "--", "one"]
-
-
-def test_images_are_pulled_by_the_set_up_and_by_the_command(make: Make) -> None:
+def test_images_are_pulled_from_where_the_variable_says(make: Make) -> None:
     _, calls = make("run", "SCENARIO=x", "IMAGES=127.0.0.1:5000/lab")
-    asked = [call[0] for call in calls if call[-1] == "images=127.0.0.1:5000/lab"]
-    assert asked == ["connlab", "ready.sh", "connlab"]
+    assert calls[-1] == ["connlab", "run", "--images=127.0.0.1:5000/lab", "--", "x"]
 
 
 def test_images_are_pushed_to_a_registry(make: Make) -> None:
