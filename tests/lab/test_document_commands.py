@@ -8,6 +8,7 @@ import shlex
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -43,6 +44,8 @@ EXIT_CODE = re.compile(r"\bexit(?:s with| codes?) (\d+)", re.IGNORECASE)
 FILES = {"cfg", "conf", "json", "jsonl", "pcap"}
 # It is made from the code, and names figures that are spelt like knobs.
 FIGURES = paths.ROOT / "docs" / "figures.md"
+# An option of every command, which typer adds when it parses.
+HELP = SimpleNamespace(opts=["-h", "--help"])
 # What a lesson shows because the lab refuses it.
 REFUSED = {'make run SCENARIO=tw-recycle-gone SET="kernel.nginx.net.ipv4.tcp_tw_recycle=1"'}
 WORDS = {
@@ -87,11 +90,11 @@ def problem(command: str) -> str | None:
 
 def of_connlab(rest: list[str]) -> str | None:
     known = build(app).commands
-    if rest[0] in ("--version", "--help"):
+    if PLACEHOLDER.search(rest[0]) or any(rest[0] in one.opts for one in (*build(app).params, HELP)):
         return None
     if rest[0] not in known:
         return f"connlab has no command {rest[0]}"
-    options = {option for each in known[rest[0]].params for option in each.opts} | {"--help"}
+    options = {option for each in (*known[rest[0]].params, HELP) for option in each.opts}
     unknown = [one for one in rest[1:] if one.startswith("--") and one.partition("=")[0] not in options]
     return f"connlab {rest[0]} has no {', '.join(unknown)}" if unknown else None
 
