@@ -350,6 +350,13 @@ class Loosened(_Part):
     capabilities: Annotated[list[Text], Field(description="Capabilities that are not dropped")] = []
 
 
+class Checks(_Part):
+    """Health checks of a proxy: connections to its servers that carry no request of a client."""
+
+    servers: Annotated[int, Field(ge=1, description="The servers that it checks")]
+    every_ms: Annotated[int, Field(ge=1, description="The least time between two checks of one server")]
+
+
 class Memory(_Part):
     """What an instance takes of the machine's memory."""
 
@@ -400,6 +407,9 @@ class Role(_Part):
     stop_signal: Annotated[
         str, Field(pattern=r"^SIG[A-Z0-9]+$", description="The signal that ends it in order, as its image has it")
     ] = "SIGTERM"
+    checks: Annotated[
+        Checks | None, Field(description="The health checks that a configuration of the user's own asks for")
+    ] = None
     page: Annotated[Text | None, Field(description="The page that a proxy serves without a server behind it")] = None
     once: Annotated[Text | None, Field(description="Why it cannot be started again within a run")] = None
     limits: Limits = Limits()

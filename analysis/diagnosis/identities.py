@@ -176,22 +176,47 @@ def _of_gateway(server: str) -> Iterator[Identity]:
     )
 
 
+def _most_checks(manifest: Manifest, client: str) -> int:
+    """Return how many connections the health checks of a proxy can have made in the run."""
+    role = manifest.roles.get(client)
+    if role is None or role.checks is None:
+        return 0
+    times_us = [time_us for each in manifest.phases for time_us in (each.start_us, each.end_us) if time_us is not None]
+    span_ms = (max(times_us) - min(times_us)) // 1000 if times_us else 0
+    # A check may begin at either end, and one that failed is followed by the next at once.
+    return role.checks.servers * len(manifest.of_role(client)) * (span_ms // role.checks.every_ms + 2)
+
+
 def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity]:
     aborted = f"access.{client}.tries.aborted"
+    checks, checked = _most_checks(manifest, client), ""
+    if checks:
+        aborted = f"{aborted} + {checks}"
+        checked = f" Health checks may have made up to {checks} connections besides."
+        yield Identity(
+            "health-checks",
+            "The established connections that no request used are no more than the health checks of the run, by their"
+            " interval. A try that ended because the client closed may have one too.",
+            f"flows.{server}.checks",
+            "0",
+            f"{checks} + access.{client}.tries.aborted",
+        )
     yield Identity(
         "tries-unanswered",
         "Each try that timed out before it was connected is a connection whose SYNs got no answer. A try that ended"
-        " because the client closed may be one too.",
+        f" because the client closed may be one too.{checked}",
         f"flows.{server}.unanswered",
         f"access.{client}.tries.connect_timeout",
         f"access.{client}.tries.connect_timeout + {aborted}",
     )
+    refused = f"flows.{server}.refused + access.{client}.errors.99"
     yield Identity(
         "tries-refused",
         "Each try that failed to connect at once is a connection that was answered with RST, or it found no port (99 in"
-        " the error log).",
+        f" the error log).{checked}",
         f"access.{client}.tries.connect_failed",
-        f"flows.{server}.refused + access.{client}.errors.99",
+        f"{refused} - {checks}" if checks else refused,
+        refused if checks else None,
     )
     role = manifest.roles.get(client)
     pool = manifest.knobs.get(role.knob(role.limits.pool)) if role and role.limits.pool else None
@@ -199,7 +224,7 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         yield Identity(
             "tries-connected",
             "Each try that was connected has a connection of its own. A try that ended because the client closed may"
-            " have one.",
+            f" have one.{checked}",
             f"flows.{server}.established",
             f"access.{client}.tries.connected",
             f"access.{client}.tries.connected + {aborted}",

@@ -82,6 +82,13 @@ def _count(name: str) -> Compute:
     return _of_connections(count)
 
 
+def _checks(run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
+    clients = [hop.client for hop in joined.hops if set(run.instances(hop.server)) & set(servers)]
+    if not any(role.checks for name, role in run.raw.manifest.roles.items() if name in clients):
+        return 0
+    return total(joined.row(sql(__name__, "checks_to"), instance=each)["checks"] for each in servers)
+
+
 def _listed(joined: Joined, servers: list[str], column: str) -> Integers:
     rows = [row for each in servers for row in joined.rows(sql(__name__, "of_each_connection"), instance=each)]
     return np.array([row[column] for row in rows if row[column] is not None], dtype=np.int64)
@@ -159,6 +166,12 @@ class _Overflows:
 
 
 FIGURES: tuple[Figure, ...] = (
+    Figure(
+        "flows.<server>.checks",
+        "Established connections that no request used, if the proxy in front makes health checks; 0 if it makes none.",
+        _SOURCE,
+        _of_connections(_checks),
+    ),
     *(Figure(f"flows.<server>.{name}", meaning, _SOURCE, _count(name)) for name, meaning in _COUNTS.items()),
     Figure(
         "flows.<server>.syns_of_unanswered.list",

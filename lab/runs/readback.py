@@ -127,6 +127,8 @@ def _record_configuration(
     """Put the values of a configuration into the manifest; one that is not known has no place there."""
     role = resolved.registry.roles[name]
     manifest.roles[name] = _with_section_names(manifest.roles[name], found.called)
+    if found.checks is not None:
+        manifest.roles[name] = manifest.roles[name].model_copy(update={"checks": found.checks})
     for field, setting in found.settings.items():
         if setting.value is not None:
             knob = role.knob(field)

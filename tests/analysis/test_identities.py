@@ -292,3 +292,30 @@ def test_where_nginx_keeps_connections_a_try_need_not_have_its_own(proxied: RunF
     without_line(200)(proxied)
 
     assert failing(proxied, 1) == set()
+
+
+# Connections as health checks make them: three that are made, one that is refused, one that nothing answers.
+CHECKS = every(
+    *(connection(f"{NGINX}:{port}", lambda one: one.handshake(LATER_S), isn=port) for port in (50_024, 50_025, 50_026)),
+    count("backend-1", "Tcp.PassiveOpens", more=3),
+    connection(f"{NGINX}:50022", lambda one: one.refused(LATER_S), isn=50_022),
+    connection(f"{NGINX}:50023", lambda one: one.syns(LATER_S), isn=50_023),
+    dropped(),
+)
+
+
+@pytest.mark.parametrize(
+    ("checks", "false"),
+    [
+        (None, {"tries-connected", "tries-unanswered", "tries-refused"}),
+        ({"servers": 1, "every_ms": 2000}, set()),
+        ({"servers": 1, "every_ms": 86_400_000}, {"health-checks", "tries-connected"}),
+    ],
+)
+def test_health_checks_are_counted_apart_as_far_as_their_interval_allows(
+    proxied: RunFolder, checks: object, false: set[str]
+) -> None:
+    proxied.manifest["roles"]["nginx"]["checks"] = checks
+    CHECKS(proxied)
+
+    assert failing(proxied, 1) == false

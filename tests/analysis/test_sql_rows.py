@@ -879,6 +879,13 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
     assert found == [(5, None), (5, None), (None, None), (None, 4), (5, None), (5, None), (5, None), (5, None)]
 
 
+def test_a_connection_that_no_try_used_is_a_check(tables: Tables) -> None:
+    rows: list[Row] = [{"id": 1}, {"id": 2}, {"id": 3, "in_window": False}, {"id": 4, "established": False}]
+    tables.given("connections", *({**MADE, "in_window": True, "established": True, **row} for row in rows))
+    tables.given("try_links", {"observer": MADE["observer"], "flow": 2}, {"observer": "another", "flow": 1})
+    assert tables.made("checks_to", "", instance="nginx") == [(1,)]
+
+
 def test_no_connection_to_a_server_counts_as_none(tables: Tables) -> None:
     assert set(tables.named("connections_to", instance="nginx").values()) == {0}
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from analysis.evidence.rawfiles import Places
 from analysis.figures.catalogue import Scope, UnknownFigure
 from analysis.reports.advice import rerun_command
+from formats.role import Checks
 from lab import paths
 from lab.console import listing
 from lab.engines.compose.run_file import build_run_file
@@ -416,3 +417,20 @@ def test_what_the_reader_cannot_read_is_refused_and_not_passed_over() -> None:
     [fault] = found.faults
     assert "the lab cannot read it" in fault.what
     assert fault.where == Position("conf.d/app.conf", 13)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "checks"),
+    [
+        ("maxconn 200", "maxconn 200", None),
+        ("pool-max-conn 7", "check", Checks(servers=1, every_ms=2000)),
+        (
+            "pool-max-conn 7",
+            "check fastinter 200\n server two backend-1:8080",
+            Checks(servers=1, every_ms=200),
+        ),
+        ("maxconn 200", "check inter 3s\nbackend b\n server x backend-1:8080", Checks(servers=2, every_ms=3000)),
+    ],
+)
+def test_health_checks_are_known_by_their_servers_and_interval(old: str, new: str, checks: Checks | None) -> None:
+    assert in_haproxy(old, new).checks == checks

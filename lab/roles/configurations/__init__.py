@@ -59,6 +59,7 @@ def parse_configuration(role: Role, text: str, neighbours: Neighbours) -> Parsed
         reader.added(),
         text,
         reader.called(),
+        checks=reader.checks(),
     )
 
 

@@ -89,6 +89,9 @@ class Blocks:
         """Return no names: no page tells of blocks by theirs."""
         return {}
 
+    def checks(self) -> None:
+        """Return nothing: this nginx makes no connection without a request."""
+
     def faults(self) -> list[Fault]:
         """Return what could not be read, and that nothing listens where the clients come."""
         if self._tree.unread or self._traffic:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from formats.role import Default
+from formats.role import Checks, Default
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class ParsedConfiguration:
         added: the lines that the lab added, without comments.
         called: what the file calls the sections that the role's scraped pages name, where there is one of each.
         changes: what differs in the copy that runs.
+        checks: its health checks; None if it makes none.
     """
 
     settings: Mapping[str, Setting]
@@ -80,6 +81,7 @@ class ParsedConfiguration:
     text: str
     called: Mapping[str, str]
     changes: "Sequence[Change]" = ()
+    checks: Checks | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
-from formats.role import Configured
+from formats.role import Checks, Configured
 from lab.roles.configurations.parsed import Fault, Neighbours, Position, Statement
 
 # What a section begins with.
@@ -20,6 +20,8 @@ _BEGIN, _END = "# connlab: begin", "# connlab: end"
 # haproxy/before.cfg begins so; in what HAProxy read, it follows the user's file.
 _BEHIND = "# connlab: lines of the lab"
 _UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+# Between two checks of one server, and where no line says it.
+_INTERVALS, _INTERVAL_MS = ("inter", "fastinter", "downinter"), 2000
 _DURATION = re.compile(r"([0-9]+)(ms|[smhd]?)")
 
 
@@ -151,6 +153,25 @@ class Sections:
         parts = {"traffic": self._traffic, "servers": self._servers}
         return {place: one[0].name for place, one in parts.items() if len(one) == 1}
 
+    def checks(self) -> Checks | None:
+        """Return the health checks of all servers; None if it makes none."""
+        every = [
+            (section, one)
+            for section in self._sections
+            for one in section.all("server") + section.all("server-template")
+        ]
+        checked = [
+            [value for name in _INTERVALS if (value := self._interval(section, one, name)) is not None]
+            for section, one in every
+            if "check" in one.words or any("check" in line.words for line in _defaults(section))
+        ]
+        shortest = min((min(one, default=_INTERVAL_MS) for one in checked), default=0)
+        return Checks(servers=len(checked), every_ms=max(shortest, 1)) if checked else None
+
+    def _interval(self, section: Section, server: Line, name: str) -> int | None:
+        said = _of_server(section, server, name).words
+        return self.milliseconds(said[0]) if said else None
+
     def faults(self) -> list[Fault]:
         """Return that nothing listens where the clients come."""
         if self._traffic:
@@ -229,12 +250,18 @@ def _first(section: Section, ways: list[list[str]]) -> Statement:
     return next((_told(line, way) for way, line in found if line is not None), Statement(None))
 
 
-def _of_server(section: Section, server: Line, name: str) -> Statement:
-    """Return a server's parameter: on its line, or as the section has it for all of them."""
+def _defaults(section: Section) -> list[Line]:
+    """Return the lines that hold for all servers of a section, the nearest first."""
     level: Section | None = section
-    lines = [server]
+    lines: list[Line] = []
     while level is not None:
         lines += reversed(level.all("default-server"))
         level = level.defaults
+    return lines
+
+
+def _of_server(section: Section, server: Line, name: str) -> Statement:
+    """Return a server's parameter: on its line, or as the section has it for all of them."""
+    lines = [server, *_defaults(section)]
     found = ((line, line.after(name)) for line in lines)
     return next((Statement((value,), line.where) for line, value in found if value is not None), Statement(None))
