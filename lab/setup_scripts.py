@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import cache
 
 from lab import paths
 from lab.errors import LabError
@@ -25,6 +26,21 @@ def run(script: str, *arguments: str) -> int:
                 raise
     except OSError as error:
         raise LabError(f"{command[0]}: {error.strerror}") from None
+
+
+@cache
+def image_tags() -> dict[str, str]:
+    """Return the tag under which `make push-images` pushes each image of a run.
+
+    Raises:
+        LabError: the sources of the images cannot be read.
+    """
+    command = [str(paths.SETUP / "images.sh"), "tags"]
+    try:
+        told = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise LabError(f"the images' sources cannot be read: {error}") from None
+    return dict(line.split() for line in told.stdout.splitlines())
 
 
 def make_ready() -> None:

@@ -6,6 +6,7 @@
 #                          flows kubernetes pause
 #   images.sh pull         what a run needs and a registry has; builds nothing
 #   images.sh fingerprints what each image of a run is made from
+#   images.sh tags         the tag of each in a registry
 # CONNLAB_IMAGES=<registry>/<prefix> pulls the images of a run from there; what is not there is built (docs/images.md).
 # `flows` is not an image: that program is copied from the collector's image into the cache, for the analysis to run
 # without Docker.
@@ -188,8 +189,9 @@ in_turn() {
 
 # --------------------------------------------------------------------------------------------------------------
 
-if [[ ${1:-} == fingerprints ]]; then
-  for image in "${needed[@]}"; do printf '%s %s\n' "$image" "$(source_of "$image")"; done
+if [[ ${1:-} == fingerprints || ${1:-} == tags ]]; then
+  [[ $1 == tags ]] && before=$version- || before=''
+  for image in "${needed[@]}"; do printf '%s %s\n' "$image" "$before$(source_of "$image")"; done
   exit 0
 fi
 build=yes

@@ -40,8 +40,7 @@ push() {
   docker rmi --no-prune "$2"
 }
 
-version=$(lab_version)
-known=$(setup/images.sh fingerprints)
+known=$(setup/images.sh tags)
 if [[ -z $join ]]; then
   setup/engine.sh
   architecture=$(docker version --format '{{.Server.Arch}}')
@@ -50,9 +49,9 @@ fi
 
 everywhere=("${architectures[@]}")
 for image in "$@"; do
-  source=$(sed -n "s/^$image //p" <<<"$known")
-  [[ -n $source ]] || die "there is no image '$image' of a run"
-  tag=$version-$source reference=$prefix/$image:$version-$source
+  tag=$(sed -n "s/^$image //p" <<<"$known")
+  [[ -n $tag ]] || die "there is no image '$image' of a run"
+  reference=$prefix/$image:$tag
   if [[ -z $join ]] && ! is_there "$reference-$architecture"; then
     quietly "pushing $reference-$architecture" push "connlab/$image" "$reference-$architecture"
   fi

@@ -92,7 +92,8 @@ def test_a_dollar_in_a_value_is_no_variable_of_the_cluster_s() -> None:
 def test_images_are_loaded_into_nodes_or_pulled_from_a_registry(effective: Make) -> None:
     assert container(pod(effective, "k6-1"), "role")["image"] == "connlab/k6:latest"
     pulled = container(pod(effective, "k6-1", registry="registry.example/lab/"), "role")
-    assert (pulled["image"], pulled["imagePullPolicy"]) == ("registry.example/lab/k6:latest", "Always")
+    assert re.fullmatch(r"registry\.example/lab/k6:\d+\.\d+\.\d+-[0-9a-f]{16}", pulled["image"])
+    assert pulled["imagePullPolicy"] == "IfNotPresent"
 
 
 def test_all_pods_of_a_run_are_on_one_node_unless_they_are_to_be_spread(effective: Make) -> None:

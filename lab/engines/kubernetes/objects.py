@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab import paths
+from lab import paths, setup_scripts
 from lab.engines.container_settings import (
     COLLECTOR_LIMITS,
     ROLE_UID,
@@ -94,7 +94,9 @@ class Images:
         """Return the image of a container by its short name."""
         if self.registry is None:
             return {"image": f"connlab/{name}:latest", "imagePullPolicy": "Never"}
-        return {"image": f"{self.registry.rstrip('/')}/{name}:latest", "imagePullPolicy": "Always"}
+        # A tag keeps its image.
+        reference = f"{self.registry.rstrip('/')}/{name}:{setup_scripts.image_tags()[name]}"
+        return {"image": reference, "imagePullPolicy": "IfNotPresent"}
 
 
 def build_owner(run_id: str, images: Images, deadline_s: int) -> dict[str, Any]:
