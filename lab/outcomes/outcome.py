@@ -17,7 +17,7 @@ from formats.series import Series
 from lab import paths
 from lab.console import run_output
 from lab.engines.selection import selected_engine
-from lab.errors import BadInput, ExitCode, Problem
+from lab.errors import BadInput, ExitCode, Gathered, Problem
 from lab.lessons import guesses
 from lab.runs import reports
 from lab.runs.lock import Lock
@@ -183,16 +183,15 @@ def resolve_all() -> Iterator[ResolvedScenario]:
     Raises:
         BadInput: something is.
     """
-    problems = places.misnamed(paths.SCENARIOS)
+    gathered = Gathered()
+    gathered.extend(places.misnamed(paths.SCENARIOS))
     catalogue: dict[str, ResolvedScenario] = {}
     for slug in places.slugs(paths.SCENARIOS):
-        try:
+        with gathered:
             yield catalogue.setdefault(slug, resolve_checked(slug))
-        except BadInput as error:
-            problems += error.problems
-    problems += [] if problems else predictions.missing_controls(catalogue)
-    if problems:
-        raise BadInput(problems)
+    gathered.refuse()
+    gathered.extend(predictions.missing_controls(catalogue))
+    gathered.refuse()
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,12 @@ from lab.reading.messages import did_you_mean, locate, name_place, sentence
 from lab.scenarios.services import Capability, Service, is_service_name, is_variable, split_volume, spoken
 
 _KEY = "services"
-# Each is read by the method of its name.
+# Each is read by the method of its name, or is text as it stands.
 _TAKEN = frozenset({
     "build", "cap_add", "command", "depends_on", "environment", "healthcheck", "image", "networks", "tmpfs", "user",
     "volumes",
 })  # fmt: skip
+_TEXTS = ("image", "user")
 # What says nothing about a run of the lab, or what the lab does anyway.
 _PASSED_OVER = frozenset({
     "cap_drop", "container_name", "expose", "hostname", "init", "labels", "logging", "platform",
@@ -166,8 +167,9 @@ class _Taking:
             if key not in _TAKEN:
                 self._refuse(f"{name}: '{key}' cannot be taken over", at, _REFUSED.get(key), key)
                 continue
-            # A key without a value says nothing, to Compose as well.
-            taken_of_key = {} if value is None else getattr(self, f"_{key}")(value, at)
+            if value is None:
+                continue  # it says nothing, to Compose as well
+            taken_of_key = {key: self._text(value, at)} if key in _TEXTS else getattr(self, f"_{key}")(value, at)
             for new, found in taken_of_key.items():
                 taken[new] = [*taken.get(new, []), *found] if new == "writable" else found
                 self.places[name, new] = at
@@ -229,9 +231,6 @@ class _Taking:
         except ValueError:
             self._wrong(value, at, "text whose quotes are closed")
             return []
-
-    def _image(self, value: object, at: Location) -> dict[str, Any]:
-        return {"image": self._text(value, at)}
 
     def _build(self, value: object, at: Location) -> dict[str, Any]:
         build: Mapping[str, object] = value if isinstance(value, Mapping) else {"context": value}
@@ -311,9 +310,6 @@ class _Taking:
             return {"ready": ["/bin/sh", "-c", *command]}
         self._wrong(value["test"], place, "CMD and a command with its arguments, or CMD-SHELL and one text")
         return {}
-
-    def _user(self, value: object, at: Location) -> dict[str, Any]:
-        return {"user": self._text(value, at)}
 
     def _cap_add(self, value: object, at: Location) -> dict[str, Any]:
         found = self._texts(value, at)

@@ -3,7 +3,7 @@
 A knob's name is `<group>.<field>`; inside the lab a duration is a whole number of milliseconds.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -141,24 +141,21 @@ class KnownKnob:
         return "ms" if self.is_duration else None
 
 
-def _of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> Iterator[KnownKnob]:
+def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, KnownKnob]:
+    """Return the knobs of a model, which these roles declare, by their full names."""
     declared = {role.knob(name): knob for role in roles.values() for name, knob in role.knobs.items()}
+    found: dict[str, KnownKnob] = {}
     for group, outer in knobs.model_fields.items():
         if not (isinstance(outer.annotation, type) and issubclass(outer.annotation, Part)):
             continue  # kernel: its names are the kernel's, not ours
         for field, info in outer.annotation.model_fields.items():
             default: KnobValue = info.default
             knob = KnownKnob(group, field, default, DURATION_SCHEMA in info.metadata, info.description or "")
-            if knob.name in declared:
-                of_role = declared[knob.name]
+            if of_role := declared.get(knob.name):
                 env = None if of_role.counts or of_role.fixed else of_role.env or f"CONNLAB_{field.upper()}"
                 knob = replace(knob, workloads=of_role.workloads, env=env)
-            yield knob
-
-
-def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, KnownKnob]:
-    """Return the knobs of a model, which these roles declare, by their full names."""
-    return {knob.name: knob for knob in _of_knobs(knobs, roles)}
+            found[knob.name] = knob
+    return found
 
 
 CATALOGUE: dict[str, KnownKnob] = build_catalogue(Knobs, ROLES)

@@ -31,13 +31,6 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Next:
-    """Run this value."""
-
-    value: int
-
-
-@dataclass(frozen=True)
 class Done:
     """There is nothing more to run."""
 
@@ -47,8 +40,8 @@ class Done:
     why: str | None = None
 
 
-def decide(within: Range, seen: Mapping[int, Sequence[Status]]) -> Next | Done:
-    """Return what to do next.
+def decide(within: Range, seen: Mapping[int, Sequence[Status]]) -> int | Done:
+    """Return the value to run next, or that there is nothing more to run.
 
     A value fails if it failed in any of its runs, and holds if it held in all that decided. Every value below the
     border must be of one kind and every value above it of the other.
@@ -57,13 +50,13 @@ def decide(within: Range, seen: Mapping[int, Sequence[Status]]) -> Next | Done:
         if set(outcomes) <= {"unknown"}:
             if len(outcomes) >= _UNDECIDED_MAX:
                 return Done("inconclusive", why=f"{len(outcomes)} runs at {value} decided nothing")
-            return Next(value)
+            return value
     fails = sorted(value for value, outcomes in seen.items() if "false" in outcomes)
     holds = sorted(value for value in seen if value not in fails)
     for value in (*within.hints, within.high, within.low):
         between = _is_open(value, holds, fails) and within.low <= value <= within.high
         if value not in seen and between and (value in within.hints or not (holds and fails)):
-            return Next(value)
+            return value
     if not fails:
         return Done("holds-everywhere", why=f"it holds from {within.low} to {within.high}")
     if not holds:
@@ -84,18 +77,16 @@ def _is_open(value: int, holds: Sequence[int], fails: Sequence[int]) -> bool:
     return low < value < high
 
 
-def _close_in(
-    within: Range, seen: Mapping[int, Sequence[Status]], goal: Goal, *, held: int, failed: int
-) -> Next | Done:
+def _close_in(within: Range, seen: Mapping[int, Sequence[Status]], goal: Goal, *, held: int, failed: int) -> int | Done:
     low, high = sorted((held, failed))
     if high - low > within.step:
-        return Next(low + (high - low) // 2)
+        return low + (high - low) // 2
     for value in (held, failed):
         decided = [outcome for outcome in seen[value] if outcome != "unknown"]
         if len(decided) < within.confirm:
             if len(seen[value]) - len(decided) >= _UNDECIDED_MAX:
                 return Done("inconclusive", goal, why=f"runs at {value} decide nothing")
-            return Next(value)
+            return value
     mixed = seen[failed].count("true")
     why = f"at {failed} it held in {mixed} of {len(seen[failed])} runs: the border is not sharp" if mixed else None
     return Done("found", goal, held, why)

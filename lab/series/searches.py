@@ -16,11 +16,13 @@ from lab.scenarios.model import Series as Rules
 from lab.scenarios.overrides import may_be_knob, nearest_knob, parse_overrides
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
-from lab.series.bisect import Done, Next, Range, Status, decide
+from lab.series.bisect import Done, Range, Status, decide
 from lab.series.executor import Executor
 from lab.series.plan import Plan, PlannedCell, build_cell, remark_on_arms, short_names, slugify
 
 _STEP_MS = 100
+# By the model, the last value for which an expression holds, and its neighbour for which it does not.
+Border = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class SearchPlan:
             executor.cells[place.cell] = self.knob.at(int(cell.knobs[self.knob.name]))
             yield place
         decision = decide(self.within, self._seen(executor))
-        while isinstance(decision, Next):
-            yield self._place(executor, decision.value)
+        while isinstance(decision, int):
+            yield self._place(executor, decision)
             decision = decide(self.within, self._seen(executor))
         if series.search:
             series.search.outcome, series.search.goal = decision.outcome, decision.goal
@@ -118,19 +120,6 @@ class SearchPlan:
         return series.runs[-1]
 
 
-@dataclass(frozen=True)
-class Border:
-    """The model's answer.
-
-    Attributes:
-        value: the last value for which the expression holds.
-        next: its neighbour, for which it does not.
-    """
-
-    value: int
-    next: int
-
-
 def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None) -> SearchPlan:
     """Plan a search.
 
@@ -144,8 +133,8 @@ def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None
     if step < 1 or asked.confirm < 1:
         raise BadInput(Problem("a search needs a step and a number of confirming runs of at least 1"))
     _check_expression(asked.until, knob)
-    preflight = find_border(asked.until, knob.at, knob.value or 1, step)
-    low, high = _ends(asked, knob, preflight)
+    border = find_border(asked.until, knob.at, knob.value or 1, step)
+    low, high = _ends(asked, knob, border)
     gathered = Gathered()
     cells: dict[str, PlannedCell] = {}
     for value in (low, high):
@@ -162,9 +151,8 @@ def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None
         high=high,
         step=step,
         confirm=asked.confirm,
-        predicted=preflight.value if preflight else None,
+        predicted=border[0] if border else None,
     )
-    hints = (preflight.value, preflight.next) if preflight else ()
     whole = Plan(
         kind="search",
         name=knob.base.slug,
@@ -179,7 +167,7 @@ def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None
         search=search,
         remark=remark_on_arms([knob.base]),
     )
-    return SearchPlan(whole, Range(low, high, step, asked.confirm, hints), knob, asked.until)
+    return SearchPlan(whole, Range(low, high, step, asked.confirm, border or ()), knob, asked.until)
 
 
 def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
@@ -210,15 +198,15 @@ def _check_expression(until: str, knob: _Knob) -> None:
         raise BadInput(Problem(str(error), f"--condition '{until}'")) from None
 
 
-def _ends(asked: Asked, knob: _Knob, foreseen: Border | None) -> tuple[int, int]:
+def _ends(asked: Asked, knob: _Knob, border: Border | None) -> tuple[int, int]:
     low = knob.read("from", asked.low) if asked.low else None
     high = knob.read("to", asked.high) if asked.high else None
-    if (low is None or high is None) and foreseen is None:
+    if (low is None or high is None) and border is None:
         what = f"the model does not say where to look for the border of '{asked.until}'"
         raise BadInput(Problem(what, hint="give the range: FROM=<least> TO=<greatest> (--from, --to)"))
-    if foreseen is not None:
-        low = max(1, foreseen.value // 2) if low is None else low
-        high = foreseen.value * 2 if high is None else high
+    if border is not None:
+        low = max(1, border[0] // 2) if low is None else low
+        high = border[0] * 2 if high is None else high
     if low is None or high is None or low >= high:
         raise BadInput(Problem(f"the range from {low} to {high} holds nothing to search"))
     return low, high
@@ -286,15 +274,15 @@ def _between(holds: Callable[[int], Status], ends: dict[int, Status], step: int)
         decision = decide(within, seen)
         if isinstance(decision, Done):
             break
-        status = holds(decision.value)
+        status = holds(decision)
         if status == "unknown":
             return None
-        seen[decision.value] = [status]
+        seen[decision] = [status]
     found = decision.found
     if found is None:
         return None
     failing = [value for value, outcomes in seen.items() if outcomes == ["false"]]
-    return Border(found, min(failing, key=lambda value: abs(value - found)))
+    return found, min(failing, key=lambda value: abs(value - found))
 
 
 def _holds(until: str, resolved: ResolvedScenario) -> Status:

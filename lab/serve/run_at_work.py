@@ -2,7 +2,6 @@
 
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,12 @@ from lab.runs.lock import holder
 _US_PER_S = 1_000_000
 
 
-@dataclass
-class _Followed:
-    """The gauges of one run, which read on from where they were."""
-
-    folder: Path
-    gauges: Gauges
-
-
 class RunAtWork:
     """Looks at the run that this checkout has at work."""
 
     def __init__(self) -> None:
-        self._followed: _Followed | None = None
+        # The gauges of one run, which read on from where they were.
+        self._followed: tuple[Path, Gauges] | None = None
         self._looking = threading.Lock()
 
     def look(self) -> dict[str, Any] | None:
@@ -53,16 +45,16 @@ class RunAtWork:
     def _gauges(self, folder: Path, manifest: Manifest) -> Gauges:
         if (
             self._followed is None
-            or self._followed.folder != folder
-            or set(self._followed.gauges.kernels)
+            or self._followed[0] != folder
+            or set(self._followed[1].kernels)
             != {instance for instances in manifest.instances.values() for instance in instances}
         ):
             ports = {one: manifest.port_of(one) for each in manifest.instances.values() for one in each}
             clients = [
                 one for role, each in manifest.instances.items() if manifest.kind_of(role) == "client" for one in each
             ]
-            self._followed = _Followed(folder, Gauges(clients, ports, Places(folder)))
-        return self._followed.gauges
+            self._followed = folder, Gauges(clients, ports, Places(folder))
+        return self._followed[1]
 
 
 def _of_manifest(manifest: Manifest) -> dict[str, Any]:

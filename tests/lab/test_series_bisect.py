@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.series.bisect import Done, Next, Range, Status, decide
+from lab.series.bisect import Done, Range, Status, decide
 
 
 def search(within: Range, holds: Callable[[int], Status]) -> tuple[Done, dict[int, list[Status]]]:
@@ -14,7 +14,7 @@ def search(within: Range, holds: Callable[[int], Status]) -> tuple[Done, dict[in
         decision = decide(within, seen)
         if isinstance(decision, Done):
             return decision, seen
-        seen.setdefault(decision.value, []).append(holds(decision.value))
+        seen.setdefault(decision, []).append(holds(decision))
     raise AssertionError("the search does not end")
 
 
@@ -87,4 +87,4 @@ def test_a_value_that_fails_on_confirmation_moves_the_border() -> None:
 
 
 def test_an_undecided_run_is_repeated() -> None:
-    assert decide(Range(1, 9, 1, 1), {9: ["unknown"]}) == Next(9)
+    assert decide(Range(1, 9, 1, 1), {9: ["unknown"]}) == 9
