@@ -1,13 +1,11 @@
 """Lookup of runs: the one that a command names, and how a run is named to the reader."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from analysis import command_hints
 from formats.manifest import FILE as MANIFEST_FILE
-from formats.safe_open import read_regular
+from formats.manifest import load_manifest
 from formats.series import FILE as SERIES_FILE
 from formats.series import load_series
 from lab import paths
@@ -47,24 +45,20 @@ def find_run(name: str) -> Path:
 
 def run_name(folder: Path) -> str:
     """Return a run's scenario and id, as commands take them."""
-    recorded = _manifest(folder)
-    return f"{recorded['scenario']}/{recorded['run']}"
+    recorded = load_manifest(folder)
+    return f"{recorded.scenario}/{recorded.run}"
 
 
 def describe_run(folder: Path) -> Iterator[str]:
     """Yield the run's name and, if it is one of a series of arms, how the others are named."""
     yield run_name(folder)
-    recorded = _manifest(folder)
-    series, arm = recorded.get("series"), str(recorded.get("cell"))
+    recorded = load_manifest(folder)
+    series, arm = recorded.series, recorded.cell
     # A series' id is <UTC start>-<kind>-<name>.
     if series and series.split("-")[1] == "arms":
         others = ", ".join(_others(folder, series, arm))
         rest = f"; its other arms, each as RUN=<run>: {others}" if others else ""
         yield f"the arm '{arm}' of {series}{rest}"
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    return dict(json.loads(read_regular(folder / MANIFEST_FILE)))
 
 
 def _others(folder: Path, series: str, arm: str) -> list[str]:

@@ -80,7 +80,7 @@ def ask_about_exercise(console: Console, asked: Sequence[Question]) -> Sequence[
         _ask_all(console, asked, (), answers)
     except _NoMore:
         console.print()
-    return [guess for of_arm in answers.of_arm.values() for guess in of_arm]
+    return answers.of_run
 
 
 def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[WhichArm], answers: Answers) -> None:
