@@ -184,9 +184,9 @@ def resolve_all() -> Iterator[ResolvedScenario]:
         BadInput: something is.
     """
     gathered = Gathered()
-    gathered.extend(places.misnamed(paths.SCENARIOS))
+    gathered.extend(places.misnamed())
     catalogue: dict[str, ResolvedScenario] = {}
-    for slug in places.slugs(paths.SCENARIOS):
+    for slug in places.slugs():
         with gathered:
             yield catalogue.setdefault(slug, resolve_checked(slug))
     gathered.refuse()

@@ -73,7 +73,7 @@ def _read() -> list[_Subject]:
 
 def load_catalogue() -> list[Subject]:
     """Return the scenarios that there are; those that the file does not name come last."""
-    left = dict.fromkeys(places.slugs(paths.SCENARIOS))
+    left = dict.fromkeys(places.slugs())
     subjects = []
     for one in _read():
         entries = [

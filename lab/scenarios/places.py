@@ -65,20 +65,20 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def find(name: str, folder: Path = paths.SCENARIOS) -> Place:
+def find(name: str) -> Place:
     """Find a scenario by its name below the folder of scenarios, or by the path of its folder, wherever that is.
 
     Raises:
         BadInput: there is none, or its folder cannot be a scenario's.
     """
     if is_path(name):
-        return _by_path(name, folder)
-    if not SLUG.fullmatch(name) or not is_home(folder / name):
-        raise BadInput(_unknown(name, folder))
-    return Place(name, folder / name)
+        return _by_path(name)
+    if not SLUG.fullmatch(name) or not is_home(paths.SCENARIOS / name):
+        raise BadInput(_unknown(name))
+    return Place(name, paths.SCENARIOS / name)
 
 
-def _by_path(name: str, folder: Path) -> Place:
+def _by_path(name: str) -> Place:
     home = paths.real(Path(name))
     if home.name == FILE and home.is_file():
         home = home.parent
@@ -87,13 +87,13 @@ def _by_path(name: str, folder: Path) -> Place:
         write = command_hints.make_command_here("new", {"SCENARIO": command_hints.name_typed(name)})
         hint = f"'connlab new {quote(name)}' ({write}) writes one"
         raise BadInput(Problem(f"there is no {FILE} in {shown}", hint=hint))
-    if home.parent == folder.resolve():
-        return Place(home.name, folder / home.name)
-    refuse_name(home, folder)
+    if home.parent == paths.SCENARIOS.resolve():
+        return Place(home.name, paths.SCENARIOS / home.name)
+    refuse_name(home)
     return Place(home.name, home, own=False)
 
 
-def refuse_name(home: Path, folder: Path = paths.SCENARIOS) -> None:
+def refuse_name(home: Path) -> None:
     """Refuse a folder elsewhere whose name cannot stand for its results.
 
     Raises:
@@ -101,35 +101,35 @@ def refuse_name(home: Path, folder: Path = paths.SCENARIOS) -> None:
     """
     if not SLUG.fullmatch(home.name):
         raise BadInput(Problem(_NAMED_IN, paths.shown(home), "rename it"))
-    if home.name in _TAKEN or is_home(folder / home.name):
+    if home.name in _TAKEN or is_home(paths.SCENARIOS / home.name):
         what = f"results/{home.name} is for the lab's own '{home.name}'"
         raise BadInput(Problem(what, paths.shown(home), "give the folder another name"))
 
 
-def slugs(folder: Path = paths.SCENARIOS) -> list[str]:
+def slugs() -> list[str]:
     """Return the names of all scenarios of the lab's own."""
-    return sorted(name for name in _folders(folder) if SLUG.fullmatch(name))
+    return sorted(name for name in _folders() if SLUG.fullmatch(name))
 
 
-def misnamed(folder: Path = paths.SCENARIOS) -> list[Problem]:
+def misnamed() -> list[Problem]:
     """Return a problem for each folder that holds a scenario and cannot be one's name."""
     return [
-        Problem(_NAMED_IN, paths.shown(folder / name), "rename it")
-        for name in sorted(_folders(folder))
+        Problem(_NAMED_IN, paths.shown(paths.SCENARIOS / name), "rename it")
+        for name in sorted(_folders())
         if not SLUG.fullmatch(name)
     ]
 
 
-def _folders(folder: Path) -> list[str]:
-    return [file.parent.name for file in folder.glob(f"*/{FILE}")]
+def _folders() -> list[str]:
+    return [file.parent.name for file in paths.SCENARIOS.glob(f"*/{FILE}")]
 
 
-def _unknown(slug: str, folder: Path) -> Problem:
+def _unknown(slug: str) -> Problem:
     """Return why no scenario has this name, with the nearest name that one has."""
-    known = slugs(folder)
+    known = slugs()
     if not slug:
         return Problem("the command names no scenario", hint="'connlab list' (make list) shows them")
-    if of_experiment := _of_experiment(slug, known, folder):
+    if of_experiment := _of_experiment(slug, known):
         what = f"'{slug}' is the name of an experiment, not of a scenario"
         return Problem(what, hint=f"its scenarios: {', '.join(of_experiment)}")
     if is_home(Path(slug)):
@@ -137,7 +137,7 @@ def _unknown(slug: str, folder: Path) -> Problem:
     if not SLUG.fullmatch(slug):
         what = f"'{slug}' cannot be a scenario's name: these have only small letters, digits and hyphens"
         return Problem(what, hint=did_you_mean(slug, known))
-    if _is_file(folder / "matrices" / f"{slug}.yaml"):
+    if _is_file(paths.SCENARIOS / "matrices" / f"{slug}.yaml"):
         return Problem(
             f"'{slug}' is a matrix, not a scenario", hint=command_hints.make_command_here("matrix", {"MATRIX": slug})
         )
@@ -145,8 +145,8 @@ def _unknown(slug: str, folder: Path) -> Problem:
     return Problem(f"unknown scenario '{slug}'", hint=hint)
 
 
-def _of_experiment(name: str, known: Iterable[str], folder: Path) -> list[str]:
+def _of_experiment(name: str, known: Iterable[str]) -> list[str]:
     """Return the scenarios that reproduce an experiment; its id may be written in small letters."""
-    texts = ((slug, (folder / slug / FILE).read_text(errors="replace")) for slug in known)
+    texts = ((slug, (paths.SCENARIOS / slug / FILE).read_text(errors="replace")) for slug in known)
     line = re.compile(rf"^experiment: *{re.escape(name)} *$", re.MULTILINE | re.IGNORECASE)
     return [slug for slug, text in texts if line.search(text)]

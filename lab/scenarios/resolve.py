@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
 from analysis.expressions import Expression, ExpressionError
@@ -20,7 +19,6 @@ from lab.scenarios.resolved import AS_WRITTEN, ResolvedScenario, Stated, Variant
 def resolve(
     name: str,
     overrides: Iterable[str] = (),
-    folder: Path | None = None,
     variant: Variant = AS_WRITTEN,
     preset: str | None = None,
 ) -> ResolvedScenario:
@@ -34,7 +32,7 @@ def resolve(
     Raises:
         BadInput: anything is wrong; all that was found is listed, with file, line and the nearest valid name.
     """
-    resolved = load_unchecked(name, overrides, folder, variant, preset)
+    resolved = load_unchecked(name, overrides, variant, preset)
     problems = list(checks.problems_of(resolved))
     if not any(checks.path_problems(resolved)):
         problems += template_problems(resolved)

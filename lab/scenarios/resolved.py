@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -11,7 +10,6 @@ from pydantic_core import ErrorDetails
 
 from formats.predictions import Claim, Published
 from formats.role import Role
-from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
@@ -174,7 +172,6 @@ class ResolvedScenario:
 def load_unchecked(
     name: str,
     overrides: Iterable[str] = (),
-    folder: Path | None = None,
     variant: Variant = AS_WRITTEN,
     preset: str | None = None,
 ) -> ResolvedScenario:
@@ -186,7 +183,7 @@ def load_unchecked(
     Raises:
         BadInput: a value is not valid; all that were found are listed, with file, line and the nearest valid name.
     """
-    place = places.find(name, folder or paths.SCENARIOS)
+    place = places.find(name)
     parsed = document.read(place.file)
     resolved = _validate(place, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
     if preset is None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Self
 
 from analysis import figures
@@ -78,7 +77,7 @@ def read_change(values: Mapping[str, Any], where: Mapping[str, str]) -> Change:
 AXIS = "arm"
 
 
-def plan_arms(base: ResolvedScenario, overrides: Iterable[str], folder: Path | None = None) -> Plan:
+def plan_arms(base: ResolvedScenario, overrides: Iterable[str]) -> Plan:
     """Plan the series of a scenario that has arms, with the user's overrides.
 
     Raises:
@@ -95,7 +94,7 @@ def plan_arms(base: ResolvedScenario, overrides: Iterable[str], folder: Path | N
             change = _change(base, arms, name)
             refuse_user_settings(user, change.touched, f"the arm '{name}'")
             variant = Variant(change.overrides, change.path, arm=name)
-            resolved[name] = resolve(base.place.named, user, folder, variant, base.preset)
+            resolved[name] = resolve(base.place.named, user, variant, base.preset)
     gathered.extend(_names(base, arms))
     gathered.refuse()
     gathered.extend(find_same_cells(resolved, lambda name: base.where("arms", "variants", name)))
@@ -132,9 +131,7 @@ def plan_arms(base: ResolvedScenario, overrides: Iterable[str], folder: Path | N
     return planned
 
 
-def resolve_variants(
-    base: ResolvedScenario, overrides: Iterable[str] = (), folder: Path | None = None
-) -> list[ResolvedScenario]:
+def resolve_variants(base: ResolvedScenario, overrides: Iterable[str] = ()) -> list[ResolvedScenario]:
     """Return a scenario as it is run: each of its arms, which may have a path of its own, or itself where it has none.
 
     Raises:
@@ -142,12 +139,10 @@ def resolve_variants(
     """
     if base.scenario.arms is None:
         return [base]
-    return [planned.resolved for planned in plan_arms(base, overrides, folder).cells.values()]
+    return [planned.resolved for planned in plan_arms(base, overrides).cells.values()]
 
 
-def resolve_arm(
-    base: ResolvedScenario, overrides: Iterable[str], name: str, folder: Path | None = None
-) -> ResolvedScenario:
+def resolve_arm(base: ResolvedScenario, overrides: Iterable[str], name: str) -> ResolvedScenario:
     """Return one arm as a scenario of its own; what the user sets goes over what the arm sets.
 
     Raises:
@@ -162,7 +157,7 @@ def resolve_arm(
     over = {one.knob for one in parse_overrides(user)}
     change = _change(base, arms, name)
     below = tuple(one for one in change.overrides if one.knob not in over)
-    return resolve(base.place.named, user, folder, Variant(below, change.path, arm=name), base.preset)
+    return resolve(base.place.named, user, Variant(below, change.path, arm=name), base.preset)
 
 
 def _change(base: ResolvedScenario, arms: Arms, name: str) -> Change:

@@ -92,18 +92,18 @@ class Matrix(Rules):
     ] = None
 
 
-def matrix_names(folder: Path | None = None) -> list[str]:
+def matrix_names() -> list[str]:
     """Return the names of all matrices."""
-    return sorted(file.stem for file in ((folder or paths.SCENARIOS) / "matrices").glob("*.yaml"))
+    return sorted(file.stem for file in (paths.SCENARIOS / "matrices").glob("*.yaml"))
 
 
-def read_matrix(name: str, folder: Path) -> tuple[Matrix, Document]:
+def read_matrix(name: str) -> tuple[Matrix, Document]:
     """Read a matrix by its name in the folder of scenarios, or by its file, wherever that lies.
 
     Raises:
         BadInput: there is none of that name, or its file is wrong.
     """
-    file = _file(name, folder)
+    file = _file(name)
     document = documents.read(file)
     if not re.fullmatch(NAME_PATTERN, file.stem):
         raise BadInput(Problem("a matrix's name holds small letters, digits and hyphens", paths.shown(file)))
@@ -115,17 +115,17 @@ def read_matrix(name: str, folder: Path) -> tuple[Matrix, Document]:
         raise refuse_findings(error, document, lambda one, at: knob_sentence(one, siblings(Matrix, at))) from None
 
 
-def _file(name: str, folder: Path) -> Path:
+def _file(name: str) -> Path:
     if name.endswith(_SUFFIX):
         if not Path(name).is_file():
             raise BadInput(Problem(f"there is no file '{name}'", hint="'connlab matrix' lists the matrices"))
         return Path(name).resolve()
-    known = matrix_names(folder)
+    known = matrix_names()
     if name not in known:
         what = f"unknown matrix '{name}'" if name else "no matrix is named"
         hint = did_you_mean(name, known) or "'connlab matrix' lists them"
         raise BadInput(Problem(what, hint=hint))
-    return folder / "matrices" / f"{name}{_SUFFIX}"
+    return paths.SCENARIOS / "matrices" / f"{name}{_SUFFIX}"
 
 
 _SCENARIO = "scenario"
@@ -229,14 +229,14 @@ def contradictions(sides: Sequence[AxisChanges], fixed: Change) -> Iterator[Prob
 _CELL_NAME_MAX = 200
 
 
-def plan_matrix(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -> Plan:
+def plan_matrix(name: str, overrides: Iterable[str] = ()) -> Plan:
     """Read a matrix, by its name or its file, and plan its series.
 
     Raises:
         BadInput: anything is wrong with it or with one of its cells; all is listed, with file and line.
     """
     user = tuple(overrides)
-    matrix, document = read_matrix(name, folder or paths.SCENARIOS)
+    matrix, document = read_matrix(name)
     name = Path(name).stem if name.endswith(_SUFFIX) else name
     gathered = Gathered()
     sides = read_sides(matrix, document, gathered)
@@ -256,8 +256,8 @@ def plan_matrix(name: str, overrides: Iterable[str] = (), folder: Path | None = 
         variant = Variant(change.overrides, change.path, predictions=stated)
         with gathered:
             where = ("axes",) if change.scenario else ("scenarios", 0)
-            scenario = _from(document, change.scenario or matrix.scenarios[0], where, folder or paths.SCENARIOS)
-            resolved[cell] = (resolve(scenario, user, folder, variant), levels)
+            scenario = _from(document, change.scenario or matrix.scenarios[0], where)
+            resolved[cell] = (resolve(scenario, user, variant), levels)
     gathered.refuse()
     gathered.extend(_same_results(document, {one.place for one, _ in resolved.values()}))
     gathered.extend(
@@ -292,7 +292,7 @@ def _within_cells(matrix: Matrix, sides: Sequence[AxisChanges], document: Docume
         raise BadInput(Problem(what, document.where(("axes",)), "take values away, or raise budget.cells"))
 
 
-def _from(document: Document, scenario: str, where: Location, folder: Path) -> str:
+def _from(document: Document, scenario: str, where: Location) -> str:
     """Read the path of a scenario's folder as the matrix writes it: from its own folder.
 
     Raises:
@@ -302,7 +302,7 @@ def _from(document: Document, scenario: str, where: Location, folder: Path) -> s
     if places.is_path(scenario):
         named = str(paths.real(Path(document.file).parent / scenario))
     try:
-        places.find(named, folder)
+        places.find(named)
     except BadInput as error:
         raise BadInput([replace(one, where=document.where(where)) for one in error.problems]) from None
     return named

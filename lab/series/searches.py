@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from analysis.expressions import ExpressionError, parse
 from analysis.expressions.values import Value, unknown
@@ -47,10 +46,10 @@ class Asked:
 class _Knob:
     """The knob that is moved: its values as whole numbers, durations in ms."""
 
-    def __init__(self, asked: Asked, user: tuple[str, ...], folder: Path | None) -> None:
+    def __init__(self, asked: Asked, user: tuple[str, ...]) -> None:
         self.name = asked.knob
-        self._scenario, self._user, self._folder = asked.scenario, user, folder
-        self.base = resolve(asked.scenario, user, folder)
+        self._scenario, self._user = asked.scenario, user
+        self.base = resolve(asked.scenario, user)
         known = self.base.registry.knobs
         self.unit = known[self.name].unit if self.name in known else None
         value = self.base.values.get(self.name)
@@ -58,7 +57,7 @@ class _Knob:
 
     def at(self, value: int) -> ResolvedScenario:
         """Return the scenario with a value of the knob; BadInput if it cannot have it."""
-        return resolve(self._scenario, (*self._user, f"{self.name}={self.text(value)}"), self._folder)
+        return resolve(self._scenario, (*self._user, f"{self.name}={self.text(value)}"))
 
     def text(self, value: int) -> str:
         """Write a value as an override takes it."""
@@ -120,7 +119,7 @@ class SearchPlan:
         return series.runs[-1]
 
 
-def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None) -> SearchPlan:
+def plan_search(asked: Asked, overrides: Iterable[str] = ()) -> SearchPlan:
     """Plan a search.
 
     Raises:
@@ -128,7 +127,7 @@ def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None
             run, or there is no range and the model knows none.
     """
     user = tuple(overrides)
-    knob = _knob(asked, user, folder)
+    knob = _knob(asked, user)
     step = knob.read("step", asked.step) if asked.step else (_STEP_MS if knob.unit else 1)
     if step < 1 or asked.confirm < 1:
         raise BadInput(Problem("a search needs a step and a number of confirming runs of at least 1"))
@@ -170,7 +169,7 @@ def plan_search(asked: Asked, overrides: Iterable[str] = (), folder: Path | None
     return SearchPlan(whole, Range(low, high, step, asked.confirm, border or ()), knob, asked.until)
 
 
-def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
+def _knob(asked: Asked, user: tuple[str, ...]) -> _Knob:
     where = f"--knob {asked.knob}" if asked.knob else None
     if not asked.knob or not asked.until:
         raise BadInput(Problem("a search takes a knob and an expression", hint="such as KNOB=load.users CONDITION='…'"))
@@ -179,7 +178,7 @@ def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
     for one in parse_overrides(user):
         if one.knob == asked.knob:
             raise BadInput(Problem(f"{asked.knob} is what the search moves", one.where, "leave it out"))
-    knob = _Knob(asked, user, folder)
+    knob = _Knob(asked, user)
     if asked.knob not in knob.base.values and not asked.knob.startswith("kernel."):
         raise BadInput(
             Problem(f"unknown knob '{asked.knob}'", where, nearest_knob(asked.knob, knob.base.registry.knobs))

@@ -59,15 +59,22 @@ def derived_run(_derived: Path) -> Callable[[Path], Path]:
     return put
 
 
+@pytest.fixture(autouse=True)
+def _own_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A test that writes scenarios lets theirs be the lab's folder, until it has ended.
+    monkeypatch.setattr(paths, "SCENARIOS", paths.SCENARIOS)
+
+
 @pytest.fixture
 def write_scenario(tmp_path: Path) -> Write:
-    """Write scenarios/<slug>/scenario.yaml and give the folder of scenarios."""
+    """Write scenarios/<slug>/scenario.yaml, and give the folder, which is the lab's own from then on."""
 
     def write(text: str = MINIMAL, slug: str = "one") -> Path:
         folder = tmp_path / "scenarios"
         file = folder / slug / "scenario.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+        paths.SCENARIOS = folder
         return folder
 
     return write
@@ -78,7 +85,8 @@ def effective(write_scenario: Write) -> Make:
     """Resolve a scenario given as text, with overrides."""
 
     def make(*overrides: str, text: str = MINIMAL) -> ResolvedScenario:
-        return resolve("one", overrides, write_scenario(text))
+        write_scenario(text)
+        return resolve("one", overrides)
 
     return make
 

@@ -53,10 +53,10 @@ def run_outcome(effective: ResolvedScenario, verdict: Mapping[str, Any], number:
 
 
 def series_outcome(
-    base: ResolvedScenario, scenarios: Path, verdict: Mapping[str, Any], of_runs: Mapping[str, Mapping[str, Any]]
+    base: ResolvedScenario, verdict: Mapping[str, Any], of_runs: Mapping[str, Mapping[str, Any]]
 ) -> Outcome:
     """A series of arms that is over; the verdicts of its runs by arm."""
-    made = executor(arms.plan_arms(base, (), scenarios), FakeRunner())
+    made = executor(arms.plan_arms(base, ()), FakeRunner())
     made.go(made.series.runs)
     for place in made.series.runs:
         write_verdict(paths.RESULTS / str(place.run), {"scenario": base.slug, **of_runs[place.cell]})

@@ -41,12 +41,13 @@ _KILLED_IN = 3
 
 
 def write(folder: Path, matrix: str = MATRIX, scenario: str = MINIMAL) -> Path:
-    """Write a scenario and a matrix and give the folder of scenarios."""
+    """Write a scenario and a matrix, and give the folder, which is the lab's own from then on."""
     scenarios = folder / "scenarios"
     (scenarios / "one").mkdir(parents=True, exist_ok=True)
     (scenarios / "matrices").mkdir(exist_ok=True)
     (scenarios / "one" / "scenario.yaml").write_text(scenario)
     (scenarios / "matrices" / "grid.yaml").write_text(matrix)
+    paths.SCENARIOS = scenarios
     return scenarios
 
 
@@ -133,5 +134,5 @@ def run_until(folder: Path, moment: str) -> None:
             time.sleep(600)
 
     runner = FakeRunner(at=at)
-    made = executor(matrices.plan_matrix("grid", folder=folder / "scenarios"), runner)
+    made = executor(matrices.plan_matrix("grid"), runner)
     made.go(open_places(made))

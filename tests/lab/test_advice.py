@@ -149,14 +149,14 @@ arms:
 )
 
 
-def of_arm(folder: Path, arm: str, *overrides: str) -> tuple[Path, ResolvedScenario]:
-    scenarios = write(folder, scenario=ARMS)
-    return scenarios, arms.resolve_arm(resolve("one", overrides, scenarios), overrides, arm, scenarios)
+def of_arm(folder: Path, arm: str, *overrides: str) -> ResolvedScenario:
+    write(folder, scenario=ARMS)
+    return arms.resolve_arm(resolve("one", overrides), overrides, arm)
 
 
 @pytest.mark.parametrize("series", [None, "20261121T080000Z-arms-one"])
 def test_of_an_arm_it_is_the_arm_that_is_run_again(tmp_path: Path, series: str | None) -> None:
-    _, effective = of_arm(tmp_path, "few", "load.calls=2")
+    effective = of_arm(tmp_path, "few", "load.calls=2")
     run = recorded(tmp_path, effective, {"accept-queue-drop": 1}, series=series, cell="few")
     assert (
         advice.advise_on_run(run).command
@@ -165,16 +165,16 @@ def test_of_an_arm_it_is_the_arm_that_is_run_again(tmp_path: Path, series: str |
 
 
 def test_what_is_advised_goes_over_what_the_arm_sets(tmp_path: Path) -> None:
-    scenarios, effective = of_arm(tmp_path, "few", "backend.accept_count=7")
+    effective = of_arm(tmp_path, "few", "backend.accept_count=7")
     assert effective.values["backend.accept_count"] == 7
     assert effective.values["load.users"] == 9
     assert [one.prediction.id for one in effective.predictions] == ["served"]
     with pytest.raises(BadInput, match="--arm fwe: there is no arm 'fwe'; did you mean 'few'"):
-        arms.resolve_arm(resolve("one", (), scenarios), (), "fwe", scenarios)
+        arms.resolve_arm(resolve("one"), (), "fwe")
 
 
 def test_a_value_with_a_space_names_the_arm_as_well(tmp_path: Path) -> None:
-    _, effective = of_arm(tmp_path, "proxied")
+    effective = of_arm(tmp_path, "proxied")
     run = recorded(tmp_path, effective, {"ephemeral-ports-exhausted": 1}, cell="proxied")
     command = advice.advise_on_run(run).command
     assert command is not None

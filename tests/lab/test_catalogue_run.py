@@ -27,13 +27,11 @@ Ending = Outcome | BaseException
 
 
 @pytest.fixture
-def catalogue(elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch) -> list[ResolvedScenario]:
-    folder = write_scenario(slug="one")
-    for slug in ("two", "three"):
-        write_scenario(slug=slug)
-    assert elsewhere in folder.parents
-    monkeypatch.setattr(paths, "SCENARIOS", folder)
-    return [resolve(slug, (), folder) for slug in ("one", "two", "three")]
+def catalogue(elsewhere: Path, write_scenario: Write) -> list[ResolvedScenario]:
+    slugs = ("one", "two", "three")
+    for slug in slugs:
+        assert elsewhere in write_scenario(slug=slug).parents
+    return [resolve(slug) for slug in slugs]
 
 
 def run_all(
@@ -93,7 +91,7 @@ def test_no_other_run_comes_between_two_scenarios(
     fake_docker.says("image ls *", IMAGES)
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     write_scenario(MINIMAL + COMPARED + ARMS, slug="arms")
-    monkeypatch.setattr(paths, "SCENARIOS", write_scenario(slug="one"))
+    write_scenario(slug="one")
 
     def derive(_: Path) -> dict[str, object]:
         with pytest.raises(LabError) as refused, machine_lock("another", elsewhere / "connlab.lock"):
@@ -168,14 +166,14 @@ def test_the_table_says_what_was_not_true(
 
 
 def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
-    scenarios = write(elsewhere, scenario=MINIMAL + COMPARED + ARMS)
+    write(elsewhere, scenario=MINIMAL + COMPARED + ARMS)
     of_runs = {
         "keep-alive": verdict_of({"served": "true"}),
         "no-keep-alive": verdict_of({"served": "true", "closed": "unknown"}, unexplained=2),
         "proxied": verdict_of({"served": "false"}),
     }
-    one = resolve("one", (), scenarios)
-    found = build_brief(series_outcome(one, scenarios, verdict_of({"faster": "unknown"}), of_runs), one)
+    one = resolve("one")
+    found = build_brief(series_outcome(one, verdict_of({"faster": "unknown"}), of_runs), one)
     assert found.false == ["proxied/served"]
     assert found.unknown == ["faster", "no-keep-alive/closed"]
     assert found.unexplained == 6

@@ -269,7 +269,7 @@ def test_a_run_s_containers_have_what_compose_yaml_gives_and_nothing_of_the_stac
 def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
     write_scenario: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = write_scenario(MINIMAL + ARMS, "with-arms")
+    write_scenario(MINIMAL + ARMS, "with-arms")
     for slug in ("one", "its-like"):
         write_scenario(slug=slug)
     checked: dict[str, set[str]] = {}
@@ -280,8 +280,7 @@ def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
         checked[file.stem] = {service for service in named if not service.startswith("collector-")}
 
     monkeypatch.setattr("lab.engines.compose.run_file.run_compose", see)
-    bases = [resolve(slug, folder=folder) for slug in ("with-arms", "one", "its-like")]
-    runs = [one for base in bases for one in arms.resolve_variants(base, folder=folder)]
+    runs = [one for slug in ("with-arms", "one", "its-like") for one in arms.resolve_variants(resolve(slug))]
     assert compose_check.check(runs) == 3
     assert checked == {
         "0-with-arms-keep-alive": {"k6-1", "backend-1"},
@@ -292,9 +291,9 @@ def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
 
 def test_what_compose_refuses_is_reported(write_scenario: Write, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("compose *2-one-proxied.yaml*", stderr="services.nginx is not valid", exit_code=15)
-    folder = write_scenario(MINIMAL + ARMS)
+    write_scenario(MINIMAL + ARMS)
     with pytest.raises(DockerFailed, match=r"services\.nginx is not valid"):
-        compose_check.check(arms.resolve_variants(resolve("one", folder=folder), folder=folder))
+        compose_check.check(arms.resolve_variants(resolve("one")))
 
 
 def test_the_lab_s_own_scenarios_are_checked_arm_by_arm_and_with_several_clients(

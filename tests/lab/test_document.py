@@ -85,14 +85,13 @@ def test_broken_files_are_refused_with_their_line(data: bytes, message: str) -> 
 
 
 def test_a_text_is_read_once_and_what_is_set_over_it_leaves_it_as_it_was(write_scenario: Write) -> None:
-    folder = write_scenario()
-    first = resolve("one", ["load.users=9"], folder)
-    second = resolve("one", (), folder)
+    write_scenario()
+    first, second = resolve("one", ["load.users=9"]), resolve("one")
     assert first.document.content is second.document.content
     assert (first.values["load.users"], second.values["load.users"]) == (9, 3)
 
     write_scenario(MINIMAL.replace("users: 3", "users: 4"))
-    assert resolve("one", (), folder).values["load.users"] == 4
+    assert resolve("one").values["load.users"] == 4
 
 
 @given(st.binary() | st.text(alphabet="ab:-[]{}&*<!#'\"|> \n\t0.").map(str.encode))

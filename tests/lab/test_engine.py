@@ -99,17 +99,14 @@ def test_a_restart_is_the_action_s_own_end_of_a_server(go: Go) -> None:
     assert (action.exit_code, action.end_us is not None) == (143, True)
 
 
-def test_a_series_runs_each_of_its_places(
-    effective: Make, elsewhere: Path, write_scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_series_runs_each_of_its_places(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {"predictions": [1], "verdict": "reproduced"})
     of_arms = yaml_with(
         ARMS, {"[k6, nginx, backend]": "[k6, gateway, backend]", "      nginx.keepalive_timeout: 5s\n": ""}
     )
     text = MINIMAL + COMPARED + of_arms + "drain: 0s\n"
-    base = effective(text=text)
     engine = InMemoryEngine()
-    folder = executor.run_plan(arms.plan_arms(base, (), write_scenario(text)), engine, ["connlab"], QUIET, new=False)
+    folder = executor.run_plan(arms.plan_arms(effective(text=text), ()), engine, ["connlab"], QUIET, new=False)
     series = series_file.load_series(folder)
     assert folder.is_relative_to(elsewhere)
     assert series.status == "complete"

@@ -84,7 +84,7 @@ def test_any_scenario_is_read_or_refused_with_its_place(content: bytes) -> None:
         file.parent.mkdir()
         file.write_bytes(content)
         try:
-            resolve("one", (), Path(name))
+            resolve(str(file.parent))
         except BadInput as refused:
             _refused_with_its_place(refused, file)
 
@@ -171,7 +171,8 @@ def test_any_matrix_is_read_or_refused_with_its_place(content: bytes) -> None:
         one.parent.mkdir()
         one.write_text(MINIMAL)
         try:
-            matrices.plan_matrix("two", (), Path(name))
+            paths.SCENARIOS = Path(name)
+            matrices.plan_matrix("two")
         except BadInput as refused:
             _refused_with_its_place(refused, file)
 
@@ -186,8 +187,9 @@ def test_a_scenario_of_a_name_that_no_system_takes_is_unknown(tmp_path: Path) ->
     file = tmp_path / "matrices" / "two.yaml"
     file.parent.mkdir()
     file.write_bytes(_MATRIX.replace(b"[one]", b"[" + b"x" * 300 + b"]"))
+    paths.SCENARIOS = tmp_path
     with pytest.raises(BadInput, match=r"two\.yaml:5: unknown scenario 'xxx"):
-        matrices.plan_matrix("two", (), tmp_path)
+        matrices.plan_matrix("two")
 
 
 @given(files(_contents(_ROLES), _ROLES))
@@ -218,7 +220,7 @@ def test_whatever_a_knob_of_the_load_takes_k6_reads_as_the_lab_does(knob: KnownK
         file.parent.mkdir()
         file.write_text(MINIMAL)
         try:
-            effective = resolve("one", (f"{knob.name}={text}",), Path(name))
+            effective = resolve(str(file.parent), (f"{knob.name}={text}",))
         except BadInput as refused:
             assert all("\n" not in str(problem) for problem in refused.problems)  # noqa: PT017  it may be taken as well
             return

@@ -25,7 +25,7 @@ from lab.scenarios.resolve import resolve
 from lab.series import arms
 from lab.series.plan import Answers
 from tests.analysis.whole import make_run
-from tests.lab.support import MINIMAL, Make, Write
+from tests.lab.support import MINIMAL, Make
 
 ARMS = """\
 arms:
@@ -131,12 +131,10 @@ def test_without_a_terminal_nobody_is_asked() -> None:
     assert said(console) == "lesson: no terminal, so no predictions are asked for; it runs as usual\n"
 
 
-def test_of_arms_each_is_asked_about_and_which_has_less(
-    effective: Make, write_scenario: Write, typed: Callable[..., Console]
-) -> None:
+def test_of_arms_each_is_asked_about_and_which_has_less(effective: Make, typed: Callable[..., Console]) -> None:
     text = MINIMAL.partition("predictions:")[0] + ARMS
     resolved = effective(text=text)
-    plan = arms.plan_arms(resolved, [], write_scenario(text))
+    plan = arms.plan_arms(resolved, [])
     console = typed("5", "2")
     answers = guesses.ask_before_run(console, resolved, plan)
 

@@ -149,7 +149,9 @@ def test_a_name_has_one_folder(folder: WriteFolder) -> None:
 
 @pytest.mark.usefixtures("fake_docker", "elsewhere")
 def test_the_results_of_a_scenario_of_the_lab_s_are_not_shared(folder: WriteFolder, write_scenario: Write) -> None:
-    open_session(resolve("shop", folder=write_scenario(slug="shop")), Compose(), ["connlab"])
+    write_scenario(slug="shop")
+    open_session(resolve("shop"), Compose(), ["connlab"])
+    paths.SCENARIOS = paths.ROOT / "scenarios"
     with pytest.raises(BadInput, match="has runs of a scenario of the lab itself"):
         refuse_taken(places.find(str(folder())))
 

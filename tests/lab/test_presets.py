@@ -44,7 +44,8 @@ presets:
 def preset_of(
     write_scenario: Write, name: str | None, *overrides: str, text: str = MINIMAL + PRESETS
 ) -> ResolvedScenario:
-    return resolve("one", overrides, write_scenario(text), preset=name)
+    write_scenario(text)
+    return resolve("one", overrides, preset=name)
 
 
 def test_a_preset_stands_in_for_the_scenario_s_own_knobs(write_scenario: Write) -> None:
@@ -68,15 +69,15 @@ def test_what_the_user_sets_goes_over_it(write_scenario: Write) -> None:
 
 
 def test_in_a_series_an_arm_s_own_knobs_go_over_it_unless_it_names_the_arm(write_scenario: Write) -> None:
-    folder = write_scenario(MINIMAL + ARMS)
-    plan = arms.plan_arms(resolve("one", ["backend.max_connections=7"], folder, preset="published"), (), folder)
+    write_scenario(MINIMAL + ARMS)
+    plan = arms.plan_arms(resolve("one", ["backend.max_connections=7"], preset="published"), ())
     few, many = (plan.cells[arm].resolved for arm in ("few", "many"))
     knobs = ("load.users", "load.calls", "backend.accept_count", "backend.heap_mb")
     assert [few.values[knob] for knob in knobs] == [5, 1, 1, 512]
     assert [many.values[knob] for knob in knobs] == [103, 2, 2, 512]
     assert (many.source("load.users"), few.source("load.users")) == ("preset", "cell")
     assert plan.request == {"preset": "published"}
-    assert plan.digest() != arms.plan_arms(resolve("one", folder=folder), (), folder).digest()
+    assert plan.digest() != arms.plan_arms(resolve("one"), ()).digest()
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_run_that_breaks_off_says_what_its_steps_took_until_then(go: Go, elsew
 
 @pytest.mark.parametrize("profile", [True, False])
 def test_each_run_of_a_series_has_steps_of_its_own(
-    effective: Make, elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch, *, profile: bool
+    effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, *, profile: bool
 ) -> None:
     monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
     monkeypatch.setattr("lab.runs.reports.write_report", lambda _: None)
@@ -109,7 +109,7 @@ def test_each_run_of_a_series_has_steps_of_its_own(
         ARMS, {"[k6, nginx, backend]": "[k6, gateway, backend]", "      nginx.keepalive_timeout: 5s\n": ""}
     )
     text = MINIMAL + COMPARED + of_arms + "drain: 0s\n"
-    plan = arms.plan_arms(effective(text=text), (), write_scenario(text))
+    plan = arms.plan_arms(effective(text=text), ())
     executor.run_plan(plan, InMemoryEngine(), ["connlab"], QUIET, new=False, profile=profile)
 
     told = [manifest.load_manifest(file.parent) for file in elsewhere.glob("results/one/2*/manifest.json")]

@@ -55,9 +55,8 @@ def test_an_empty_one_is_refused(effective: Make) -> None:
 
 
 def test_of_arms_the_series_takes_it_and_no_run(elsewhere: Path) -> None:
-    scenarios = write(elsewhere, scenario=MINIMAL + ARMS + OF_ARMS)
-    plan = arms.plan_arms(resolve("one", (), scenarios), (), scenarios)
-    made = executor(plan, FakeRunner())
+    write(elsewhere, scenario=MINIMAL + ARMS + OF_ARMS)
+    made = executor(arms.plan_arms(resolve("one"), ()), FakeRunner())
     assert made.series.published is not None
     assert [one.published for one in made.cells.values()] == [None, None, None]
 
@@ -73,10 +72,10 @@ def test_of_arms_the_series_takes_it_and_no_run(elsewhere: Path) -> None:
 )
 def test_a_wrong_figure_of_arms_is_refused_with_its_line(tmp_path: Path, here: str, message: str) -> None:
     text = MINIMAL + ARMS + PUBLISHED.replace("client.requests.ok", here)
-    scenarios = write(tmp_path, scenario=text)
+    write(tmp_path, scenario=text)
     line = text.splitlines().index(f"    served: {here}") + 1
     with pytest.raises(BadInput) as error:
-        arms.plan_arms(resolve("one", (), scenarios), (), scenarios)
+        arms.plan_arms(resolve("one"), ())
     assert f"scenario.yaml:{line}: published.here 'served'" in str(error.value)
     assert message in str(error.value)
 

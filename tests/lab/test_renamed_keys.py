@@ -95,7 +95,7 @@ def read_role(folder: Path, text: str) -> None:
 
 def read_matrix(folder: Path, text: str) -> None:
     (folder / "grid.yaml").write_text(text)
-    matrices.read_matrix(str(folder / "grid.yaml"), paths.SCENARIOS)
+    matrices.read_matrix(str(folder / "grid.yaml"))
 
 
 Read = Callable[[Path, str], None]

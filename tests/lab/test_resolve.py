@@ -1,7 +1,5 @@
 """Title, question and predictions follow the settings; a name that settings cannot fill is refused with its line."""
 
-from pathlib import Path
-
 import pytest
 
 from lab.errors import BadInput
@@ -58,13 +56,9 @@ def test_what_settings_cannot_fill_is_refused_with_its_line(effective: Make, tit
     assert why in str(refused.value)
 
 
-def test_a_scenario_with_a_wrong_name_in_a_prediction_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "one").mkdir()
-    (tmp_path / "one" / "scenario.yaml").write_text(
-        MINIMAL.replace("description: All", "description: All {load.userz}")
-    )
+def test_a_scenario_with_a_wrong_name_in_a_prediction_is_refused(effective: Make) -> None:
     with pytest.raises(BadInput, match=r"scenario.yaml:14: prediction 'served': \{load.userz\}"):
-        resolve("one", folder=tmp_path)
+        effective(text=MINIMAL.replace("description: All", "description: All {load.userz}"))
 
 
 def test_the_lab_s_own_titles_follow_what_the_user_sets() -> None:

@@ -86,26 +86,27 @@ def test_what_is_no_mapping_is_no_scenario(effective: Make, text: str) -> None:
 
 
 def test_an_unknown_scenario_is_answered_with_the_nearest(write_scenario: Write) -> None:
-    folder = write_scenario(slug="accept-queue-overflow")
+    write_scenario(slug="accept-queue-overflow")
     with pytest.raises(
         BadInput, match=r"unknown scenario 'accept-queue-overlow'; did you mean 'accept-queue-overflow'"
     ):
-        resolve("accept-queue-overlow", folder=folder)
+        resolve("accept-queue-overlow")
 
 
 @pytest.mark.parametrize("slug", ["one.yaml", "One", "$(one)", "one;ls", "-one", "one\n"])
 def test_names_that_could_lead_elsewhere_are_refused(write_scenario: Write, slug: str) -> None:
+    write_scenario()
     with pytest.raises(BadInput, match=r"cannot be a scenario's name"):
-        resolve(slug, folder=write_scenario())
+        resolve(slug)
 
 
-def test_no_name_is_answered_with_the_hint(write_scenario: Write) -> None:
+def test_no_name_is_answered_with_the_hint() -> None:
     with pytest.raises(BadInput, match=r"the command names no scenario; 'connlab list'"):
-        resolve("", folder=write_scenario())
+        resolve("")
 
 
 def test_scenarios_are_the_folders_with_a_scenario_file(write_scenario: Write) -> None:
     write_scenario(slug="two")
     folder = write_scenario(slug="one")
     (folder / "matrices").mkdir()
-    assert slugs(folder) == ["one", "two"]
+    assert slugs() == ["one", "two"]

@@ -293,7 +293,8 @@ def test_an_interruption_before_the_first_place_of_a_series_needs_no_traceback(
     elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fake_docker.calls == []
-    plan = matrices.plan_matrix("grid", folder=series_support.write(elsewhere))
+    series_support.write(elsewhere)
+    plan = matrices.plan_matrix("grid")
     monkeypatch.setattr("lab.series.store.take_fingerprint", interrupt)
     with pytest.raises(Interruption, match=r"^interrupted \(Ctrl-C\)$"):
         run_plan(plan, Compose(), ["connlab"], Console(stderr=True), new=False)

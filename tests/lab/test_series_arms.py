@@ -35,8 +35,8 @@ COMPARED = """\
 
 
 def plan_of(folder: Path, *overrides: str, text: str = MINIMAL + COMPARED + ARMS) -> Plan:
-    scenarios = write(folder, scenario=text)
-    return arms.plan_arms(resolve("one", overrides, scenarios), overrides, scenarios)
+    write(folder, scenario=text)
+    return arms.plan_arms(resolve("one", overrides), overrides)
 
 
 def test_each_variant_is_an_arm(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def test_the_order_is_the_same_on_every_machine() -> None:
 
 @pytest.fixture
 def plan(elsewhere: Path) -> Plan:
-    return matrices.plan_matrix("grid", folder=series_support.write(elsewhere))
+    series_support.write(elsewhere)
+    return matrices.plan_matrix("grid")
 
 
 def run(made: Executor) -> Series:
@@ -137,8 +138,8 @@ def test_failures_in_succession_end_the_series(plan: Plan) -> None:
 
 
 def test_a_stop_rule_ends_the_series_for_good(elsewhere: Path) -> None:
-    folder = series_support.write(elsewhere, MATRIX + 'stop: {when: "client.requests.failed > 0"}\n')
-    plan = matrices.plan_matrix("grid", folder=folder)
+    series_support.write(elsewhere, MATRIX + 'stop: {when: "client.requests.failed > 0"}\n')
+    plan = matrices.plan_matrix("grid")
     second = order_runs(CELLS, 2, 1)[1][0]
     stopped = run(executor(plan, FakeRunner(holds={second: True})))
     assert (stopped.status, [place.status for place in stopped.runs].count("complete")) == ("stopped", 2)
@@ -194,11 +195,6 @@ def test_a_killed_process_loses_at_most_the_run_at_work(plan: Plan, elsewhere: P
     assert len(list((paths.RESULTS / "series").glob("2*"))) == 1
 
 
-def test_a_complete_series_is_not_gone_on_with(plan: Plan) -> None:
-    first, second = run(executor(plan, FakeRunner())), run(executor(plan, FakeRunner()))
-    assert first.series != second.series
-
-
 def interrupted(plan: Plan) -> Series:
     made = executor(plan, FakeRunner(at=lambda moment: series_support.interrupt() if moment == "opened" else None))
     with pytest.raises(Interruption):
@@ -223,14 +219,15 @@ def test_a_series_is_not_mixed_with_what_changed_since(plan: Plan, changed: dict
 
 def test_an_edited_matrix_is_not_mixed_with_its_earlier_self(plan: Plan, elsewhere: Path) -> None:
     interrupted(plan)
-    edited = matrices.plan_matrix("grid", folder=series_support.write(elsewhere, MATRIX.replace("seed: 1", "seed: 2")))
+    series_support.write(elsewhere, MATRIX.replace("seed: 1", "seed: 2"))
+    edited = matrices.plan_matrix("grid")
     with pytest.raises(BadInput, match="the scenario, its own files, or the cells and their order"):
         executor(edited, FakeRunner())
 
 
-def test_other_overrides_are_another_series(plan: Plan, elsewhere: Path) -> None:
+def test_other_overrides_are_another_series(plan: Plan) -> None:
     first = interrupted(plan)
-    other = matrices.plan_matrix("grid", ["backend.max_connections=7"], folder=elsewhere / "scenarios")
+    other = matrices.plan_matrix("grid", ["backend.max_connections=7"])
     assert executor(other, FakeRunner()).series.series != first.series
 
 
@@ -287,8 +284,8 @@ def test_an_analysis_that_fails_spoils_one_run_alone(plan: Plan) -> None:
 
 
 def test_a_stop_rule_is_not_asked_of_a_run_whose_analysis_failed(elsewhere: Path) -> None:
-    folder = series_support.write(elsewhere, MATRIX + 'stop: {when: "client.requests.failed > 0"}\n')
-    plan = matrices.plan_matrix("grid", folder=folder)
+    series_support.write(elsewhere, MATRIX + 'stop: {when: "client.requests.failed > 0"}\n')
+    plan = matrices.plan_matrix("grid")
 
     def at(moment: str) -> None:
         if moment == "deriving" and len(runner.ran) == 1:

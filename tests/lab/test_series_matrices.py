@@ -26,7 +26,7 @@ def plan_of(folder: Path, *overrides: str, axes: str = AXES, more: str = "") -> 
     scenarios = series_support.write(folder, yaml_with(MATRIX, {AXES: axes}) + more)
     (scenarios / "two").mkdir(exist_ok=True)
     (scenarios / "two" / "scenario.yaml").write_text(MINIMAL)
-    return matrices.plan_matrix("grid", overrides, scenarios)
+    return matrices.plan_matrix("grid", overrides)
 
 
 def refusals(folder: Path, *overrides: str, axes: str = AXES, more: str = "") -> list[str]:
@@ -40,10 +40,10 @@ def test_a_matrix_may_be_named_by_its_file_wherever_that_lies(tmp_path: Path) ->
     planned = plan_of(tmp_path)
     scenarios = tmp_path / "scenarios"
     file = (scenarios / "matrices" / "grid.yaml").rename(tmp_path / "grid.yaml")
-    moved = matrices.plan_matrix(str(file), (), scenarios)
+    moved = matrices.plan_matrix(str(file))
     assert (moved.name, moved.digest()) == ("grid", planned.digest())
     with pytest.raises(BadInput, match="a matrix's name holds small letters"):
-        matrices.plan_matrix(str(file.rename(tmp_path / "The Grid.yaml")), (), scenarios)
+        matrices.plan_matrix(str(file.rename(tmp_path / "The Grid.yaml")))
 
 
 def test_the_cells_are_the_cross_product(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_several_scenarios_are_an_axis(tmp_path: Path) -> None:
     scenarios = series_support.write(tmp_path, MATRIX.replace("[one]", "[one, two]"))
     (scenarios / "two").mkdir()
     (scenarios / "two" / "scenario.yaml").write_text(MINIMAL)
-    plan = matrices.plan_matrix("grid", folder=scenarios)
+    plan = matrices.plan_matrix("grid")
     assert len(plan.cells) == 8
     assert plan.axes[0].name == "scenario"
     assert plan.cells["two-accept-count-1-users-4"].resolved.slug == "two"
@@ -223,8 +223,9 @@ def test_a_knob_that_the_user_sets_must_be_no_axis(tmp_path: Path) -> None:
     ("name", "message"), [("", "no matrix is named; valid: grid"), ("grdi", "did you mean 'grid'?")]
 )
 def test_an_unknown_matrix_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    series_support.write(tmp_path)
     with pytest.raises(BadInput, match=message.replace("?", r"\?")):
-        matrices.plan_matrix(name, folder=series_support.write(tmp_path))
+        matrices.plan_matrix(name)
 
 
 @pytest.mark.parametrize("name", matrix_names())
@@ -261,8 +262,8 @@ predictions:
 
 
 def plan_over_arms(folder: Path, more: str) -> Plan:
-    scenarios = series_support.write(folder, MATRIX + more, scenario=OF_ARMS)
-    return matrices.plan_matrix("grid", (), scenarios)
+    series_support.write(folder, MATRIX + more, scenario=OF_ARMS)
+    return matrices.plan_matrix("grid")
 
 
 def test_of_a_scenario_with_arms_a_matrix_says_that_it_leaves_them_out(tmp_path: Path) -> None:

@@ -188,10 +188,9 @@ def record(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Runs:
     """Comes to the given ends, one after the other; the last one stays."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, scenarios: Path, *endings: BaseException | None) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *endings: BaseException | None) -> None:
         self.ran: list[str] = []
         self._endings = list(endings)
-        monkeypatch.setattr(paths, "SCENARIOS", scenarios)
         monkeypatch.setattr(recorder, "run_scenario", self.of_scenario)
 
     def of_scenario(self, effective: ResolvedScenario, *_: object, **__: object) -> Outcome:
@@ -202,61 +201,60 @@ class Runs:
         return run_outcome(effective, verdict_of({"served": "true"}), len(self.ran))
 
 
-def recorded(scenarios: Path, runs: int, *of: str) -> recorder.RecordedRuns:
-    return recorder.record([resolve(slug, (), scenarios) for slug in of], runs, ["connlab"], Console(quiet=True))
+def recorded(runs: int, *of: str) -> recorder.RecordedRuns:
+    return recorder.record([resolve(slug) for slug in of], runs, ["connlab"], Console(quiet=True))
 
 
-def two(record: Path) -> Path:
+def two(record: Path) -> None:
     scenarios = write(record)
     (scenarios / "two").mkdir()
     (scenarios / "two" / "scenario.yaml").write_text(MINIMAL)
-    return scenarios
 
 
 def test_it_runs_until_there_are_so_many_lines(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenarios = two(record)
-    runs = Runs(monkeypatch, scenarios)
-    assert recorded(scenarios, 2, "one").counts == {"one": 2}
-    assert recorded(scenarios, 3, "one", "two").counts == {"one": 3, "two": 3}
+    two(record)
+    runs = Runs(monkeypatch)
+    assert recorded(2, "one").counts == {"one": 2}
+    assert recorded(3, "one", "two").counts == {"one": 3, "two": 3}
     assert runs.ran == ["one", "one", "two", "two", "one", "two"]
-    assert recorded(scenarios, 3, "one", "two").lines == []
+    assert recorded(3, "one", "two").lines == []
 
 
 def test_an_interruption_loses_nothing_and_the_command_goes_on(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenarios = two(record)
-    runs = Runs(monkeypatch, scenarios, None, Interruption("the run was aborted"))
+    two(record)
+    runs = Runs(monkeypatch, None, Interruption("the run was aborted"))
     with pytest.raises(Interruption, match="1 line was added; the same command continues with the others"):
-        recorded(scenarios, 2, "one", "two")
+        recorded(2, "one", "two")
     assert [one.scenario for one in recorded_runs.read()] == ["one"]
     assert "1 of 1" in documents.CATALOGUE.read_text()
-    assert recorded(scenarios, 2, "one", "two").counts == {"one": 2, "two": 2}
+    assert recorded(2, "one", "two").counts == {"one": 2, "two": 2}
     assert runs.ran == ["one", "two", "two", "one", "two"]
 
 
 def test_a_run_without_a_verdict_is_reported_and_not_recorded(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenarios = two(record)
-    Runs(monkeypatch, scenarios, LabError("no engine answers"))
-    found = recorded(scenarios, 1, "one", "two")
+    two(record)
+    Runs(monkeypatch, LabError("no engine answers"))
+    found = recorded(1, "one", "two")
     assert (found.counts, found.failed) == ({"one": 0, "two": 1}, {"one": "no engine answers"})
     assert "one: a run was not recorded: no engine answers" in "\n".join(recorder.summary(found))
 
 
 def test_failures_in_a_row_end_it_and_refusals_do_not(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenarios = two(record)
+    two(record)
     refused, failed = BadInput(Problem("this kernel has no such sysctl")), LabError("no engine answers")
-    runs = Runs(monkeypatch, scenarios, refused, refused, refused, failed, None, failed, failed, failed)
-    assert len(recorded(scenarios, 9, "one", "two").lines) == 1
+    runs = Runs(monkeypatch, refused, refused, refused, failed, None, failed, failed, failed)
+    assert len(recorded(9, "one", "two").lines) == 1
     assert len(runs.ran) == 8
 
 
 def test_no_other_run_comes_between_two_recorded_ones(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenarios = two(record)
-    runs = Runs(monkeypatch, scenarios)
+    two(record)
+    runs = Runs(monkeypatch)
     with (
         machine_lock("the run of three", record / "connlab.lock"),
         pytest.raises(LabError, match="the run of three is in progress"),
     ):
-        recorded(scenarios, 1, "one", "two")
+        recorded(1, "one", "two")
     assert runs.ran == []
 
     def of_scenario(*given: Any, **more: Any) -> Outcome:  # noqa: ANN401 # what stands in its place takes
@@ -265,11 +263,12 @@ def test_no_other_run_comes_between_two_recorded_ones(record: Path, monkeypatch:
         return runs.of_scenario(*given, **more)
 
     monkeypatch.setattr(recorder, "run_scenario", of_scenario)
-    assert recorded(scenarios, 1, "one", "two").counts == {"one": 1, "two": 1}
+    assert recorded(1, "one", "two").counts == {"one": 1, "two": 1}
 
 
 def test_a_line_has_what_the_verdict_says(record: Path) -> None:
-    one = resolve("one", (), write(record))
+    write(record)
+    one = resolve("one")
     beside = {
         "description": "3",
         "here": [{"name": "served", "expression": "client.requests.ok", "value": 3, "why": None}],
@@ -286,21 +285,19 @@ def test_a_line_has_what_the_verdict_says(record: Path) -> None:
 
 
 def test_a_series_is_one_line(record: Path) -> None:
-    scenarios = write(record, scenario=MINIMAL + COMPARED + ARMS)
-    one = resolve("one", (), scenarios)
+    write(record, scenario=MINIMAL + COMPARED + ARMS)
+    one = resolve("one")
     of_runs = dict.fromkeys(("keep-alive", "no-keep-alive", "proxied"), verdict_of({"served": "true"}))
-    found = recorder.line_of(
-        one, series_outcome(one, scenarios, verdict_of({"faster": "true"}), of_runs), COMMIT, took_s=99
-    )
+    found = recorder.line_of(one, series_outcome(one, verdict_of({"faster": "true"}), of_runs), COMMIT, took_s=99)
     assert found.run.startswith("series/")
     assert (found.verdict, found.unexplained, found.identities["true"]) == ("reproduced", 0, 108)
 
 
 def test_what_was_predicted_of_an_arm_that_never_ran_is_unknown(record: Path) -> None:
-    scenarios = write(record, scenario=MINIMAL + COMPARED + ARMS)
-    one = resolve("one", (), scenarios)
+    write(record, scenario=MINIMAL + COMPARED + ARMS)
+    one = resolve("one")
     of_runs = dict.fromkeys(("keep-alive", "no-keep-alive", "proxied"), verdict_of({"served": "true"}))
-    stopped = series_outcome(one, scenarios, verdict_of({"faster": "unknown"}), of_runs)
+    stopped = series_outcome(one, verdict_of({"faster": "unknown"}), of_runs)
     assert stopped.series is not None
     for place in stopped.series.runs:
         if place.cell == "no-keep-alive":
@@ -359,8 +356,8 @@ def test_a_commit_on_the_way_is_refused_unless_it_is_of_the_record_alone(
 
 
 def test_a_line_names_what_the_recording_began_with(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenarios = write(record)
-    Runs(monkeypatch, scenarios)
+    write(record)
+    Runs(monkeypatch)
     asked: list[str | None] = []
 
     def refuse_changes(commit: str | None = None) -> str:
@@ -368,7 +365,7 @@ def test_a_line_names_what_the_recording_began_with(record: Path, monkeypatch: p
         return commit or "d" * 40
 
     monkeypatch.setattr(recorder, "refuse_changes", refuse_changes)
-    assert [one.commit for one in recorded(scenarios, 2, "one").lines] == ["d" * 40] * 2
+    assert [one.commit for one in recorded(2, "one").lines] == ["d" * 40] * 2
     assert asked == [None, "d" * 40, "d" * 40]
 
 
