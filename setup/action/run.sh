@@ -4,7 +4,7 @@
 # named. The exit code is that of connlab.
 set -euo pipefail
 lab=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-readonly lab connlab=$lab/.venv/bin/connlab
+readonly lab connlab=$lab/connlab
 # shellcheck source=setup/lib.sh
 source "$lab/setup/lib.sh"
 
@@ -44,11 +44,6 @@ while IFS= read -r one; do
 done <<<"${INPUT_SET:-}"
 [[ -z ${INPUT_PRESET:-} ]] || options+=("--preset=$INPUT_PRESET")
 [[ -z ${INPUT_ARM:-} ]] || options+=("--arm=$INPUT_ARM")
-
-"$lab/setup/python.sh" || end $?
-# What is wrong in the input is said before anybody waits for images.
-"$connlab" run "${options[@]}" --check -- "$INPUT_SCENARIO" || end $?
-"$lab/setup/ready.sh" || end $?
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

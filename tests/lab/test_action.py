@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -26,14 +25,12 @@ def workspace(tmp_path: Path) -> Path:
     lab = tmp_path / "lab"
     shutil.copytree(paths.SETUP / "action", lab / "setup" / "action", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(paths.SETUP / "lib.sh", lab / "setup")
-    for name in ("python.sh", "ready.sh"):
-        write_program(lab / "setup" / name, f'#!/bin/sh\necho "{name} $CONNLAB_IMAGES" >>{tmp_path}/calls\n')
     (tmp_path / "workspace").mkdir()
     answers(tmp_path / "workspace")
     return tmp_path / "workspace"
 
 
-def answers(workspace: Path, run: int = 0, verdict: str = "reproduced", gate: int = 0, check: int = 0) -> None:
+def answers(workspace: Path, run: int = 0, verdict: str = "reproduced", gate: int = 0) -> None:
     """Let `connlab` end with these codes; a run leaves a report."""
     folder = workspace / "results" / "shop" / "r01"
     found = {"verdict": verdict, "predictions": PREDICTIONS, "folder": str(folder), "exit_code": run}
@@ -41,11 +38,10 @@ def answers(workspace: Path, run: int = 0, verdict: str = "reproduced", gate: in
     judged = {"outcome": outcome, "figure": "client.latency_ms.p99", "a": 41.3, "b": None, "runs_a": 7, "runs_b": 2}
     made = f"mkdir -p {folder}; touch {folder}/report.html; printf %s {shlex.quote(json.dumps(found))}"
     write_program(
-        workspace.parent / "lab" / ".venv" / "bin" / "connlab",
+        workspace.parent / "lab" / "connlab",
         f"""#!/bin/sh
-printf '%s\\n' "connlab $*" >>{workspace.parent}/calls
+printf '%s\\n' "$CONNLAB_IMAGES connlab $*" >>{workspace.parent}/calls
 case "$*" in
-  *--check*) exit {check} ;;
   run*) {made if run in (0, 1, 3) else ":"}; exit {run} ;;
   gate*) printf %s {shlex.quote(json.dumps(judged))}; exit {gate} ;;
 esac
@@ -91,21 +87,16 @@ def test_a_run_s_verdict_is_the_exit_code_an_output_and_the_summary(
     assert "- true: All &#42;others&#42; &#60;fail&#62;.\n" in summary
 
 
-def test_the_input_is_checked_before_the_set_up_and_reaches_the_run_as_it_is(workspace: Path) -> None:
+def test_the_input_reaches_the_run_as_it_is(workspace: Path) -> None:
     sets = "backend.accept_count=1\n\nload.path=/a b$(id)\n"
     act(workspace, INPUT_SCENARIO="-shop", INPUT_SET=sets, INPUT_PRESET="p", INPUT_ARM="a", INPUT_IMAGES="reg/lab")
     options = "--set=backend.accept_count=1 --set=load.path=/a b$(id) --preset=p --arm=a"
-    assert calls(workspace) == [
-        "python.sh reg/lab",
-        f"connlab run {options} --check -- -shop",
-        "ready.sh reg/lab",
-        f"connlab run {options} --json -- -shop",
-    ]
+    assert calls(workspace) == [f"reg/lab connlab run {options} --json -- -shop"]
 
 
-@pytest.mark.parametrize(("codes", "code"), [({"check": 2}, 2), ({"run": 4}, 4)], ids=["bad input", "a failed run"])
-def test_what_gives_no_verdict_is_an_error_without_a_report(workspace: Path, codes: dict[str, Any], code: int) -> None:
-    answers(workspace, **codes)
+@pytest.mark.parametrize("code", [2, 4])
+def test_what_gives_no_verdict_is_an_error_without_a_report(workspace: Path, code: int) -> None:
+    answers(workspace, run=code)
     ended, outputs, summary, _ = act(workspace, INPUT_SCENARIO="shop", INPUT_INCONCLUSIVE="pass")
     assert (ended, outputs) == (code, {"verdict": "error", "exit-code": str(code), "report": ""})
     assert "The log of the step says why" in summary
@@ -123,10 +114,9 @@ def test_a_gate_makes_its_runs_and_says_what_it_found(workspace: Path, run: int,
     ended, outputs, summary, _ = act(workspace, INPUT_SCENARIO="shop", INPUT_RUNS="2", **GATE)
     folder = workspace / "results" / "shop" / "r01"
     gate_options = f"--a baseline --b={folder} --b={folder} --figure client.latency_ms.p99 --worse-than 5%"
-    assert calls(workspace)[2:] == [
-        "ready.sh ",
-        *["connlab run --json -- shop"] * 2,
-        f"connlab gate {gate_options} --junit {workspace}/results/gate.xml --json",
+    assert calls(workspace) == [
+        *[" connlab run --json -- shop"] * 2,
+        f" connlab gate {gate_options} --junit {workspace}/results/gate.xml --json",
     ]
     assert (ended, outputs["verdict"], outputs["report"]) == (gate, said, "results/shop/r01/report.html")
     line = "<code>client.latency&#95;ms.p99</code>: 41.3 → unknown (7 runs of the baseline, 2 of this change)\n"
