@@ -171,7 +171,7 @@ on_a_bare() {
   release=$1 machine=connlab-bare-$1-$$ log=$logs/$1.log
   : >"$log"
   if root_is_of_today; then
-    say "$release: the root file system is the one that an earlier run made today"
+    say "$release: using the root file system that an earlier run made today"
   else
     step 'root file system' make_root
     ((watched_code == 0)) || return 0
@@ -210,7 +210,7 @@ mkdir -p "$logs"
 work=$(mktemp -d /var/tmp/connlab-bare.XXXXXX)
 trap clean_up EXIT
 
-[[ -z $(git status --porcelain) ]] || say "the machines get the committed state: what is not committed stays out"
+[[ -z $(git status --porcelain) ]] || say "the machines get the committed state, without your uncommitted changes"
 if [[ -n $pull ]]; then
   setup/registry.sh
   quietly "pushing this commit's images to a registry" fill_registry

@@ -173,7 +173,7 @@ debian_mirror() {
   local codename mirror
   codename=$(debian_codename)
   mirror=$(apt_archive Debian "$codename")
-  [[ -n $mirror ]] || die "no Debian archive for '$codename' stands in this machine's apt sources" \
+  [[ -n $mirror ]] || die "this machine's apt sources have no Debian archive for '$codename'" \
     "hint: add one to /etc/apt/sources.list.d and run the command again"
   printf '%s\n' "$mirror"
 }

@@ -39,5 +39,5 @@ rm -rf .cache/kit
 mv "$kit" .cache/kit
 unset CONNLAB_KIT
 setup/ready.sh
-say "the kit is taken in: the runs, lessons and drills need no network now"
+say "the kit is loaded: runs, lessons and drills need no network now"
 say "hint: make run SCENARIO=accept-queue-overflow"
