@@ -400,6 +400,13 @@ def test_haproxy_runs_what_it_can(tmp_path: Path, old: str, new: str) -> None:
     assert len(found.changes) == 1
 
 
+def test_a_section_that_redirects_to_tls_gets_its_load_there(tmp_path: Path) -> None:
+    both = "bind :80\n    bind :443 ssl crt a.pem\n    http-request redirect scheme https code 301 if !{ ssl_fc }"
+    found = haproxy(tmp_path, "bind *:80", both)
+    assert found.entry is not None
+    assert (found.entry.port, found.entry.tls) == (443, True)
+
+
 def test_a_certificate_of_haproxy_is_made(tmp_path: Path) -> None:
     found = haproxy(tmp_path, "bind *:80", "bind :443 ssl crt site.pem alpn h2")
     assert found.entry is not None

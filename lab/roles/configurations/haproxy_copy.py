@@ -78,8 +78,8 @@ def _binds(sections: Sequence[Section]) -> list[_Bind]:
 def find_entry(sections: Sequence[Section], port: int | None = None) -> tuple[Entry | None, Section | None]:
     """Return where the load enters, and the section there.
 
-    A section that leads to servers goes before another, HTTP before TCP, plain HTTP before TLS, then the lab's own
-    port, and the first in the file.
+    A section that leads to servers goes before another, HTTP before TCP, plain HTTP before TLS unless it redirects
+    there, then the lab's own port, and the first in the file.
     """
     found = [one for one in _binds(sections) if one.reachable and one.port and (port is None or one.port == port)]
     if not found:
@@ -89,12 +89,18 @@ def find_entry(sections: Sequence[Section], port: int | None = None) -> tuple[En
         key=lambda one: (
             _leads_on(one.section),
             _is_http(one.section),
+            one.tls or not _redirects_to_tls(one.section),
             not one.tls,
             one.port in (_LAB_PORT, _PLAIN_PORT),
             one.port == _LAB_PORT,
         ),
     )
     return Entry(best.port, best.tls, None, best.line.where), best.section
+
+
+def _redirects_to_tls(section: Section) -> bool:
+    lines = (*section.all("redirect"), *section.all("http-request", "redirect"))
+    return any(line.after("scheme") == "https" for line in lines)
 
 
 def _leads_on(section: Section) -> bool:
