@@ -211,7 +211,7 @@ FAULTS = {
     ),
     "interrupted iterations spoil what the load must lead to": Fault(
         LOAD,
-        "k6/k6-1: k6 interrupted 4 iterations before the end, as it does at load.max_duration: requests that were",
+        "k6/k6-1: k6 interrupted 4 iterations before the end, as it does at load.max_duration: requests in",
         before=lambda run: setattr(run.clients["k6-1"], "interrupted", 4),
     ),
     "a spike that k6 was too slow for spoils what the load must lead to": Fault(
