@@ -211,6 +211,10 @@ def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Pro
 def adaptation_faults(own: OwnConfiguration, topology: Topology) -> Iterator[Fault]:
     """Yield why no copy of a configuration can run here."""
     yield from own.adaptation.faults
+    entry, ready = own.adaptation.entry, topology.roles[own.role].ready or ""
+    if entry is not None and f":{entry.port}/" in ready:
+        what = f"the load would come to port {entry.port}, where the lab's own management listens"
+        yield Fault(what, entry.where, "let it listen on another port, or name another one by port: … in the scenario")
     if len(own.copy) > _COPY_MAX:
         yield Fault("the files to change are larger than the lab can carry", None, "leave out what plays no role")
     if own.role in topology.names and topology.second_names:

@@ -126,18 +126,19 @@ def test_haproxy_runs_a_file_unchanged_and_the_lab_reads_the_counters_of_its_sec
     # No line says it: it is as many as the process takes, which the kernel confirms.
     assert knobs["haproxy.backlog"]["read_back"] == 4000
     limits = {one["port"]: one["limit"] for one in through_haproxy.manifest["listeners"]["haproxy"]}
-    assert limits[8080] == 4000
+    assert limits[80] == 4000
     assert "haproxy.nbthread" not in knobs
     figures = through_haproxy.figures
     assert figures["haproxy.requests"] == 60
     assert figures["haproxy.connections.opened"] == 60
 
 
-def test_what_haproxy_read_is_the_user_s_file_with_lines_between(through_haproxy: Run) -> None:
+def test_what_haproxy_read_is_the_user_s_file_with_its_server_s_address_and_lines_between(through_haproxy: Run) -> None:
     left = (through_haproxy.folder / "raw" / "haproxy" / "role" / "haproxy.cfg").read_text()
     left, _, _ = left.partition("# connlab: lines of the lab")
     own = re.sub(r" +# connlab: begin\n.*?# connlab: end\n", "", left, flags=re.DOTALL)
-    assert own.partition("\n")[2] == (HAPROXY / "haproxy.cfg").read_text()
+    written = (HAPROXY / "haproxy.cfg").read_text()
+    assert own.partition("\n")[2] == written.replace("10.0.0.7:8080", "backend:8080")
 
 
 def test_advice_on_haproxy_s_own_queue_names_the_line_to_change(run: Callable[..., Run], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lab.roles.declared_roles import ROLES
 from lab.scenarios import places
 from lab.scenarios.configuration_files import find_sources
 from lab.scenarios.model import ConfigurationFile
-from lab.scenarios.own_configuration import find_configuration
+from lab.scenarios.own_configuration import adaptation_faults, find_configuration
 from lab.scenarios.resolve import resolve
 from lab.scenarios.topology import topology_of
 from tests.lab.support import MINIMAL
@@ -316,6 +316,17 @@ def test_variables_that_have_no_value_stay(tmp_path: Path) -> None:
     found = find_configuration(resolved, topology_of(resolved), "nginx")
     assert found is not None
     assert "return 200 $host$PORT;" in found.sources.written["conf.d/a.conf"]
+
+
+def test_the_port_of_the_lab_s_management_is_refused(tmp_path: Path) -> None:
+    text = SERVER.replace("80", "8081")
+    resolved = resolve(str(scenario(tmp_path, "nginx", "{config: ./a.conf}", {"a.conf": text})))
+    topology = topology_of(resolved)
+    own = find_configuration(resolved, topology, "nginx")
+    assert own is not None
+    [fault] = adaptation_faults(own, topology)
+    assert "port 8081, where the lab's own management listens" in fault.what
+    assert str(fault.where) == "a.conf:2"
 
 
 def test_clients_reach_a_named_server_by_its_name(tmp_path: Path) -> None:
