@@ -23,7 +23,14 @@ fi
 must_be_image_prefix REGISTRY "$1"
 readonly prefix=$1
 shift
-(($#)) || set -- base collector k6 gateway backend nginx haproxy
+readonly images=(base collector k6 gateway backend nginx haproxy)
+(($#)) || set -- "${images[@]}"
+for image in "$@"; do
+  [[ " ${images[*]} " == *" $image "* ]] && continue
+  say "there is no image '$image' of a run"
+  say "hint: one of ${images[*]}"
+  exit 2
+done
 
 # is_there REFERENCE: whether the registry has it; stops if the registry does not tell.
 is_there() {
@@ -50,7 +57,6 @@ fi
 everywhere=("${architectures[@]}")
 for image in "$@"; do
   tag=$(sed -n "s/^$image //p" <<<"$known")
-  [[ -n $tag ]] || die "there is no image '$image' of a run"
   reference=$prefix/$image:$tag
   if [[ -z $join ]] && ! is_there "$reference-$architecture"; then
     quietly "pushing $reference-$architecture" push "connlab/$image" "$reference-$architecture"

@@ -214,6 +214,24 @@ def test_what_is_no_prefix_of_images_is_refused(
     assert "hint: write it as <registry>/<prefix>" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([""], "make push-images needs a registry"),
+        (["127.0.0.1:5000"], "REGISTRY: '127.0.0.1:5000' is no registry with a prefix"),
+        (["--join", REGISTRY, "java"], "there is no image 'java' of a run"),
+    ],
+)
+def test_what_cannot_be_pushed_is_refused_before_anything_is_built(
+    tree: Path, docker_program: FakeDocker, arguments: list[str], said: str
+) -> None:
+    ended = run_program(tree / "setup" / "push-images.sh", *arguments)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert "hint: " in ended.stderr
+    assert docker_program.calls == []
+
+
 def test_a_command_s_option_is_checked_and_reaches_the_set_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
