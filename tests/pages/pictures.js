@@ -35,7 +35,7 @@ async function player(size) {
   return { page, until };
 }
 
-await keep(await shown({ width: WIDTH, height: 1270 }), join(folder, "report.png"));
+await keep(await shown({ width: WIDTH, height: 780 }), join(folder, "report.png"));
 
 const still = await player({ width: WIDTH, height: 860 });
 await still.until(MOMENT_S);
