@@ -17,7 +17,7 @@ from lab.roles.declared_roles import ROLES
 from lab.scenarios.knobs import CATALOGUE
 from tools.stack import variable
 
-from .conftest import HANG_S, ROOT, connlab
+from .conftest import HANG_S, ROOT, connlab, docker
 
 pytestmark = pytest.mark.e2e
 
@@ -138,18 +138,27 @@ def test_a_load_and_collectors_by_profile_and_an_observation_of_the_whole_projec
         )
 
 
-def test_an_image_serves_with_nothing_set() -> None:
-    name = f"{PROJECT}-alone"
-    docker = ("docker", "run", "--detach", "--name", name, "--publish", "127.0.0.1::8080", "connlab/nginx")
-    subprocess.run(docker, check=True, capture_output=True, timeout=HANG_S)
+@pytest.mark.parametrize(
+    ("image", "path", "status"), [("nginx", "/static.html", 200), ("haproxy", "/", 503), ("backend", "/api/delay", 200)]
+)
+def test_an_image_serves_with_nothing_set(image: str, path: str, status: int) -> None:
+    name = f"{PROJECT}-{image}-alone"
+    docker("run", "--detach", "--name", name, "--network", "none", f"connlab/{image}")
+    ask = f"exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET {path} HTTP/1.0\\r\\n\\r\\n' >&3 && head -n 1 <&3"
     try:
-        port = subprocess.run(["docker", "port", name, "8080"], check=True, capture_output=True, text=True, timeout=60)
-        ready = ("docker", "exec", name, "bash", "-c", "until exec 3<>/dev/tcp/127.0.0.1/8080; do sleep 0.1; done")
-        subprocess.run(ready, check=True, capture_output=True, timeout=HANG_S)
-        with urlopen(f"http://{port.stdout.strip()}/static.html", timeout=60) as answer:
-            assert answer.status == 200
+        said = docker("exec", name, "bash", "-c", f"until ({ask}) 2>/dev/null; do sleep 0.1; done")
+        assert said.split()[1] == str(status)
     finally:
-        subprocess.run(["docker", "rm", "--force", name], check=True, capture_output=True, timeout=60)
+        docker("rm", "--force", name)
+
+
+def test_a_collector_with_nothing_set_samples_its_own_namespace() -> None:
+    name = f"{PROJECT}-collector-alone"
+    docker("run", "--detach", "--name", name, "--network", "none", "--env", "CONNLAB_CAPTURE=off", "connlab/collector")
+    try:
+        docker("exec", name, "bash", "-c", "until test -s /raw/samples.jsonl; do sleep 0.1; done")
+    finally:
+        docker("rm", "--force", name)
 
 
 def test_compose_builds_on_the_base_that_it_is_given(tmp_path: Path) -> None:
