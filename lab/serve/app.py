@@ -58,7 +58,7 @@ _FOREIGN = (
 _ALONE = _FOREIGN.format(scripts="")
 _FRAMED = f"{_FOREIGN.format(scripts=' allow-scripts')}; script-src "
 _FRAMES = "/framed/<key>/<path:path>"
-_RUNS_SHOWN = 30
+_RUNS_SHOWN = 10
 _FORM_BYTES_MAX = 64 << 10
 # Has a page's policy, which names its scripts.
 _HEAD_BYTES = 8 << 10
