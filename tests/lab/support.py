@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from ruamel.yaml import YAML
 
 from formats.manifest import SCHEMA, Host, LabVersion, Manifest, utc_now
 from lab import paths
+from lab.cli import main
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
@@ -53,6 +55,13 @@ def resolving(home: Path, text: str) -> Make:
         return resolve(str(home), overrides)
 
     return resolved
+
+
+def connlab(*arguments: str) -> int:
+    """Give a command line to the lab; return its exit code."""
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    return int(end.value.code or 0)
 
 
 def manifest_of(effective: ResolvedScenario, run: str, **more: Any) -> Manifest:  # noqa: ANN401 # any of its fields

@@ -8,7 +8,6 @@ import duckdb
 import pytest
 
 from formats import manifest
-from lab.cli import main
 from lab.console import advice
 from lab.errors import BadInput
 from lab.runs.session import knob_records
@@ -18,7 +17,7 @@ from lab.scenarios.resolved import ResolvedScenario, Variant
 from lab.scenarios.topology import topology_of
 from lab.series import arms
 from tests.lab.series_support import write
-from tests.lab.support import MINIMAL, manifest_of
+from tests.lab.support import MINIMAL, connlab, manifest_of
 
 
 def recorded(
@@ -132,8 +131,7 @@ def test_each_value_that_helps_is_named_with_what_it_is_for(
     folder = recorded(tmp_path, resolve("accept-queue-overflow", sets), {"accept-queue-drop": 1})
     found = advice.advise_on_run(folder)
     assert (found.value, found.choices) == (value, choices)
-    with pytest.raises(SystemExit):
-        main(["advise", str(folder)])
+    connlab("advise", str(folder))
     printed = " ".join(capsys.readouterr().out.split())
     assert all(f"{number}: {effect}" in printed for number, effect in choices.items())
 
@@ -213,9 +211,7 @@ def test_without_a_command_none_is_printed(tmp_path: Path, capsys: pytest.Captur
     moved = tuple(parse_settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
     effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
     run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
-    with pytest.raises(SystemExit) as end:
-        main(["advise", str(run)])
-    assert not end.value.code
+    assert connlab("advise", str(run)) == 0
     told = capsys.readouterr().out
     assert f"set {COOKIES} = 1" in told
     assert "test it" not in told

@@ -8,11 +8,10 @@ from statistics import median
 import pytest
 
 from lab import paths
-from lab.cli import main
 from lab.console.next_steps import FIRST_LESSON
 from lab.scenarios.catalogue import OTHERS, load_catalogue
 from lab.scenarios.places import slugs
-from tests.lab.support import MINIMAL
+from tests.lab.support import MINIMAL, connlab
 from tools.recording import recorded_runs
 
 _SECONDS = {"s": 1, "min": 60}
@@ -45,8 +44,7 @@ def test_a_scenario_that_it_does_not_name_is_listed_last(
         ("The accept queue", [FIRST_LESSON]),
         (OTHERS, ["aaa"]),
     ]
-    with pytest.raises(SystemExit):
-        main(["list", "--json"])
+    connlab("list", "--json")
     listed = json.loads(capsys.readouterr().out)
     assert [(one["scenario"], one["subject"], one["level"]) for one in listed] == [
         (FIRST_LESSON, "The accept queue", 1),

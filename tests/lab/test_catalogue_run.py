@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console
 
 from lab import paths
-from lab.cli import main
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.outcomes import catalogue_run
 from lab.outcomes.catalogue_run import ScenarioEnd
@@ -20,7 +19,7 @@ from lab.scenarios.resolved import ResolvedScenario
 from tests.lab.engine import InMemoryDocker
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
-from tests.lab.support import IMAGES, MINIMAL, Make, Write
+from tests.lab.support import IMAGES, MINIMAL, Make, Write, connlab
 from tests.lab.test_series_arms import ARMS, COMPARED
 
 Ending = Outcome | BaseException
@@ -184,12 +183,6 @@ def test_what_the_ledger_does_not_know_is_not_zero(effective: Make, elsewhere: P
     assert elsewhere.is_dir()
     outcome = run_outcome(effective(), verdict_of({"served": "true"}, unexplained=None))
     assert build_brief(outcome, effective()).unexplained is None
-
-
-def connlab(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    return int(end.value.code or 0)
 
 
 @pytest.mark.parametrize("option", ["--set=load.users=2", "--preset=published", "--dry-run", "--profile"])

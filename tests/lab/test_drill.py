@@ -8,7 +8,6 @@ import pytest
 
 from analysis.diagnosis.causes import CAUSES
 from lab import paths
-from lab.cli import main
 from lab.errors import BadInput, ExitCode
 from lab.lessons.drill import evidence, faults, incident
 from lab.lessons.drill.evidence import SeenRun
@@ -16,6 +15,7 @@ from lab.outcomes import outcome
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from tests.lab import drills
+from tests.lab.support import connlab
 
 SEEDS = range(50)
 # The given evidence of a run of each fault, as `make drill` printed it.
@@ -200,25 +200,17 @@ def test_what_is_no_answer_is_refused_in_one_line(
     results: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begun(results, 5, 1)
-    with pytest.raises(SystemExit) as end:
-        main(["drill", *arguments])
-    assert end.value.code == ExitCode.BAD_INPUT
+    assert connlab("drill", *arguments) == ExitCode.BAD_INPUT
     assert says in capsys.readouterr().err
 
 
 def test_a_drill_that_began_gives_its_evidence_again(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     begun(results, 5, 1)
-    main_ends(["drill", "--seed", "5"])
+    assert connlab("drill", "--seed", "5") == 0
     told = capsys.readouterr().out
     assert re.search(r"make drill SEED=5 LEVEL=1 MORE=sockets", told)
-    main_ends(["drill", "--seed", "5", "--more", "sockets", "--json"])
+    assert connlab("drill", "--seed", "5", "--more", "sockets", "--json") == 0
     assert json.loads(capsys.readouterr().out)["minutes"] == 8
-
-
-def main_ends(arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    assert not end.value.code
 
 
 @pytest.mark.parametrize("run", ["/etc", "../../etc", "nowhere"])
@@ -251,9 +243,9 @@ def test_a_drill_from_its_beginning_to_its_score(
         return outcome.Outcome(folder, {})
 
     monkeypatch.setattr(outcome, "run_once", of_run)
-    main_ends(["drill", "--seed", "5"])
+    assert connlab("drill", "--seed", "5") == 0
     assert "queue of a socket overflowed" in capsys.readouterr().out
-    main_ends(["drill", *_ANSWER, "--set", "backend.max_connections=100"])
+    assert connlab("drill", *_ANSWER, "--set", "backend.max_connections=100") == 0
     told = capsys.readouterr().out
     assert "remedy: recovered: 20 failed → 0" in told
     assert "score: 100 of 100" in told

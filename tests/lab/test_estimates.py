@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from analysis.expressions.values import Unknown, unknown
 from analysis.figures.estimate import CheckedEstimate, Estimate, plausible_clients
-from lab.cli import estimates, main
+from lab.cli import estimates
 from lab.errors import BadInput, ExitCode
+from tests.lab.support import connlab
 
 LINEAR = "net.ipv4.tcp_syn_linear_timeouts"
 
@@ -117,18 +118,14 @@ def test_everything_wrong_is_said_at_once() -> None:
     ],
 )
 def test_half_an_estimate_is_refused(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["estimate", *arguments])
-    assert end.value.code == 2
+    assert connlab("estimate", *arguments) == 2
     assert capsys.readouterr().err == (
         "connlab: an estimate takes both --overflows and --connect-timeout, or --run alone\n"
     )
 
 
 def test_a_program_gets_the_bounds_and_the_ladder(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["estimate", "--overflows=500", "--connect-timeout=30s", f"--sysctl={LINEAR}=0", "--json"])
-    assert end.value.code == 0
+    assert connlab("estimate", "--overflows=500", "--connect-timeout=30s", f"--sysctl={LINEAR}=0", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["failed"] == {"least": 0, "least_if_none_got_in": 100, "most": 100}
     assert found["clients"][0]["syns_ms"] == [0, 1000, 3000, 7000, 15_000]

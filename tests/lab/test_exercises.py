@@ -10,13 +10,13 @@ from rich.console import Console
 
 from analysis.verdicts.predictions import Judgement
 from lab import paths
-from lab.cli import main
 from lab.errors import BadInput, ExitCode
 from lab.lessons import exercises, questions
 from lab.lessons.exercises import Ready
 from lab.outcomes import outcome
 from lab.runs import capacity
 from lab.scenarios import places
+from tests.lab.support import connlab
 
 EXAMPLE = paths.ROOT / "docs" / "example"
 LESSONS = places.slugs()
@@ -140,9 +140,8 @@ def test_the_command_judges_what_it_ran(
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(capacity, "check_capacity", lambda *_: None)
     monkeypatch.setattr(outcome, "run_once", lambda *_, tries_out: outcome.Outcome(folder, {"tries_out": tries_out}))
-    with pytest.raises(SystemExit) as end:
-        main(["exercise", "--set", "backend.max_connections=50", "accept-queue-overflow/7"])
-    assert end.value.code == ExitCode.NOT_REPRODUCED
+    said = connlab("exercise", "--set", "backend.max_connections=50", "accept-queue-overflow/7")
+    assert said == ExitCode.NOT_REPRODUCED
     told = capsys.readouterr()
     assert "Open: nobody may fail" in told.err
     assert "not solved: another knob, or another value" in told.out

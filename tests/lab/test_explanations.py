@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.cli import main
 from lab.errors import ExitCode
 from tests.analysis.support import contents
+from tests.lab.support import connlab
 
 MANIFEST = {
     "schema": "connlab.manifest/1",
@@ -36,14 +36,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ended(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        main(["explain", *arguments])
-    return int(end.value.code or 0)
-
-
 def test_a_story_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(str(folder), "--request", "3") == ExitCode.REPRODUCED
+    assert connlab("explain", str(folder), "--request", "3") == ExitCode.REPRODUCED
 
     out = capsys.readouterr().out
     assert "Request k6-1/3 failed after 10.0 ms" in out
@@ -52,7 +46,7 @@ def test_a_story_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_worst_are_printed_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(str(folder), "--top=5", "--json") == ExitCode.REPRODUCED
+    assert connlab("explain", str(folder), "--top=5", "--json") == ExitCode.REPRODUCED
 
     (account,) = json.loads(capsys.readouterr().out)["accounts"]
     assert (account["request"], account["outcome"]) == ("k6-1/3", "failed")
@@ -72,17 +66,17 @@ def test_the_worst_are_printed_as_json(folder: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_bad_input_is_refused(folder: Path, asked: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(str(folder), *asked) == ExitCode.BAD_INPUT
+    assert connlab("explain", str(folder), *asked) == ExitCode.BAD_INPUT
     assert message in capsys.readouterr().err
 
 
 def test_an_unknown_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nowhere = tmp_path / "nowhere"
-    assert ended(str(nowhere), "--top=5") == ExitCode.BAD_INPUT
+    assert connlab("explain", str(nowhere), "--top=5") == ExitCode.BAD_INPUT
     assert capsys.readouterr().err.startswith(f"connlab: no run at '{nowhere}'")
 
 
 def test_a_broken_manifest_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "manifest.json").write_text("{")
-    assert ended(str(folder), "--request=3") == ExitCode.BAD_INPUT
+    assert connlab("explain", str(folder), "--request=3") == ExitCode.BAD_INPUT
     assert "manifest.json" in capsys.readouterr().err

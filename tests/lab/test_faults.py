@@ -22,13 +22,12 @@ import pytest
 from formats import atomic_write as atomic
 from formats import manifest
 from lab import paths
-from lab.cli import main
 from lab.errors import EngineFailed
 from lab.runs import machine, phases, reports
 from lab.scenarios.topology import collector_of
 from tests.faults.table import CANNOT, CELLS, FAULTS, INCONCLUSIVE, PHASES
 from tests.lab.engine import InMemoryEngine
-from tests.lab.support import MINIMAL, Write
+from tests.lab.support import MINIMAL, Write, connlab
 
 # Where a phase of the table is: as the engine is asked for this. No engine is asked in the analysis.
 VERBS = {
@@ -252,9 +251,7 @@ def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch, analysi
             context.setattr("lab.runs.reports.write_report", lambda _: None)
         context.setattr("lab.outcomes.outcome.selected_engine", lambda: engine)
         context.setattr(reports, "derive_run", derived)
-        with pytest.raises(SystemExit) as ended:
-            main(["run", "one"])
-    return int(str(ended.value.code))
+        return connlab("run", "one")
 
 
 @pytest.mark.parametrize(("fault", "phase"), CELLS)

@@ -24,6 +24,7 @@ from lab.serve import app
 from lab.serve.commands import Started
 from tests.analysis.results import Results
 from tests.analysis.whole import make_run, observed
+from tests.lab.support import connlab
 
 EXAMPLE = paths.ROOT / "docs" / "example"
 BAD, GOOD = "20261121T141444Z-default-r01", "20261121T151444Z-default-r01"
@@ -407,9 +408,7 @@ def test_one_bad_run_is_one_bad_row(
         client.get("/?key=entry")
         assert client.get("/").status_code == 200
         for each in (run, run.with_name(GOOD)):
-            with pytest.raises(SystemExit) as end:
-                main(["report", str(each)])
-            assert end.value.code == 0
+            assert connlab("report", str(each)) == 0
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

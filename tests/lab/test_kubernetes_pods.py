@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from formats import manifest
-from lab.cli import main
 from lab.engines.kubernetes import kubectl, pod_sidecar
 from lab.engines.kubernetes.engine import Kubernetes
 from lab.engines.kubernetes.kubectl import Kubectl, KubectlFailed
@@ -21,6 +20,7 @@ from lab.errors import BadInput, FilesLost, LabError
 from lab.observe import observing
 from lab.observe.targets import TargetNames, find_targets, parse_options
 from tests.lab.engine import InMemoryDocker
+from tests.lab.support import connlab
 from tests.lab.waiting import HANG_S, is_at_work, wait_until
 
 RUNNING: dict[str, Any] = {"running": {}}
@@ -343,9 +343,7 @@ def test_a_pod_is_named_with_its_namespace_and_alone(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lab.engines.selection._choice.engine", None)
-    with pytest.raises(SystemExit) as end:
-        main(["observe", *arguments])
-    assert end.value.code == 2
+    assert connlab("observe", *arguments) == 2
     assert message in capsys.readouterr().err
 
 

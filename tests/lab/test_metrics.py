@@ -15,7 +15,6 @@ from ruamel.yaml import YAML
 from analysis.evidence.rawfiles import Places
 from formats import manifest
 from lab import paths
-from lab.cli import main
 from lab.cli.options import DEFAULT_METRICS_PORT
 from lab.engines import selection
 from lab.engines.compose.engine import Compose
@@ -32,7 +31,7 @@ from lab.runs.run import clear_up_after, run
 from lab.runs.session import Session
 from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
-from tests.lab.support import MINIMAL, Make
+from tests.lab.support import MINIMAL, Make, connlab
 from tests.lab.test_kubernetes import OWNER, container
 from tests.lab.test_kubernetes import pod as made_pod
 
@@ -152,9 +151,7 @@ def test_a_port_that_the_run_needs_itself_is_refused(
 def test_the_engine_has_the_port_that_was_asked_for(
     options: list[str], port: int | None, engine: str, kind: type
 ) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["run", "accept-queue-overflow", "--check", "--engine", engine, *options])
-    assert end.value.code == 0
+    assert connlab("run", "accept-queue-overflow", "--check", "--engine", engine, *options) == 0
     assert isinstance(selection.selected_engine(), kind)
     assert selection.selected_engine().metrics == port
 
@@ -173,9 +170,7 @@ def test_the_engine_has_the_port_that_was_asked_for(
 def test_a_wrong_port_is_one_clear_message(
     options: list[str], said: str, capsys: pytest.CaptureFixture[str], fake_docker: InMemoryDocker
 ) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["run", "accept-queue-overflow", "--check", *options])
-    assert end.value.code == 2
+    assert connlab("run", "accept-queue-overflow", "--check", *options) == 2
     assert said in capsys.readouterr().err
     assert fake_docker.calls == []
 

@@ -9,21 +9,19 @@ import pytest
 
 from formats.series import SCHEMA, Budget, PlannedRun, Series, Stop
 from lab import paths
-from lab.cli import main
 from lab.console import next_steps, run_output
 from lab.runs.session import tries_out
 from lab.scenarios.places import Place
 from lab.scenarios.resolve import resolve
 from lab.series import searches
 from tests.lab.series_support import fingerprint
+from tests.lab.support import connlab
 
 EXAMPLE = paths.ROOT / "docs" / "example"
 
 
 def last_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    assert end.value.code == 0
+    assert connlab(*arguments) == 0
     return capsys.readouterr().out.rstrip().splitlines()[-1]
 
 
@@ -71,8 +69,7 @@ def test_it_works_where_the_user_stands(
 
 def test_a_program_is_not_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(paths.ROOT)
-    with pytest.raises(SystemExit):
-        main(["advise", "docs/example", "--json"])
+    connlab("advise", "docs/example", "--json")
     assert json.loads(capsys.readouterr().out)["knob"] == "backend.max_connections"
 
 

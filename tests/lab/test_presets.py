@@ -7,7 +7,6 @@ import pytest
 from rich.console import Console
 
 from formats import manifest
-from lab.cli import main
 from lab.console import listing
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
@@ -17,7 +16,7 @@ from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, Write
+from tests.lab.support import MINIMAL, Write, connlab
 
 PRESETS = """\
 presets:
@@ -140,8 +139,6 @@ def test_show_tells_each_of_them_and_why(write_scenario: Write, capsys: pytest.C
 
 
 def test_the_command_line_takes_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["run", "accept-queue-overflow", "--preset", "nothing", "--json"])
-    assert end.value.code == 2
+    assert connlab("run", "accept-queue-overflow", "--preset", "nothing", "--json") == 2
     said = json.loads(capsys.readouterr().out)
     assert said["problems"][0]["where"] == "--preset nothing"

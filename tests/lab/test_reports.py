@@ -12,20 +12,14 @@ from pathlib import Path
 import pytest
 
 from lab import paths
-from lab.cli import main
 from lab.errors import ExitCode
 from lab.runs import reports
 from tests.analysis.support import damage_pages
 from tests.analysis.whole import make_run
+from tests.lab.support import connlab
 
 PROGRAM = Path(__file__).parents[2] / ".cache" / "bin" / "flows"
 RUN = "queue/20251121T072640Z-default-r01"
-
-
-def call(*arguments: str) -> object:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    return end.value.code
 
 
 @pytest.fixture
@@ -43,7 +37,7 @@ def derived(elsewhere: Path, derived_run: Callable[[Path], Path]) -> Path:
 
 
 def test_a_run_that_was_not_analysed_is_analysed_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("report", RUN) == ExitCode.REPRODUCED
+    assert connlab("report", RUN) == ExitCode.REPRODUCED
 
     assert capsys.readouterr().out.splitlines()[0] == str(folder / "report.html")
     assert (folder / "derived" / "verdict.json").is_file()
@@ -54,12 +48,12 @@ def test_a_run_that_was_not_analysed_is_analysed_first(folder: Path, capsys: pyt
 def test_a_run_with_a_table_that_is_damaged_within_is_analysed_again(derived: Path) -> None:
     damage_pages(derived / "derived" / "requests.parquet")
 
-    assert call("report", RUN) == ExitCode.REPRODUCED
+    assert connlab("report", RUN) == ExitCode.REPRODUCED
     assert "100 of 103 requests failed" in (derived / "report.html").read_text()
 
 
 def test_an_analysis_ends_with_the_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    call("analyse", RUN)
+    connlab("analyse", RUN)
 
     assert f"report: {folder / 'report.html'}" in capsys.readouterr().out
 
@@ -97,7 +91,7 @@ def test_a_folder_in_the_place_of_the_report_is_said_with_the_hint(
     page.mkdir()
 
     for command in ("analyse", "report"):
-        assert call(command, RUN) == ExitCode.LAB_FAILED
+        assert connlab(command, RUN) == ExitCode.LAB_FAILED
         said = capsys.readouterr().err
         assert f"{page}: a folder stands where this file belongs" in said
         assert command == "report" or "hint: move that folder away, then analyse it again: make analyse" in said
@@ -128,7 +122,7 @@ def test_without_the_program_that_reads_captures_nothing_is_written(
     monkeypatch.setenv("CONNLAB_FLOWS", str(folder.parent / program))
 
     for command in ("analyse", "report"):
-        assert call(command, RUN) == ExitCode.LAB_FAILED
+        assert connlab(command, RUN) == ExitCode.LAB_FAILED
         assert why in capsys.readouterr().err
     assert {each.name for each in folder.iterdir()} == {"manifest.json", "raw"}
 
@@ -137,7 +131,7 @@ def test_a_run_without_captures_needs_no_program_that_reads_them(folder: Path, m
     monkeypatch.setenv("CONNLAB_FLOWS", "/none")
     (folder / "raw" / "backend-1" / "collector" / "capture.pcap").unlink()
 
-    assert call("analyse", RUN) == ExitCode.INCONCLUSIVE
+    assert connlab("analyse", RUN) == ExitCode.INCONCLUSIVE
 
 
 def test_a_run_elsewhere_leaves_the_index_alone(derived: Path, tmp_path: Path) -> None:
@@ -160,7 +154,7 @@ def test_the_newest_run_is_opened(
 
     monkeypatch.setattr(webbrowser, "open", open_page)
 
-    assert call("open") == ExitCode.REPRODUCED
+    assert connlab("open") == ExitCode.REPRODUCED
     assert opened == [(derived / "report.html").as_uri()]
     assert "no browser" not in capsys.readouterr().out
 
@@ -181,12 +175,12 @@ def test_without_a_screen_the_page_is_named(
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setattr("sys.platform", "linux")
 
-    assert call("open", "--json") == ExitCode.REPRODUCED
+    assert connlab("open", "--json") == ExitCode.REPRODUCED
     assert json.loads(capsys.readouterr().out) == {"report": str(derived / "report.html"), "opened": False}
 
 
 def test_where_there_is_no_run_there_is_a_hint(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("open") == ExitCode.BAD_INPUT
+    assert connlab("open") == ExitCode.BAD_INPUT
 
     said = capsys.readouterr().err
     assert f"no run below {elsewhere / 'results'}" in said

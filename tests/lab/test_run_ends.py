@@ -12,7 +12,6 @@ from rich.console import Console
 
 from formats import manifest
 from formats.manifest import Manifest
-from lab import cli
 from lab.engines.compose.engine import Compose
 from lab.engines.protocol import STOP_GRACE_S
 from lab.errors import EngineFailed, Interruption, LabError
@@ -21,7 +20,7 @@ from lab.runs.run import run
 from lab.scenarios.topology import Topology
 from tests.lab.container_states import event
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
-from tests.lab.support import IMAGES, MINIMAL, Make
+from tests.lab.support import IMAGES, MINIMAL, Make, connlab
 from tests.lab.test_phases import status
 from tests.lab.test_readback import SETTINGS, namespace
 
@@ -220,9 +219,7 @@ def test_a_signal_in_the_analysis_says_what_stays(
     (tmp_path / "manifest.json").write_text("{}")
     monkeypatch.setattr("lab.runs.reports.derive_run", lambda *_: os.kill(os.getpid(), number))
     monkeypatch.setattr(reports, "write_report", lambda folder: folder)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["analyse", str(tmp_path)])
-    assert ended.value.code == 4
+    assert connlab("analyse", str(tmp_path)) == 4
     said = capsys.readouterr().err
     assert "during the analysis; what was recorded stays in" in said
     assert f"make analyse RUN={tmp_path}" in said

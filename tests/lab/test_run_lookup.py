@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from formats.series import PlannedRun
-from lab.cli import main
 from lab.console import run_lookup
 from lab.errors import ExitCode
+from tests.lab.support import connlab
 
 SERIES = "20251121T072600Z-arms-queue"
 RUN = "20251121T072640Z-few-r01"
@@ -57,9 +57,7 @@ def test_what_is_no_arm_is_reported_by_its_name_alone(folder: Path, series: str 
 @pytest.mark.usefixtures("folder")
 def test_the_run_stands_first(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     def said(*arguments: str) -> str:
-        with pytest.raises(SystemExit) as end:
-            main(arguments)
-        assert (end.value.code or 0) == ExitCode.REPRODUCED
+        assert connlab(*arguments) == ExitCode.REPRODUCED
         return capsys.readouterr().out
 
     assert said(*command).startswith(f"queue/{RUN}\nthe arm 'few' of {SERIES}\n")

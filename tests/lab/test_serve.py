@@ -15,7 +15,6 @@ from flask.testing import FlaskClient
 
 from analysis.reports import rendering
 from lab import paths
-from lab.cli import main
 from lab.errors import BadInput
 from lab.lessons.drill import incident
 from lab.lessons.drill.faults import CAUSES
@@ -24,6 +23,7 @@ from lab.serve import app, commands, server
 from lab.serve import commands as starting
 from lab.serve.commands import Started
 from tests.lab import drills
+from tests.lab.support import connlab
 
 KEYS = app.Keys("entry", "form", "frame")
 IN_A_FRAME = {"Sec-Fetch-Dest": "iframe"}
@@ -286,9 +286,7 @@ def test_a_defect_of_the_lab_is_one_line(
 def test_a_port_that_is_taken_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with server.listening(0) as served:
         port = served.address.split(":")[2].partition("/")[0]
-        with pytest.raises(SystemExit) as end:
-            main(["serve", "--port", port])
-    assert end.value.code == 4
+        assert connlab("serve", "--port", port) == 4
     assert f"port {port} is not available: something listens there already" in capsys.readouterr().err
 
 

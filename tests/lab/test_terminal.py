@@ -12,9 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lab import paths, terminal
-from lab.cli import main
 from tests.analysis.support import role
-from tests.lab.support import MINIMAL
+from tests.lab.support import MINIMAL, connlab
 from tests.lab.test_hostile_runs import COMMANDS, GOOD, changes, two_runs
 
 # The window's title, a colour by a C1 control, a direction, and a command for who copies a line.
@@ -28,8 +27,7 @@ def steers(text: str) -> list[str]:
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.raises(SystemExit):
-        main(arguments)
+    connlab(*arguments)
     captured = capsys.readouterr()
     text = captured.out + captured.err
     assert not steers(text), f"{arguments} prints {steers(text)[0]!r}"
@@ -108,10 +106,8 @@ def test_a_name_that_leads_elsewhere_is_refused(
 ) -> None:
     changes(run, **{place: value})
     for command in [*COMMANDS, ["open", "{run}"]]:
-        with pytest.raises(SystemExit) as end:
-            main([each.format(run=run, good=run.with_name(GOOD)) for each in command])
+        assert connlab(*(each.format(run=run, good=run.with_name(GOOD)) for each in command)) == 2
         captured = capsys.readouterr()
-        assert end.value.code == 2, captured
         assert f"manifest.json: {place}" in captured.err
         assert not steers(captured.out + captured.err)
 
