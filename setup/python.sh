@@ -19,7 +19,8 @@ stamp() { { pwd -P; printf '%s\n' "$version"; cat "$1" pyproject.toml; } | sha25
 fresh() {
   local have
   have=$(cat "$venv/connlab.stamp" 2>/dev/null || true)
-  [[ $have == "$(stamp requirements-dev.lock)" || $have == "$(stamp "$lock")" ]] && [[ -x $venv/bin/$program ]]
+  [[ -x $venv/bin/$program ]] || return 1
+  [[ $have == "$(stamp "$lock")" ]] || { [[ $venv == .venv ]] && [[ $have == "$(stamp requirements-dev.lock)" ]]; }
 }
 fresh && exit 0
 
