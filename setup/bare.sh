@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the README's two commands on bare Debian machines and prints how long each step took.
+# Runs the README's two commands, and an installed connlab, on bare Debian machines and prints how long each step took.
 #   bare.sh [bookworm|trixie …]    all of them, if none is named
 #   bare.sh --pull [bookworm|trixie …]   with an engine there: the first result, with images from a registry (docs/images.md)
 #   bare.sh --kit FILE RELEASE     what a participant types who has this kit (docs/kit.md) and no network
@@ -139,6 +139,13 @@ bring_registry() {
   docker exec --detach "$machine" "$work/registry/registry" serve "$work/registry/config.yaml"
 }
 
+# The program as docs/install.md has it, for an empty folder.
+install_program() {
+  in_machine env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends pipx
+  in_machine pipx install /root/connlab
+  in_machine mkdir -p /root/empty
+}
+
 remove_machine() {
   docker rm --force --volumes "$1" || true
   docker volume rm "$1" || true
@@ -189,6 +196,10 @@ on_a_bare() {
     # shellcheck disable=SC2086 # the words of a command
     step "$command" docker exec ${pull:+--env "CONNLAB_IMAGES=$pull"} --workdir /root/connlab "$machine" $command
   done
+  if [[ -z $kit_file$pull ]]; then
+    step 'pipx install' install_program
+    step 'connlab run accept-queue-overflow' docker exec --workdir /root/empty "$machine" /root/.local/bin/connlab run accept-queue-overflow
+  fi
   remove_machine "$machine"
 }
 

@@ -66,7 +66,9 @@ def test_both_commands_run_on_each_release_and_both_must_pass(
         first = "ok" if run == 0 else "failed (1)"
         second = "ok" if test == 0 else "failed (1)"
         steps = {"ok root file system", "ok machine", "ok clone"}
-        assert told == steps | {f"{first} make run SCENARIO=accept-queue-overflow", f"{second} make test"}
+        installed = {"ok pipx install", "ok connlab run accept-queue-overflow"}
+        commands = {f"{first} make run SCENARIO=accept-queue-overflow", f"{second} make test"}
+        assert told == steps | commands | installed
         assert "=== k6: passed" in (tree / ".cache" / "test-bare" / f"{release}.log").read_text()
     assert said.count(["9", "building", "k6"]) == said.count(["12", "passed", "k6"]) == 2
     assert set(removals(docker_program)) == {"connlab-bare-bookworm", "connlab-bare-trixie"}
