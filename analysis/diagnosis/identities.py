@@ -13,6 +13,7 @@ from typing import Literal
 
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import Hop
+from analysis.evidence.logs import ACCESS
 from analysis.expressions import parse
 from analysis.expressions.values import Number, Unknown, Value, is_number, merge, unknown
 from formats.manifest import Manifest
@@ -97,18 +98,24 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
         yield from _of_users(hop.server)
     elif hop.client == "gateway":
         yield from _of_gateway(hop.server)
-    elif manifest.kind_of(hop.client) == "proxy":
+    elif manifest.kind_of(hop.client) == "proxy" and _logs_requests(manifest, hop.client):
         yield from _of_proxy(manifest, hop.client, hop.server)
     path = manifest.path
     next_server = path[hop.number + 1] if hop.number + 1 < len(path) else None
     yield from _of_kernels(hop, next_server, scraped=manifest.metrics_port is not None)
-    if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy":
+    if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy" and _logs_requests(manifest, hop.server):
         yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
     roles = (hop.client, hop.server) if hop.client == "k6" else (hop.server,)
     for role in roles:
         for instance in manifest.of_role(role):
             yield _of_time_wait(instance)
+
+
+def _logs_requests(manifest: Manifest, role: str) -> bool:
+    """Return whether a proxy logs requests; the gateway counts them instead, and HAProxy in TCP mode sees none."""
+    declared = manifest.roles.get(role)
+    return declared is None or role == "gateway" or any(of in ACCESS for of in declared.logs.values())
 
 
 def _of_users(server: str) -> Iterator[Identity]:

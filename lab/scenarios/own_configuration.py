@@ -70,7 +70,8 @@ class OwnConfiguration:
             named = (",".join((path, *names)) for path, names in self.adaptation.certificates.items())
             found["CONNLAB_CERTIFICATES"] = " ".join(named)
         if self.adaptation.entry is not None and self.declared.format == "sections":
-            found["CONNLAB_PORT"] = str(self.adaptation.entry.port)
+            # Without requests there is no line to log.
+            found["CONNLAB_PORT"] = str(self.adaptation.entry.port) if self.adaptation.entry.requests else "none"
         return found
 
     @cached_property

@@ -102,9 +102,7 @@ class ResolvedScenario:
     def roles(self) -> dict[str, Role]:
         """Return the roles on the path with their declarations; a configuration of the user's own has its own port."""
         return {name: self.registry.roles[name] for name in self.scenario.path} | {
-            name: self.registry.roles[name].model_copy(update={"port": entry.port, "tls": entry.tls})
-            for name, entry in self.entries.items()
-            if (entry.port, entry.tls) != (self.registry.roles[name].port, self.registry.roles[name].tls)
+            name: _role_by_file(self.registry.roles[name], entry) for name, entry in self.entries.items()
         }
 
     @cached_property
@@ -167,6 +165,22 @@ class ResolvedScenario:
         if location == ("path",) and self.variant.path:
             return self.variant.path[1]
         return self.document.where(location)
+
+
+def _role_by_file(role: Role, entry: Entry) -> Role:
+    """Return a role's declaration with what a configuration of the user's own makes of it."""
+    changed: dict[str, Any] = {}
+    if (entry.port, entry.tls) != (role.port, role.tls):
+        changed |= {"port": entry.port, "tls": entry.tls}
+    if not entry.requests:
+        changed["logs"] = {file: of for file, of in role.logs.items() if not of.endswith("-access")}
+        changed["scrape"] = {
+            name: page.model_copy(
+                update={"values": {one: value.model_copy(update={"log": None}) for one, value in page.values.items()}}
+            )
+            for name, page in role.scrape.items()
+        }
+    return role.model_copy(update=changed) if changed else role
 
 
 def load_unchecked(

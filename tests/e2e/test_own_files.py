@@ -155,7 +155,7 @@ def test_advice_on_haproxy_s_own_queue_names_the_line_to_change(run: Callable[..
     [
         ("timeout client ", "timeout clint ", "haproxy.cfg:11: HAProxy refuses it: 'timeout' supports"),
         ("default_backend app", "default_backend ap", "HAProxy refuses it: Proxy 'web': unable to find required"),
-        ("mode http", "mode tcp", "haproxy.cfg:6: frontend web is in mode tcp"),
+        ("default_backend app", "monitor-uri /up", "frontend web leads to no server line"),
         ("balance", "errorfile 503 gone.http\n    balance", "haproxy.cfg:23: HAProxy refuses it: errorfile"),
     ],
 )

@@ -219,7 +219,9 @@ def test_the_servers_of_one_upstream_are_the_instances_in_turn(tmp_path: Path) -
     assert "server backend-1:8080; server backend-2:8080; server backend-1:8080 backup;" in runs
 
 
-TWO = "upstream a { server x:1; }\nupstream b { server y:2; }\n" + SERVER.replace("app:3000", "a")
+TWO = "upstream a { server x:1; }\nupstream b { server y:2; }\n" + SERVER.replace(
+    "location /", "location /b { proxy_pass http://b; } location /"
+).replace("app:3000", "a")
 
 
 def test_servers_of_several_upstreams_need_the_scenario_s_word(tmp_path: Path) -> None:
@@ -233,6 +235,15 @@ def test_hosts_map_by_host_with_or_without_port_and_by_group(tmp_path: Path, hos
     found = nginx(tmp_path, TWO, hosts=hosts)
     assert found.faults == []
     assert [re.findall(r"server (\S+);", copy_of(found))] == [list(hosts.values())]
+
+
+def test_servers_that_the_load_does_not_reach_need_no_word(tmp_path: Path) -> None:
+    found = nginx(tmp_path, TWO.replace("http://b", "http://a"), behind=("backend:8080",))
+    assert found.faults == []
+    assert "upstream b { server backend:8080; }" in copy_of(found)
+    other = haproxy(tmp_path, "frontend web", "backend other\n    server x db:1 check\nfrontend web")
+    assert other.faults == []
+    assert "server x backend-1:8080 check" in copy_of(other)
 
 
 def test_a_loopback_port_that_the_file_itself_listens_on_stays(tmp_path: Path) -> None:
@@ -418,6 +429,17 @@ def test_a_section_that_redirects_to_tls_gets_its_load_there(tmp_path: Path) -> 
     assert (found.entry.port, found.entry.tls) == (443, True)
 
 
+def test_tcp_mode_runs_with_connections_and_without_requests(tmp_path: Path) -> None:
+    text = HAPROXY.replace("mode http", "mode tcp")
+    resolved = resolve(str(scenario(tmp_path, "haproxy", "{config: ./haproxy.cfg}", {"haproxy.cfg": text})))
+    found = find_configuration(resolved, topology_of(resolved), "haproxy")
+    assert found is not None
+    assert found.adaptation.faults == []
+    assert "frontend web is in mode tcp" in str(found.adaptation.changes[0])
+    assert found.settings()["CONNLAB_PORT"] == "none"
+    assert resolved.roles["haproxy"].logs == {"error.log": "haproxy-errors"}
+
+
 def test_a_certificate_of_haproxy_is_made(tmp_path: Path) -> None:
     found = haproxy(tmp_path, "bind *:80", "bind :443 ssl crt site.pem alpn h2")
     assert found.entry is not None
@@ -434,7 +456,6 @@ def test_a_certificate_of_haproxy_is_made(tmp_path: Path) -> None:
         ("nginx", "events { }\nstream { server { listen 80; } }", "it has stream { } alone"),
         ("nginx", WHOLE % "server { listen 80; return 200; }", "no location of the server"),
         ("haproxy", "", "no frontend in it has a bind line"),
-        ("haproxy", HAPROXY.replace("mode http", "mode tcp"), "frontend web is in mode tcp"),
         ("haproxy", HAPROXY.replace("default_backend app", ""), "frontend web leads to no server line"),
         ("haproxy", HAPROXY.replace("*:80", "127.0.0.1:80"), "it listens on 127.0.0.1:80 alone"),
     ],

@@ -34,6 +34,7 @@ _OF_TLS = {
     **dict.fromkeys(("verifyhost", "ciphers", "ciphersuites", "ssl-min-ver", "ssl-max-ver"), 1),
     **dict.fromkeys(("ssl", "check-ssl", "no-check-ssl"), 0),
 }
+_TLS_TO_SERVERS = {"ssl", "check-ssl"}
 _OF_PROXY_PROTOCOL = dict.fromkeys(("send-proxy", "send-proxy-v2", "check-send-proxy", "send-proxy-v2-ssl"), 0)
 _SERVERS = ("server", "server-template", "default-server")
 _HAS_STDOUT = ("stdout", "stderr", "global")
@@ -95,7 +96,7 @@ def find_entry(sections: Sequence[Section], port: int | None = None) -> tuple[En
             one.port == _LAB_PORT,
         ),
     )
-    return Entry(best.port, best.tls, None, best.line.where), best.section
+    return Entry(best.port, best.tls, None, best.line.where, _is_http(best.section)), best.section
 
 
 def _redirects_to_tls(section: Section) -> bool:
@@ -132,9 +133,8 @@ class HaproxyCopy:
             return Adaptation(None, faults=[self._nowhere()])
         if not _is_http(section):
             mode = section.last("mode")
-            what = f"{section.kind} {section.name} is in mode tcp, and the lab follows HTTP requests"
-            hint = "write mode http, if HTTP goes through it; or name a port whose section is in mode http (port: …)"
-            self._faults.append(Fault(what, (mode or section.head).where, hint))
+            what = f"{section.kind} {section.name} is in mode tcp: the lab follows its connections, and no requests"
+            self._changes.append(Change(what, (mode or section.head).where))
         self._of_process()
         self._listening()
         self._logging()
@@ -250,8 +250,9 @@ class HaproxyCopy:
             for one in part.lines
             if part.kind in ("backend", "listen", "defaults") and one.words[0] in _SERVERS
         ]
+        reached = [one.where for one in _servers_of(section, self._sections)]
         targets = [
-            Target(address, part.name, line.where)
+            Target(address, part.name, line.where, line.where in reached)
             for part, line in lines
             if (address := _address(line, port)) is not None
         ]
@@ -276,7 +277,7 @@ class HaproxyCopy:
             if checks:
                 why.append("checks come to the server's own port")
             new |= checks
-        if not self._around.tls and (found := _places(words, _OF_TLS)):
+        if not self._around.tls and _TLS_TO_SERVERS & set(words) and (found := _places(words, _OF_TLS)):
             new |= found
             why.append(f"{self._around.role} takes plain HTTP")
         if not self._around.own_service and (found := _places(words, _OF_PROXY_PROTOCOL)):

@@ -350,7 +350,7 @@ class NginxCopy:
 
     def _proxying(self, server: Block | None) -> None:
         own_ports = {one.port for each in self._servers for one in _listens(each)}
-        targets = [*self._of_upstreams(), *self._of_passes()]
+        targets = [*self._of_upstreams(server), *self._of_passes(server)]
         found, faults = match_targets([one for one, _ in targets], self._around, own_ports, "nginx")
         self._faults += faults
         for target, change in targets:
@@ -361,12 +361,17 @@ class NginxCopy:
             hint = f"write location / {{ proxy_pass http://{self._around.behind[0]}; }}, or end the path at nginx"
             self._faults.append(Fault(what, server.where, hint))
 
-    def _of_upstreams(self) -> Iterator[tuple[Target, Callable[[str], None]]]:
+    def _of_upstreams(self, server: Block | None) -> Iterator[tuple[Target, Callable[[str], None]]]:
+        urls = [one.arguments[0] for one in server.within(*_PASSES)] if server else []
+        # A variable may name any of them.
+        named = {re.sub(r"^[a-z]+://", "", url).partition("/")[0] for url in urls}
+        any_of_them = any("$" in one for one in named)
         for group in (one for http in self._https for one in http.all("upstream")):
             for one in group.all("server"):
                 written = one.arguments[0]
                 address = written if split_address(written)[1] or written.startswith("unix:") else f"{written}:80"
-                yield Target(address, group.arguments[0], one.where), self._change_server(one)
+                reached = any_of_them or group.arguments[0] in named
+                yield Target(address, group.arguments[0], one.where, reached), self._change_server(one)
 
     def _change_server(self, block: Block) -> Callable[[str], None]:
         left = {
@@ -387,7 +392,8 @@ class NginxCopy:
 
         return change
 
-    def _of_passes(self) -> Iterator[tuple[Target, Callable[[str], None]]]:
+    def _of_passes(self, server: Block | None) -> Iterator[tuple[Target, Callable[[str], None]]]:
+        here = list(server.within(*_PASSES)) if server else []
         groups = {one.arguments[0] for http in self._https for one in http.all("upstream")}
         for one in (each for http in self._https for each in http.within(*_PASSES)):
             if one.name in ("fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass") and not self._around.own_service:
@@ -418,7 +424,7 @@ class NginxCopy:
             if substituted or (new_scheme != scheme and address in self._around.behind):
                 change(address)
             if not substituted or address not in self._around.behind:
-                yield Target(address, f"{one.name} {url}", one.where), change
+                yield Target(address, f"{one.name} {url}", one.where, one in here), change
 
     def _next(self) -> str:
         return f"http://{self._around.behind[0]}" if self._around.behind else "the server"

@@ -104,12 +104,14 @@ class Entry:
         tls: whether clients speak TLS there.
         host: the name that clients must ask for to come to this server; None if any name leads there.
         where: the line that listens.
+        requests: whether the program sees requests there; else it passes on bytes, and logs no request.
     """
 
     port: int
     tls: bool = False
     host: str | None = None
     where: Position | None = None
+    requests: bool = True
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,13 @@ class Target:
         address: `host:port`, or a socket in the file system as `unix:/path`.
         group: the block or section that it stands in; one alone has its own.
         where: the line.
+        reached: whether the load may come there.
     """
 
     address: str
     group: str
     where: Position | None
+    reached: bool = True
 
 
 def made_certificate(path: str) -> str:
@@ -50,7 +52,8 @@ def match_targets(
     """Return the address in the place of each target, by the file's; and why one has none.
 
     What the scenario maps, by host or by group, goes where it says. Of the others, one alone stands for the next role;
-    those of one group stand for its instances, in turn. A loopback address whose port the file itself listens on stays.
+    those of one group stand for its instances, in turn, and so do those that the load does not reach. A loopback
+    address whose port the file itself listens on stays.
     """
     found: dict[str, str] = {}
     open_: list[Target] = []
@@ -69,12 +72,15 @@ def match_targets(
             continue
         else:
             open_.append(one)
-    addresses = list(dict.fromkeys(one.address for one in open_))
+    if open_ and not around.behind:
+        what = f"it proxies to {open_[0].address}, and the path ends at {role}"
+        return found, [Fault(what, open_[0].where, "put a server behind it on the path")]
+    addresses = list(dict.fromkeys(one.address for one in open_ if one.reached))
+    beside = dict.fromkeys(one.address for one in open_ if one.address not in addresses)
+    found |= {one: instances[place % len(instances)] for place, one in enumerate(beside)}
+    open_ = [one for one in open_ if one.reached]
     if not addresses:
         return found, []
-    if not around.behind:
-        what = f"it proxies to {addresses[0]}, and the path ends at {role}"
-        return found, [Fault(what, open_[0].where, "put a server behind it on the path")]
     if len(addresses) == 1:
         return found | {addresses[0]: around.behind[0]}, []
     if len({one.group for one in open_}) == 1:
