@@ -12,6 +12,7 @@ from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.connections import TIME_WAIT_MS
 from analysis.diagnosis.syn_ladder import timer_lateness_ms
+from analysis.evidence.logs import ACCESS
 from analysis.evidence.samples import Samples
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
@@ -83,9 +84,12 @@ def _count(name: str) -> Compute:
 
 
 def _checks(run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
-    clients = [hop.client for hop in joined.hops if set(run.instances(hop.server)) & set(servers)]
-    if not any(role.checks for name, role in run.raw.manifest.roles.items() if name in clients):
+    names = [hop.client for hop in joined.hops if set(run.instances(hop.server)) & set(servers)]
+    clients = [role for name, role in run.raw.manifest.roles.items() if name in names and role.checks]
+    if not clients:
         return 0
+    if not any(of in ACCESS for role in clients for of in role.logs.values()):
+        return unknown("the proxy sees no requests, so nothing tells their connections from those of checks")
     return total(joined.row(sql(__name__, "checks_to"), instance=each)["checks"] for each in servers)
 
 
