@@ -10,7 +10,6 @@ from typing import Literal
 
 from analysis.compare import data_quality, intervals, narrative
 from analysis.compare.comparison_file import (
-    SCHEMA,
     AxisEntry,
     CellEntry,
     Comparison,
@@ -70,7 +69,7 @@ def compare_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Compariso
     repetitions = [a.used, b.used, more[0]] if one_cell else [a.used + more[0], b.used + more[1]]
     pair = _compare_pair(a, b, repetitions, _mean_intervals([a, b]))
     return Comparison(
-        contract=SCHEMA,
+        contract="connlab.comparison/1",
         kind="runs",
         title=f"{a.example.scenario}: {_named(a)} and {_named(b)}",
         question="",
@@ -118,7 +117,7 @@ def compare_cells(series: SeriesRuns, verdict: SeriesVerdict) -> Comparison:
     figure = narrative.find_main_figure(plan)
     matrix = _matrix(series, means, figure)
     return Comparison(
-        contract=SCHEMA,
+        contract="connlab.comparison/1",
         kind=plan.kind,
         title=plan.title or plan.name,
         question=plan.question,

@@ -14,7 +14,6 @@ from formats.field_types import PlaceOfRun
 
 FILE = "comparison.json"
 PAGE = "comparison.html"
-SCHEMA: Literal["connlab.comparison/1"] = "connlab.comparison/1"
 
 State = Literal["clean", "failing", "mixed", "inconclusive", "missing"]
 

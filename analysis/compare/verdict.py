@@ -17,8 +17,6 @@ from analysis.output import Written
 from analysis.verdicts.verdict_file import PublishedResult, measure_published
 from formats.predictions import Tolerance
 
-SCHEMA: Literal["connlab.series-verdict/1"] = "connlab.series-verdict/1"
-
 Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 
 
@@ -86,7 +84,7 @@ def judge_series(series: SeriesRuns) -> SeriesVerdict:
     predictions = [arm_predictions.judge(groups, each) for each in plan.predictions]
     cells = {cell.cell: _judge_cell(series, cell.cell) for cell in plan.cells}
     return SeriesVerdict(
-        contract=SCHEMA,
+        contract="connlab.series-verdict/1",
         series=plan.series,
         kind=plan.kind,
         name=plan.name,

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import Hop
 from analysis.evidence.logs import ACCESS
 from analysis.expressions import parse
 from analysis.expressions.values import Number, Unknown, Value, is_number, merge, unknown
+from analysis.output import Written
 from formats.manifest import Manifest
 
 Status = Literal["true", "false", "unknown"]
@@ -49,47 +52,34 @@ class Identity:
     right_max: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """What became of an identity in a run.
+class Side(Written):
+    """One side of an identity."""
 
-    Attributes:
-        identity: which.
-        left: the value of its left side, None if it is unknown.
-        right: that of its right side.
-        right_max: that of its upper bound, None if it has none.
-        difference: left - right, or from the nearest bound; None if a side is unknown.
-        why: why a side is unknown; None if none is.
-    """
-
-    identity: Identity
-    left: Number | None
-    right: Number | None
-    right_max: Number | None
-    difference: Number | None
-    why: str | None
-
-    @property
-    def holds(self) -> Status:
-        """Return whether both sides are equal; unknown where one of them is."""
-        if self.difference is None:
-            return "unknown"
-        return "true" if self.difference == 0 else "false"
+    name: Annotated[str, Field(description="What it counts: figures, in the language of predictions")]
+    value: Annotated[int | float | None, Field(description="null where the evidence does not give one")]
+    value_max: Annotated[
+        int | float | None,
+        Field(description="Where it is known within bounds only, the upper one, `value` being the lower; else null"),
+    ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class HopAccount:
-    """One hop's identities in a run."""
+class IdentityEntry(Written):
+    """What one observer counted must equal what another did."""
 
-    hop: Hop
-    balances: tuple[Balance, ...]
+    id: str
+    says: str
+    left: Side
+    right: Side
+    difference: Annotated[
+        int | float | None, Field(description="left - right, or from the nearest bound; null where a side is unknown")
+    ]
+    holds: Annotated[Literal["true", "false", "unknown"], Field(description="Whether the difference is 0")]
+    why: Annotated[str | None, Field(description="Why a side is unknown; null where none is")]
 
 
-def balance(hops: Sequence[Hop], manifest: Manifest, value: Callable[[str], Value]) -> tuple[HopAccount, ...]:
+def balance(hops: Sequence[Hop], manifest: Manifest, value: Callable[[str], Value]) -> dict[Hop, list[IdentityEntry]]:
     """Balance the identities of each hop, by observed figures; evidence in `SET_ASIDE` is not asked for."""
-    return tuple(
-        HopAccount(hop, tuple(_balance(value, identity) for identity in list_identities(manifest, hop))) for hop in hops
-    )
+    return {hop: [_balance(value, identity) for identity in list_identities(manifest, hop)] for hop in hops}
 
 
 def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
@@ -323,16 +313,25 @@ def _of_time_wait(instance: str) -> Identity:
     )
 
 
-def _balance(value: Callable[[str], Value], identity: Identity) -> Balance:
+def _balance(value: Callable[[str], Value], identity: Identity) -> IdentityEntry:
     sides = [_value(value, text) for text in (identity.left, identity.right, identity.right_max) if text is not None]
-    numbers = [side if is_number(side) else None for side in sides]
     missing = [side for side in sides if isinstance(side, Unknown)]
-    left, right, right_max = (*numbers, None)[:3]
-    if missing or left is None or right is None:
-        return Balance(identity, left, right, right_max, None, merge(*missing).why)
-    most = right if right_max is None else right_max
-    # An upper bound that equals the lower one is not shown.
-    return Balance(identity, left, right, None if most == right else most, left - min(max(left, right), most), None)
+    left, right, right_max = (*(side if is_number(side) else None for side in sides), None)[:3]
+    difference = None
+    if left is not None and right is not None and not missing:
+        most = right if right_max is None else right_max
+        difference = left - min(max(left, right), most)
+        # An upper bound that equals the lower one is not shown.
+        right_max = None if most == right else most
+    return IdentityEntry(
+        id=identity.id,
+        says=identity.says,
+        left=Side(name=identity.left, value=left),
+        right=Side(name=identity.right, value=right, value_max=right_max),
+        difference=difference,
+        holds="unknown" if difference is None else "true" if difference == 0 else "false",
+        why=merge(*missing).why if difference is None else None,
+    )
 
 
 def _value(value: Callable[[str], Value], text: str) -> Number | Unknown:

@@ -6,11 +6,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, kind_of
+from analysis.evidence.jsonl import JsonLines, Record, integer, kind_of
 from analysis.evidence.records import Log
 from formats.safe_open import read_regular
 
@@ -22,13 +22,10 @@ _CROSSED = b"thresholds on metrics"
 
 
 @dataclass(slots=True)
-class Events:
-    """What events.jsonl holds: whether there is its header and k6's last line, and the events."""
+class Events(Log):
+    """What events.jsonl holds; its last line does not say how many there are."""
 
-    damage: Damage
-    header: bool
-    ended: bool
-    records: list[Record]
+    records: list[Record] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -69,7 +66,7 @@ def read(folder: Path, instance: str, requests: Log, dials: Log) -> Client:
 
 def _read_events(path: Path, instance: str) -> Events:
     lines = JsonLines(path)
-    events = Events(lines.damage, header=False, ended=False, records=[])
+    events, ended = Events(lines.damage), False
     for number, record in lines:
         if record is None:
             continue
@@ -77,11 +74,13 @@ def _read_events(path: Path, instance: str) -> Events:
         if kind == "header":
             events.header = record.get("schema") == "connlab.events/1" and record.get("instance") == instance
         elif kind == "end":
-            events.ended = True
+            ended = True
         elif isinstance(record.get("name"), str) and isinstance(record.get("data"), dict):
             events.records.append(record)
         else:
             lines.damage.add_bad_line(number)
+    events.count = len(events.records)
+    events.announced = events.count if ended else None
     return events
 
 

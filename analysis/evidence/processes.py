@@ -29,14 +29,7 @@ def select_role(series: Iterable[Record], names: Collection[str]) -> list[Record
 
 def under_load(series: Sequence[Record], window: Window) -> list[Record]:
     """Return the readings around the phase `measure`."""
-    times_us = [reading["time_us"] for reading in series]
-    return [series[index] for index in timeline.around(times_us, window.start_us, window.load_end_us)]
-
-
-def in_window(series: Sequence[Record], window: Window) -> list[Record]:
-    """Return the readings from the window's start to its end."""
-    times_us = [reading["time_us"] for reading in series]
-    return [series[index] for index in timeline.within(times_us, window.start_us, window.end_us)]
+    return timeline.readings_around(series, window.start_us, window.load_end_us)
 
 
 def read_machine_ms(reading: Record) -> tuple[int, int] | None:

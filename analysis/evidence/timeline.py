@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from analysis.evidence.jsonl import Record
 from analysis.evidence.samples import Samples, Tick
 from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown, unknown
@@ -64,6 +65,16 @@ def within(times_us: Sequence[int], start_us: int, end_us: int) -> range:
 def around(times_us: Sequence[int], start_us: int, end_us: int) -> range:
     """Return the readings from the last at or before the start to the first at or after the end, if any."""
     return range(max(_up_to(times_us, start_us) - 1, 0), min(_before(times_us, end_us) + 1, len(times_us)))
+
+
+def readings_within(series: Sequence[Record], start_us: int, end_us: int) -> list[Record]:
+    """Return the same as `within`, of records that have a `time_us`."""
+    return [series[index] for index in within([each["time_us"] for each in series], start_us, end_us)]
+
+
+def readings_around(series: Sequence[Record], start_us: int, end_us: int) -> list[Record]:
+    """Return the same as `around`, of records that have a `time_us`."""
+    return [series[index] for index in around([each["time_us"] for each in series], start_us, end_us)]
 
 
 def inside(times_us: Sequence[int], start_us: int, end_us: int) -> range:

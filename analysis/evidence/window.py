@@ -25,6 +25,11 @@ class Window:
     load_end_us: int
     end_us: int
 
+    @property
+    def edges(self) -> dict[str, int]:
+        """Return its start and end, as parameters of a query."""
+        return {"start_us": self.start_us, "end_us": self.end_us}
+
 
 def find_window(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
     """Return the window of a run; unknown if the run did not complete or its phases are missing.

@@ -6,17 +6,18 @@ A wrong name is answered with the nearest valid one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from itertools import product
 from pathlib import Path
 
-from analysis.database import Tables, sql
+from analysis.database import sql
 from analysis.diagnosis import identities
 from analysis.diagnosis.causes import CAUSES
-from analysis.diagnosis.identities import HopAccount
+from analysis.diagnosis.identities import IdentityEntry
+from analysis.diagnosis.joins import Hop
 from analysis.evidence.client_files import figure_name
 from analysis.evidence.jsonl import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
@@ -42,7 +43,7 @@ _IDENTITY_MEANINGS = {
 }
 
 
-def balance_hops(run: Run) -> tuple[HopAccount, ...]:
+def balance_hops(run: Run) -> dict[Hop, list[IdentityEntry]]:
     """Return what must be equal on each hop, and whether it is; empty if no hop is known. Computed once for a run."""
     if run.balanced is None:
         joined = run.joined
@@ -58,11 +59,11 @@ def _count_identities(status: str) -> Compute:
     def compute(run: Run, _found: Mapping[str, str]) -> Value:
         if isinstance(run.joined, Unknown):
             return run.joined
-        balances = [balance for hop in balance_hops(run) for balance in hop.balances]
-        reasons = [unknown(f"{each.identity.id}: {each.why}") for each in balances if each.why is not None]
+        balances = [each for of_hop in balance_hops(run).values() for each in of_hop]
+        reasons = [unknown(f"{each.id}: {each.why}") for each in balances if each.why is not None]
         if reasons and status != "unknown":
             return merge(*reasons)
-        return sum(balance.holds == status for balance in balances)
+        return sum(each.holds == status for each in balances)
 
     return compute
 
@@ -188,15 +189,8 @@ class Scope:
             "state": sorted(kernel.STATES),
             "kind": [kind.replace("-", "_") for kind in ERROR_KINDS],
             "statistic": list(STATISTICS),
-            "code": [],
-            "check": [],
-            "request": [],
-            "group": [],
-            "threshold": [],
-            "status": [],
-            "sysctl": [],
         }
-        return choices[parameter]
+        return choices.get(parameter, [])
 
     def _all(self) -> Iterator[str]:
         yield from self.knobs
@@ -281,8 +275,8 @@ def figure_names(run: Run) -> Iterator[str]:
 
 
 def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str]:
-    if figure.pattern in _CODES and parameter in ("code", "status"):
-        return [str(code) for code in _CODES[figure.pattern](run)]
+    if parameter in ("code", "status"):
+        return [str(code) for code in _occurring(run, figure.pattern)]
     if parameter == "sysctl":
         return sorted({name for read in run.raw.manifest.sysctls.values() for name in read})
     if parameter in ("request", "group"):
@@ -334,30 +328,16 @@ def _exists(run: Run, parameters: Mapping[str, str]) -> bool:
     return any(parameters["Counter"] in samples[each].counters for each in run.instances(parameters["role"]))
 
 
-def _error_codes(run: Run) -> list[int]:
-    return _occurring(run.raw.records, "SELECT DISTINCT error_code AS number FROM requests WHERE number <> 0")
-
-
-def _statuses(run: Run) -> list[int]:
-    return _occurring(run.raw.records, "SELECT DISTINCT status AS number FROM access WHERE number > 0")
-
-
-def _answers(run: Run) -> list[int]:
-    return _occurring(run.raw.records, "SELECT DISTINCT status AS number FROM requests WHERE number > 0")
-
-
-def _system_errors(run: Run) -> list[int]:
-    return [] if isinstance(run.joined, Unknown) else _occurring(run.joined, sql(__name__, "error_numbers"))
-
-
-def _occurring(tables: Tables, query: str) -> list[int]:
-    return sorted(row["number"] for row in tables.rows(query))
+def _occurring(run: Run, pattern: str) -> list[int]:
+    if pattern in _CODES:
+        return sorted(row["number"] for row in run.raw.records.rows(_CODES[pattern]))
+    rows = [] if isinstance(run.joined, Unknown) else run.joined.rows(sql(__name__, "error_numbers"))
+    return sorted(row["number"] for row in rows)
 
 
 # Figures with a parameter that any number fits → the numbers that occurred.
-_CODES: dict[str, Callable[[Run], list[int]]] = {
-    "client.requests.error.<code>": _error_codes,
-    "client.requests.status.<status>": _answers,
-    "access.<proxy>.status.<status>": _statuses,
-    "access.<proxy>.errors.<code>": _system_errors,
+_CODES = {
+    "client.requests.error.<code>": "SELECT DISTINCT error_code AS number FROM requests WHERE number <> 0",
+    "client.requests.status.<status>": "SELECT DISTINCT status AS number FROM requests WHERE number > 0",
+    "access.<proxy>.status.<status>": "SELECT DISTINCT status AS number FROM access WHERE number > 0",
 }

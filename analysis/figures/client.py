@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from analysis.database import Integers, Row, sql
+from analysis.database import Row, sql
 from analysis.diagnosis.health import Evidence
 from analysis.evidence.client_files import Client, Judged, figure_name
 from analysis.evidence.jsonl import Record, integer
 from analysis.evidence.records import Records
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure
-from analysis.figures.run import Run, milliseconds, statistic, status_bounds
+from analysis.figures.declaration import Compute, Figure, figures_of_times
+from analysis.figures.run import Run, list_or_statistic, statistic, status_bounds
 
 _REQUESTS = {Evidence.REQUESTS: "k6", Evidence.LOAD: ""}
 _DIALS = {Evidence.DIALS: "k6", Evidence.LOAD: ""}
@@ -45,12 +45,14 @@ def _of_dials(value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
     return compute
 
 
-def _times(evidence: dict[Evidence, str], query: str, value: Callable[[Integers, Mapping[str, str]], Value]) -> Compute:
+def _times(evidence: dict[Evidence, str], query: str) -> Compute:
     """Return how to compute a figure from the times, in µs, that a query over the records of all instances gives."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         asked = {"instances": run.k6} if "$instances" in query else {}
-        return run.resting_on(run.k6, evidence, lambda _: value(run.raw.records.integers(query, **asked), found))
+        return run.resting_on(
+            run.k6, evidence, lambda _: list_or_statistic(run.raw.records.integers(query, **asked), found)
+        )
 
     return compute
 
@@ -179,16 +181,6 @@ def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure
     )
 
 
-def _times_of_dials(prefix: str, meaning: str, dials: str) -> tuple[Figure, ...]:
-    query = f"{_DIALLED} {dials}"
-    each = _times(_DIALS, query, lambda times_us, _: milliseconds(times_us))
-    some = _times(_DIALS, query, lambda times_us, found: statistic(times_us, found["statistic"]))
-    return (
-        Figure(f"{prefix}.list", meaning, _DIALS_FILE, each, kind=Kind.LIST, unit="ms"),
-        Figure(f"{prefix}.<statistic>", "A statistic of that list.", _DIALS_FILE, some, unit="ms"),
-    )
-
-
 def _judged(run: Run) -> list[Judged] | Unknown:
     found = [run.raw.clients[each].judged for each in run.k6]
     whole = [each for each in found if each is not None]
@@ -264,20 +256,11 @@ FIGURES: tuple[Figure, ...] = (
         _REQUESTS_FILE,
         _of_requests(_answered),
     ),
-    Figure(
-        "client.latency_ms.list",
+    *figures_of_times(
+        "client.latency_ms",
         "For each successful request: the time to connect, if it had to, plus the time from sending to the answer.",
         _REQUESTS_FILE,
-        _times(_REQUESTS, _TOOK, lambda times_us, _: milliseconds(times_us)),
-        kind=Kind.LIST,
-        unit="ms",
-    ),
-    Figure(
-        "client.latency_ms.<statistic>",
-        "A statistic of that list.",
-        _REQUESTS_FILE,
-        _times(_REQUESTS, _TOOK, lambda times_us, found: statistic(times_us, found["statistic"])),
-        unit="ms",
+        _times(_REQUESTS, _TOOK),
     ),
     Figure(
         "client.users.total",
@@ -311,8 +294,18 @@ FIGURES: tuple[Figure, ...] = (
         _DIALS_FILE,
         _of_dials(lambda row, found: row["kinds"].get(found["kind"].replace("_", "-"), 0)),
     ),
-    *_times_of_dials("client.dial_ms", "How long each connection took to make.", "IS NULL"),
-    *_times_of_dials("client.dial_ms.failed", "How long each attempt took to fail.", "<> 'half-open'"),
+    *figures_of_times(
+        "client.dial_ms",
+        "How long each connection took to make.",
+        _DIALS_FILE,
+        _times(_DIALS, f"{_DIALLED} IS NULL"),
+    ),
+    *figures_of_times(
+        "client.dial_ms.failed",
+        "How long each attempt took to fail.",
+        _DIALS_FILE,
+        _times(_DIALS, f"{_DIALLED} <> 'half-open'"),
+    ),
     *_figures_of_named(
         "client.named.<request>",
         "request",

@@ -81,6 +81,14 @@ class Figure:
         return re.sub(r"<(\w+)>", lambda match: parameters[match[1]], self.pattern)
 
 
+def figures_of_times(prefix: str, meaning: str, source: str, compute: Compute) -> tuple[Figure, ...]:
+    """Return the figure of a list of times, and those of its statistics."""
+    return (
+        Figure(f"{prefix}.list", meaning, source, compute, kind=Kind.LIST, unit="ms"),
+        Figure(f"{prefix}.<statistic>", "A statistic of that list.", source, compute, unit="ms"),
+    )
+
+
 def find_figure(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] | None:
     """Return the figure that a name is of, with its parameters; the first of those it could be."""
     for figure in figures:

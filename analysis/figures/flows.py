@@ -15,8 +15,8 @@ from analysis.diagnosis.syn_ladder import timer_lateness_ms
 from analysis.evidence.logs import ACCESS
 from analysis.evidence.samples import Samples
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure
-from analysis.figures.run import Run, milliseconds, statistic, total
+from analysis.figures.declaration import Compute, Figure, figures_of_times
+from analysis.figures.run import Run, list_or_statistic, total
 
 _SOURCE = "capture.pcap of one end"
 
@@ -103,8 +103,7 @@ def _syns_of_unanswered(_run: Run, joined: Joined, servers: list[str], _found: M
 
 
 def _handshakes(_run: Run, joined: Joined, servers: list[str], found: Mapping[str, str]) -> Value:
-    times_us = _listed(joined, servers, "handshake_us")
-    return statistic(times_us, found["statistic"]) if "statistic" in found else milliseconds(times_us)
+    return list_or_statistic(_listed(joined, servers, "handshake_us"), found)
 
 
 _OVERFLOWS = "TcpExt.TCPTimeWaitOverflow"
@@ -185,20 +184,11 @@ FIGURES: tuple[Figure, ...] = (
         kind=Kind.LIST,
         unit="SYNs",
     ),
-    Figure(
-        "flows.<server>.handshake_ms.list",
+    *figures_of_times(
+        "flows.<server>.handshake_ms",
         "From the first SYN of each connection to the packet that completed its handshake.",
         _SOURCE,
         _of_connections(_handshakes),
-        kind=Kind.LIST,
-        unit="ms",
-    ),
-    Figure(
-        "flows.<server>.handshake_ms.<statistic>",
-        "A statistic of that list.",
-        _SOURCE,
-        _of_connections(_handshakes),
-        unit="ms",
     ),
     Figure(
         "flows.<role>.time_wait.min",

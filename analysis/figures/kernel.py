@@ -8,7 +8,7 @@ from itertools import pairwise
 from analysis.diagnosis.health import Evidence
 from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
-from analysis.evidence.samples import Listener, Samples
+from analysis.evidence.samples import Counter, Listener, Samples
 from analysis.evidence.timeline import Span
 from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown, Value, unknown
@@ -114,23 +114,19 @@ def _closed_ms(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value
     return round(sum(closed))
 
 
-def _time_wait_max(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
-    counter = samples.counters.get(_TIME_WAIT)
-    most = counter.maximum(span.first, span.last) if counter else None
-    return unknown("the samples have no count of TIME_WAIT") if most is None else most
+def _time_wait(read: Callable[[Counter, Span], int | None]) -> Callable[[Samples, Span, Mapping[str, str]], Value]:
+    def value(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+        counter = samples.counters.get(_TIME_WAIT)
+        found = read(counter, span) if counter else None
+        return unknown("the samples have no count of TIME_WAIT") if found is None else found
+
+    return value
 
 
-def _time_wait_end(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
-    counter = samples.counters.get(_TIME_WAIT)
-    at_end = counter.at(span.last) if counter else None
-    return unknown("the samples have no count of TIME_WAIT") if at_end is None else at_end
-
-
-def _time_wait_loopback(samples: Samples, window: Window) -> Value:
-    times_us = [reading["time_us"] for reading in samples.time_waits]
+def _time_wait_loopback(samples: Samples, window: Window, _found: Mapping[str, str]) -> Value:
     counts = [
-        sum(integer(group, "count") or 0 for group in records(samples.time_waits[index], "groups") if _is_inside(group))
-        for index in timeline.around(times_us, window.end_us, window.end_us)
+        sum(integer(group, "count") or 0 for group in records(reading, "groups") if _is_inside(group))
+        for reading in timeline.readings_around(samples.time_waits, window.end_us, window.end_us)
     ]
     return max(counts) if counts else unknown("there is no reading of the sockets in TIME_WAIT")
 
@@ -146,19 +142,13 @@ def _in_state(reading: Record, state: str) -> int:
     return sum(integer(group, "count") or 0 for group in groups)
 
 
-def _state_max(samples: Samples, window: Window, found: Mapping[str, str]) -> Value:
-    counts = _state_counts(samples.sockets, window, found["state"])
-    return max(counts) if counts else unknown("there is no reading of the sockets")
+def _of_state(choose: Callable[[list[int]], int]) -> Callable[[Samples, Window, Mapping[str, str]], Value]:
+    def value(samples: Samples, window: Window, found: Mapping[str, str]) -> Value:
+        readings = timeline.readings_within(samples.sockets, window.start_us, window.end_us)
+        counts = [_in_state(reading, found["state"]) for reading in readings]
+        return choose(counts) if counts else unknown("there is no reading of the sockets")
 
-
-def _state_end(samples: Samples, window: Window, found: Mapping[str, str]) -> Value:
-    counts = _state_counts(samples.sockets, window, found["state"])
-    return counts[-1] if counts else unknown("there is no reading of the sockets")
-
-
-def _state_counts(sockets: list[Record], window: Window, state: str) -> list[int]:
-    times_us = [reading["time_us"] for reading in sockets]
-    return [_in_state(sockets[index], state) for index in timeline.within(times_us, window.start_us, window.end_us)]
+    return value
 
 
 def _exists(run: Run, found: Mapping[str, str]) -> Value:
@@ -218,14 +208,14 @@ FIGURES: tuple[Figure, ...] = (
         "sockets.<role>.time_wait.max",
         "The most sockets in TIME_WAIT at once.",
         _SAMPLES_FILE,
-        _over_ticks(_ALL_TICKS, greatest, _time_wait_max),
+        _over_ticks(_ALL_TICKS, greatest, _time_wait(lambda count, span: count.maximum(span.first, span.last))),
         unit="sockets",
     ),
     Figure(
         "sockets.<role>.time_wait.end",
         "Sockets in TIME_WAIT at the window's end, at the instance with the most.",
         _SAMPLES_FILE,
-        _over_ticks(_AT_EDGES, greatest, _time_wait_end),
+        _over_ticks(_AT_EDGES, greatest, _time_wait(lambda count, span: count.at(span.last))),
         unit="sockets",
     ),
     Figure(
@@ -233,21 +223,21 @@ FIGURES: tuple[Figure, ...] = (
         "Sockets in TIME_WAIT at the window's end whose connection never left the instance's namespace: the most in the"
         " two readings around it, at the instance with the most. A reading is made every five seconds.",
         _SAMPLES_FILE,
-        _over_readings(lambda samples, window, _: _time_wait_loopback(samples, window)),
+        _over_readings(_time_wait_loopback),
         unit="sockets",
     ),
     Figure(
         "sockets.<role>.<state>.max",
         "The most sockets in a state at once, in readings once a second.",
         _SAMPLES_FILE,
-        _over_readings(_state_max),
+        _over_readings(_of_state(max)),
         unit="sockets",
     ),
     Figure(
         "sockets.<role>.<state>.end",
         "Sockets in a state in the last reading at or before the window's end, at the instance with the most.",
         _SAMPLES_FILE,
-        _over_readings(_state_end),
+        _over_readings(_of_state(lambda counts: counts[-1])),
         unit="sockets",
     ),
     Figure(

@@ -58,27 +58,12 @@ def _failed_dials_syns(edge: str, *kinds: str) -> Compute:
     return of_run
 
 
-def _ports(run: Run, found: Mapping[str, str]) -> Value:
-    """Return how many ports each instance of a role has."""
-
-    def of_role(_: Settings) -> Value:
-        ranges = {
-            connections.port_count(run.raw.manifest.sysctl(each, connections.PORT_RANGE))
-            for each in run.instances(found["role"])
-        }
-        if len(ranges) != 1 or None in ranges:
-            raise UndefinedError(f"the manifest has no one {connections.PORT_RANGE} of {found['role']}")
-        return next(each for each in ranges if each is not None)
-
-    return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
-
-
-def _sysctl(name: str, before: int | None = None) -> Compute:
-    """Return a sysctl that all instances of a role have in common; `before`: what a kernel without it does."""
+def _of_role(name: str, read: Callable[[Settings, str], int | None], before: int | None = None) -> Compute:
+    """Return a number that all instances of a role have in common; `before`: what a kernel without it does."""
 
     def of_run(run: Run, found: Mapping[str, str]) -> Value:
         def of_role(settings: Settings) -> Value:
-            values = {settings.sysctl(each, name) for each in run.instances(found["role"])}
+            values = {read(settings, each) for each in run.instances(found["role"])}
             if values == {None} and before is not None:
                 return before
             if len(values) != 1 or None in values:
@@ -88,6 +73,14 @@ def _sysctl(name: str, before: int | None = None) -> Compute:
         return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
 
     return of_run
+
+
+def _sysctl(name: str, before: int | None = None) -> Compute:
+    return _of_role(name, lambda settings, instance: settings.sysctl(instance, name), before)
+
+
+def _ports(settings: Settings, instance: str) -> int | None:
+    return connections.port_count(settings.manifest.sysctl(instance, connections.PORT_RANGE))
 
 
 # What becomes of a dial that nothing answers; one that is held half open on purpose may be such a one.
@@ -107,7 +100,7 @@ FIGURES: tuple[Figure, ...] = (
         "Local ports that an instance of the role has for connections to one server, including those in TIME_WAIT: the"
         " size of its net.ipv4.ip_local_port_range.",
         "analysis.diagnosis.joins.connections",
-        _ports,
+        _of_role(connections.PORT_RANGE, _ports),
         unit="ports",
     ),
     Figure(

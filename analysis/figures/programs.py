@@ -50,7 +50,10 @@ def _cpu_max(series: list[Record], window: Window) -> Value:
 
 def _most(key: str, unit: int = 1) -> Callable[[list[Record], Window], Value]:
     def value(series: list[Record], window: Window) -> Value:
-        totals = [processes.total(reading, key) for reading in processes.in_window(series, window)]
+        totals = [
+            processes.total(reading, key)
+            for reading in timeline.readings_within(series, window.start_us, window.end_us)
+        ]
         known = [each for each in totals if each is not None]
         if not known:
             return unknown(f"no reading of the processes has {key}")

@@ -27,7 +27,7 @@ def _lines(run: Run, found: Mapping[str, str]) -> Value:
     records = run.raw.records
 
     def count(window: Window) -> Value:
-        asked = {"start_us": window.start_us, "end_us": window.end_us, "low": low, "high": high}
+        asked = {**window.edges, "low": low, "high": high}
         return int(records.row(sql(__name__, "access_lines"), **asked)["count"])
 
     return run.resting_on(list(records.access), _ACCESS, count)
@@ -43,8 +43,7 @@ def _in_window(query: str, column: str, evidence: dict[Evidence, str] = _ACCESS)
 
         def count(window: Window) -> Value:
             named = {name: value for name, value in found.items() if name != "proxy"}
-            edges = {"start_us": window.start_us, "end_us": window.end_us}
-            return int(joined.row(sql(__name__, query), **edges, **named)[column])
+            return int(joined.row(sql(__name__, query), **window.edges, **named)[column])
 
         return run.resting_on(list(run.raw.records.access), evidence, count)
 
@@ -88,8 +87,7 @@ def _at_gateway(evidence: dict[Evidence, str], value: Callable[[Row, Mapping[str
             return joined
 
         def in_window(window: Window) -> Value:
-            moments = {"start_us": window.start_us, "end_us": window.end_us}
-            return value(joined.row(sql(__name__, "at_gateway"), role=_GATEWAY, **moments), found)
+            return value(joined.row(sql(__name__, "at_gateway"), role=_GATEWAY, **window.edges), found)
 
         return run.resting_on(run.instances(_GATEWAY), evidence, in_window)
 

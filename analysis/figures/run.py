@@ -5,7 +5,7 @@ Statistics of times are exact, and the same on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -15,8 +15,8 @@ import numpy as np
 from analysis.database import Integers
 from analysis.diagnosis import attribution, health, joins
 from analysis.diagnosis.health import Evidence, Health, limits
-from analysis.diagnosis.identities import HopAccount
-from analysis.diagnosis.joins import Joined
+from analysis.diagnosis.identities import IdentityEntry
+from analysis.diagnosis.joins import Hop, Joined
 from analysis.evidence import captures, timeline, window
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.timeline import Span
@@ -33,7 +33,7 @@ class Run:
 
     raw: RawRun
     set_aside: frozenset[Evidence] = frozenset()
-    balanced: tuple[HopAccount, ...] | None = field(default=None, init=False, repr=False)
+    balanced: dict[Hop, list[IdentityEntry]] | None = field(default=None, init=False, repr=False)
 
     @cached_property
     def health(self) -> Health:
@@ -169,6 +169,11 @@ STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 def milliseconds(times_us: Integers) -> tuple[float, ...]:
     """Return the times in ms, ascending."""
     return tuple((np.sort(times_us) / 1000).tolist())
+
+
+def list_or_statistic(times_us: Integers, found: Mapping[str, str]) -> Value:
+    """Return the statistic that a figure's name has, else the whole list, ascending, in ms."""
+    return statistic(times_us, found["statistic"]) if "statistic" in found else milliseconds(times_us)
 
 
 def statistic(times_us: Integers, name: str) -> Value:

@@ -14,7 +14,6 @@ from analysis.output import Written
 from analysis.output import write as write_file
 
 FILE = Path("derived") / "clocks.json"
-SCHEMA: Literal["connlab.clocks/1"] = "connlab.clocks/1"
 
 
 class MachineEntry(Written):
@@ -42,7 +41,7 @@ class MachineEntry(Written):
 class ClocksFile(Written):
     """The clocks of one run."""
 
-    contract: Annotated[Literal["connlab.clocks/1"], Field(alias="schema")] = SCHEMA
+    contract: Annotated[Literal["connlab.clocks/1"], Field(alias="schema")] = "connlab.clocks/1"
     scenario: str
     run: str
     reference: Annotated[str, Field(description="The machine on whose clock all times in derived/ are")]

@@ -11,6 +11,7 @@ from analysis import output
 from analysis.database import has_rows, sql
 from analysis.diagnosis import observed
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import connections
 from analysis.diagnosis.observed import Observation
 from analysis.figures import Run
 from analysis.output import Written
@@ -21,7 +22,6 @@ from formats.manifest import Target as Observed
 FILE = Path("derived") / "connections.json"
 TABLE = Path("derived") / "connections.parquet"
 QUEUES = Path("derived") / "queues.parquet"
-SCHEMA: Literal["connlab.connections/1"] = "connlab.connections/1"
 
 _PEERS_MAX = 50
 # The steps into which the accept queue's time line is cut.
@@ -180,7 +180,7 @@ def write(run: Run) -> Connections:
     for file in (TABLE, QUEUES):
         (run.raw.folder / file).unlink(missing_ok=True)
     if seen is not None:
-        seen.database.execute(sql(__name__, "queues"), {**_edges(seen), "steps": STEPS})
+        seen.database.execute(sql(__name__, "queues"), {**seen.window.edges, "steps": STEPS})
         output.copy_rows(seen.database.execute, "SELECT * FROM ledger ORDER BY observer, id", run.raw.folder / TABLE)
         output.copy_rows(seen.database.execute, "SELECT * FROM queues ORDER BY server, step", run.raw.folder / QUEUES)
     output.write(run.raw.folder / FILE, account.to_json())
@@ -191,7 +191,7 @@ def _account(run: Run, seen: Observation | None) -> Connections:
     manifest = run.raw.manifest
     planned = manifest.observed.targets if manifest.observed else []
     account = Connections(
-        contract=SCHEMA,
+        contract="connlab.connections/1",
         scenario=manifest.scenario,
         run=manifest.run,
         seconds=None if seen is None else round((seen.window.end_us - seen.window.start_us) / 1e6, 3),
@@ -271,17 +271,13 @@ def _target(run: Run, seen: Observation, target: Observed) -> Target:
         kernel=_kernel(run, seen, instance),
         listeners=[
             Listener.model_validate({**row, "port": int(row["server"].rpartition(":")[2])})
-            for row in seen.rows(sql(__name__, "listeners"), prefix=f"{instance}:", **_edges(seen))
+            for row in seen.rows(sql(__name__, "listeners"), prefix=f"{instance}:", **seen.window.edges)
         ],
         servers=[Server.model_validate(row) for row in seen.rows(sql(__name__, "servers"), instance=instance)],
         states=_states(run, seen, instance),
         ports=_ports(run, seen, instance),
         peers=[Peer(**row) for row in seen.rows(sql(__name__, "peers"), instance=instance, most=_PEERS_MAX)],
     )
-
-
-def _edges(seen: Observation) -> dict[str, int]:
-    return {"start_us": seen.window.start_us, "end_us": seen.window.end_us}
 
 
 def _cost(run: Run, instance: str) -> Cost:
@@ -332,9 +328,7 @@ def _states(run: Run, seen: Observation, instance: str) -> list[State]:
 
 def _ports(run: Run, seen: Observation, instance: str) -> list[Ports]:
     """Return TIME_WAIT by the ends that a capture has: it lasts 60 s, so those that the instance keeps at once."""
-    text = run.raw.manifest.sysctl(instance, "net.ipv4.ip_local_port_range") or ""
-    bounds = [int(part) for part in text.split() if part.isdecimal()]
-    size = bounds[1] - bounds[0] + 1 if len(bounds) == 2 else None  # noqa: PLR2004  a low and a high port
+    size = connections.port_count(run.raw.manifest.sysctl(instance, connections.PORT_RANGE))
     rows = seen.rows(sql(__name__, "time_wait_most"), instance=instance)
     return [Ports(**row, range=size) for row in rows]
 

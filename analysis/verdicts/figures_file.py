@@ -38,7 +38,6 @@ def measured(value: Value) -> MeasuredValue:
 
 
 FILE = Path("derived") / "figures.json"
-SCHEMA: Literal["connlab.figures/1"] = "connlab.figures/1"
 
 
 class FiguresFile(Written):
@@ -64,7 +63,7 @@ def build_figures_file(run: Run) -> FiguresFile:
     """Compute every figure of a run."""
     values = {name: figures.value(run, name) for name in figure_names(run)}
     return FiguresFile(
-        contract=SCHEMA,
+        contract="connlab.figures/1",
         scenario=run.raw.manifest.scenario,
         run=run.raw.manifest.run,
         figures={name: measured(value) for name, value in values.items()},

@@ -12,14 +12,13 @@ from analysis.database import sql
 from analysis.diagnosis import attribution, joins
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
 from analysis.diagnosis.health import Evidence
-from analysis.diagnosis.identities import Balance, HopAccount
-from analysis.diagnosis.joins import Joined
+from analysis.diagnosis.identities import IdentityEntry
+from analysis.diagnosis.joins import Hop, Joined
 from analysis.expressions.values import Unknown, is_number
 from analysis.figures import Run, catalogue
 from analysis.output import Written
 
 FILE = Path("derived") / "ledger.json"
-SCHEMA: Literal["connlab.ledger/1"] = "connlab.ledger/1"
 
 # What the ledger rests on. A load that was less than asked for is a load all the same.
 _EVIDENCE = frozenset(Evidence) - {Evidence.LOAD, Evidence.EVENTS, Evidence.SOCKETS, Evidence.PROCESSES}
@@ -58,31 +57,6 @@ class UnexplainedRequest(Written):
     request: Annotated[str, Field(description="As k6-1/17: the instance, and the id in its requests.jsonl")]
     outcome: Literal["failed", "slow"]
     why: Annotated[str, Field(description="What is missing for a cause")]
-
-
-class Side(Written):
-    """One side of an identity."""
-
-    name: Annotated[str, Field(description="What it counts: figures, in the language of predictions")]
-    value: Annotated[int | float | None, Field(description="null where the evidence does not give one")]
-    value_max: Annotated[
-        int | float | None,
-        Field(description="Where it is known within bounds only, the upper one, `value` being the lower; else null"),
-    ] = None
-
-
-class IdentityEntry(Written):
-    """What one observer counted must equal what another did."""
-
-    id: str
-    says: str
-    left: Side
-    right: Side
-    difference: Annotated[
-        int | float | None, Field(description="left - right, or from the nearest bound; null where a side is unknown")
-    ]
-    holds: Annotated[Literal["true", "false", "unknown"], Field(description="Whether the difference is 0")]
-    why: Annotated[str | None, Field(description="Why a side is unknown; null where none is")]
 
 
 class DroppedSyns(Written):
@@ -146,7 +120,7 @@ def build_ledger(run: Run) -> Ledger:
     """Return the account of a run; it never raises for what the run's files hold or lack."""
     manifest, joined = run.raw.manifest, run.joined
     account = Ledger(
-        contract=SCHEMA,
+        contract="connlab.ledger/1",
         scenario=manifest.scenario,
         run=manifest.run,
         lacks=_lacks(run),
@@ -156,7 +130,7 @@ def build_ledger(run: Run) -> Ledger:
         causes={},
         failed_causes={},
         names=[],
-        hops=[_hop(run, hop) for hop in catalogue.balance_hops(run)],
+        hops=[_hop(run, hop, identities) for hop, identities in catalogue.balance_hops(run).items()],
     )
     if isinstance(joined, Unknown) or not _recorded(run):
         return account
@@ -206,8 +180,7 @@ def _unexplained(joined: Joined) -> list[UnexplainedRequest]:
     return [UnexplainedRequest(**row) for row in rows]
 
 
-def _hop(run: Run, account: HopAccount) -> HopEntry:
-    hop = account.hop
+def _hop(run: Run, hop: Hop, identities: list[IdentityEntry]) -> HopEntry:
     return HopEntry(
         from_=hop.client,
         to=hop.server,
@@ -217,23 +190,10 @@ def _hop(run: Run, account: HopAccount) -> HopEntry:
             lost=_figure(run, f"flows.{hop.server}.syn_failed"),
         ),
         dropped_later=_figure(run, f"flows.{hop.server}.ack_dropped.min"),
-        identities=[_identity(balance) for balance in account.balances],
+        identities=identities,
     )
 
 
 def _figure(run: Run, name: str) -> int | None:
     value = figures.value(run, name)
     return int(value) if is_number(value) else None
-
-
-def _identity(balance: Balance) -> IdentityEntry:
-    identity = balance.identity
-    return IdentityEntry(
-        id=identity.id,
-        says=identity.says,
-        left=Side(name=identity.left, value=balance.left),
-        right=Side(name=identity.right, value=balance.right, value_max=balance.right_max),
-        difference=balance.difference,
-        holds=balance.holds,
-        why=balance.why,
-    )

@@ -151,21 +151,19 @@ def write_readings(run: Run, folder: Path) -> None:
 
 def _rows(raw: RawRun, window: Window) -> Iterator[_Row]:
     for instance, samples in raw.samples.items():
-        counts = [(record["time_us"], _sockets(record)) for record in _inside(samples.sockets, window)]
+        counts = [
+            (record["time_us"], _sockets(record))
+            for record in timeline.readings_within(samples.sockets, window.start_us, window.end_us)
+        ]
         for name in {name for _, counted in counts for name in counted}:
             # No socket in a state is not a line of a reading, and a count all the same.
             yield from ((time_us, instance, name, counted[name]) for time_us, counted in counts)
-        readings = _inside(samples.processes, window)
+        readings = timeline.readings_within(samples.processes, window.start_us, window.end_us)
         for before, after in pairwise(readings):
             for name, percent in _processor(before, after):
                 yield after["time_us"], instance, name, percent
     for scraped in raw.scraped:
         yield from _levels(scraped, window)
-
-
-def _inside(found: list[Record], window: Window) -> list[Record]:
-    inside = timeline.within([record["time_us"] for record in found], window.start_us, window.end_us)
-    return [found[index] for index in inside]
 
 
 def _sockets(record: Record) -> Counter[str]:

@@ -13,13 +13,13 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from analysis.diagnosis.health import Evidence
-from analysis.diagnosis.identities import Status
+from analysis.diagnosis.identities import IdentityEntry, Status
 from analysis.expressions.values import Number, Unknown
 from analysis.figures import Run
 from analysis.output import Written
 from analysis.verdicts import ledger_file
 from analysis.verdicts.figures_file import MeasuredValue, measured
-from analysis.verdicts.ledger_file import IdentityEntry, Ledger
+from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.predictions import Outcome, judge, keeps_out, number
 from formats.predictions import Claim, Published
 
@@ -47,21 +47,16 @@ def measure_published(published: Published | None, number: Callable[[str], Numbe
     """Compute the figures that stand beside what was published; None if the scenario names none."""
     if published is None:
         return None
-    here = [
-        _here(name, expression, number(expression), published.there.get(name))
-        for name, expression in published.here.items()
-    ]
+    here = []
+    for name, expression in published.here.items():
+        value = number(expression)
+        known, why = (None, value.why) if isinstance(value, Unknown) else (value, None)
+        there = published.there.get(name)
+        here.append(Here(name=name, expression=expression, value=known, why=why, published=there))
     return PublishedResult(description=published.description, here=here)
 
 
-def _here(name: str, expression: str, value: Number | Unknown, there: float | None) -> Here:
-    if isinstance(value, Unknown):
-        return Here(name=name, expression=expression, value=None, why=value.why, published=there)
-    return Here(name=name, expression=expression, value=value, why=None, published=there)
-
-
 FILE = Path("derived") / "verdict.json"
-SCHEMA: Literal["connlab.verdict/1"] = "connlab.verdict/1"
 
 Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 
@@ -167,7 +162,7 @@ class JudgedRun:
         """All of it."""
         manifest = self.run.raw.manifest
         return Verdict(
-            contract=SCHEMA,
+            contract="connlab.verdict/1",
             scenario=manifest.scenario,
             run=manifest.run,
             verdict=_result(self.predictions, explained=not self._open),

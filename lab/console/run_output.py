@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from analysis.diagnosis.identities import Side
 from analysis.formatting import format_count, format_ms
 from analysis.verdicts import derived, figures_file, guesses, ledger_file
 from analysis.verdicts.figures_file import FILE as FIGURES
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.guesses import GuessOutcome
 from analysis.verdicts.ledger_file import FILE as LEDGER_FILE
-from analysis.verdicts.ledger_file import HopEntry, Ledger, NamedRequests, Side
+from analysis.verdicts.ledger_file import HopEntry, Ledger, NamedRequests
 from formats import manifest
 from formats.knob_types import format_knob_value
 from formats.manifest import FILE as MANIFEST_FILE

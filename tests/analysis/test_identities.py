@@ -103,9 +103,9 @@ def without_packets(port: int, *, last: int = 0) -> Change:
 
 def failing(run: RunFolder, hop: int) -> set[str]:
     """The identities of a hop that are false; none is unknown."""
-    balances = catalogue.balance_hops(judge(run.write()).run)[hop].balances
+    balances = [*catalogue.balance_hops(judge(run.write()).run).values()][hop]
     assert {each.why for each in balances} == {None}
-    return {each.identity.id for each in balances if each.holds == "false"}
+    return {each.id for each in balances if each.holds == "false"}
 
 
 def scraped(more: int, *, counted: int) -> Change:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from analysis.verdicts.ledger_file import FILE, SCHEMA
+from analysis.verdicts.ledger_file import FILE
 from lab.console.run_output import MissingEvidence, print_ledger
 
 Record = dict[str, Any]
@@ -36,7 +36,7 @@ def make_ledger(**changes: object) -> Record:
         identity("syns-dropped", 1535, None, why="capture/backend-1: the kernel dropped 3 packets"),
     ]
     return {
-        "schema": SCHEMA,
+        "schema": "connlab.ledger/1",
         "scenario": "one",
         "run": "one",
         "failed_causes": {"accept-queue-drop": 300},

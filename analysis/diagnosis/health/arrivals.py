@@ -137,11 +137,12 @@ def examine_kept_connections(raw: RawRun, window: Window | None) -> Report | Non
         return None
     servers = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
     reductions = [raw.reductions[each] for each in servers if each in raw.reductions]
-    paths = [literal(each.rows) for each in reductions if each.rows is not None]
+    paths = [each.rows for each in reductions if each.rows is not None]
     if not paths:
         return None
     clients = [address for each in raw.manifest.of_role("k6") for address in raw.manifest.addresses.get(each, [])]
-    given_up = sum(_given_up(path, window.start_us, clients) for path in paths)
+    asked = {"start_us": window.start_us, "clients": clients}
+    given_up = sum(count for path in paths for count in _first(path, "given_up", asked) or ())
     report = Report("connections", {"given_up": given_up})
     if given_up:
         report.add(
@@ -150,10 +151,3 @@ def examine_kept_connections(raw: RawRun, window: Window | None) -> Report | Non
             Evidence.LOAD,
         )
     return report
-
-
-def _given_up(path: str, start_us: int, clients: list[str]) -> int:
-    with over_files() as database:
-        parameters = {"path": path, "start_us": start_us, "clients": clients}
-        (count,) = database.execute(sql(__name__, "given_up"), parameters).fetchall()[0]
-    return int(count)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from analysis.diagnosis.health import limits
@@ -24,20 +23,19 @@ def examine(raw: RawRun, window: Window | None) -> Report:
     # Where there are several machines, those that have a k6.
     clients = raw.clocks.together(raw.clients)
     machines = {
-        machine: _Processors(_idle_percent(raw, window, instances), _k6_share_percent(raw, window, clients[machine]))
+        machine: (_idle_percent(raw, window, instances), _k6_share_percent(raw, window, clients[machine]))
         for machine, instances in raw.clocks.together(raw.samples).items()
         if machine in clients
-    } or {LAB: _Processors(_idle_percent(raw, window, [*raw.samples]), None)}
+    } or {LAB: (_idle_percent(raw, window, [*raw.samples]), None)}
     late_percent = _late_percent(raw, window)
-    shares = [each.k6_share_percent for each in machines.values()]
-    idle = [each.idle_percent for each in machines.values()]
+    idle, shares = zip(*machines.values(), strict=True)
     report.figures = {
         "cpu_idle_percent": _all(idle, min),
         "k6_cpu_share_percent": _all(shares, max),
         "late_ticks_percent": late_percent,
     }
-    for machine, found in machines.items():
-        _examine_processors(report, found, f" of {machine}" if machine else "")
+    for machine, (idle_percent, share_percent) in machines.items():
+        _examine_processors(report, idle_percent, share_percent, f" of {machine}" if machine else "")
     if late_percent is not None and late_percent > limits.LATE_TICKS_PERCENT_MAX:
         report.add(
             f"{late_percent} % of the samples beside k6 were late under load (limit"
@@ -49,28 +47,20 @@ def examine(raw: RawRun, window: Window | None) -> Report:
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class _Processors:
-    """How busy those of one machine were under the load, None if nothing says so."""
-
-    idle_percent: float | None
-    k6_share_percent: float | None
-
-
-def _all(values: list[float | None], worst: Callable[[list[float]], float]) -> float | None:
+def _all(values: Sequence[float | None], worst: Callable[[list[float]], float]) -> float | None:
     known = [each for each in values if each is not None]
     return worst(known) if known and len(known) == len(values) else None
 
 
-def _examine_processors(report: Report, of: _Processors, where: str) -> None:
-    if of.idle_percent is None:
+def _examine_processors(report: Report, idle_percent: float | None, share_percent: float | None, where: str) -> None:
+    if idle_percent is None:
         report.add(f"the CPU usage{where} under load was not recorded", Evidence.LOAD)
-    elif of.idle_percent < limits.HOST_IDLE_PERCENT_MIN and (
-        of.k6_share_percent is None or of.k6_share_percent > limits.K6_CPU_SHARE_PERCENT_MAX
+    elif idle_percent < limits.HOST_IDLE_PERCENT_MIN and (
+        share_percent is None or share_percent > limits.K6_CPU_SHARE_PERCENT_MAX
     ):
         report.add(
-            f"the CPUs{where} were idle for {of.idle_percent} % of the load (limit"
-            f" {limits.HOST_IDLE_PERCENT_MIN:g} %), and k6 used {_text(of.k6_share_percent)} of them (limit"
+            f"the CPUs{where} were idle for {idle_percent} % of the load (limit"
+            f" {limits.HOST_IDLE_PERCENT_MIN:g} %), and k6 used {_text(share_percent)} of them (limit"
             f" {limits.K6_CPU_SHARE_PERCENT_MAX:g} %): it had to wait",
             Evidence.LOAD,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
-from analysis.evidence.client_files import Client, Events
+from analysis.evidence.client_files import Client
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import Log
 from analysis.formatting import format_count
@@ -28,10 +28,10 @@ def examine(
     report = Report(f"k6/{instance}")
     report.figures = {
         "exit_code": exit_code,
-        "ended": client.events.ended and None not in (client.requests.announced, client.dials.announced),
+        "ended": None not in (client.events.announced, client.requests.announced, client.dials.announced),
         "requests": client.requests.count,
         "dials": client.dials.count,
-        "events": len(client.events.records),
+        "events": client.events.count,
         "dropped_iterations": client.dropped_iterations,
         "interrupted_iterations": client.interrupted_iterations,
         "log_errors": client.log_errors,
@@ -39,7 +39,7 @@ def examine(
     }
     examine_log(report, "k6", "requests", client.requests, Evidence.REQUESTS)
     examine_log(report, "k6", "dials", client.dials, Evidence.DIALS)
-    _examine_events(report, client.events)
+    examine_log(report, "k6", "events", client.events, Evidence.EVENTS)
     _examine_load(report, client, exit_code)
     _examine_arrivals(report, client.requests.count, due)
     if client.log_errors:
@@ -74,19 +74,6 @@ def examine_log(report: Report, program: str, what: str, log: Log, evidence: Evi
         report.add(f"{file} has no last line: {program} did not end cleanly, so {what} may be missing", evidence)
     elif log.announced != log.count:
         report.add(f"{file} holds {log.count} {what}, its last line says {log.announced}", evidence)
-
-
-def _examine_events(report: Report, events: Events) -> None:
-    for message in events.damage.messages("events.jsonl"):
-        report.add(message, Evidence.EVENTS)
-    if events.damage.missing is not None:
-        return
-    if not events.header:
-        report.add(
-            "events.jsonl has no header of this instance and of a version that this program reads", Evidence.EVENTS
-        )
-    if not events.ended:
-        report.add("events.jsonl has no last line: k6 did not end cleanly, so events may be missing", Evidence.EVENTS)
 
 
 def _examine_load(report: Report, client: Client, exit_code: int | None) -> None:

@@ -77,7 +77,7 @@ def build_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Se
 def follow_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
     """Make `connections`, `accepted`, `lost_syns` and `queue_proof` out of `instances`, `ticks`, `flows` and `hops`."""
     build_admissions(database, raw)
-    database.execute(sql(__name__, "connections"), {"start_us": window.start_us, "end_us": window.end_us})
+    database.execute(sql(__name__, "connections"), window.edges)
     database.execute(sql(__name__, "connections_raced"))
     database.execute(sql(__name__, "accepted"))
     # Where connections were captured at their server, their SYNs and the server's ticks are by one clock.

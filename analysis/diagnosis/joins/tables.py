@@ -19,7 +19,7 @@ from analysis.evidence import logs, processes
 from analysis.evidence.logs import lines_of
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import put_on_steady, tell_processes_apart
-from analysis.evidence.samples import Samples
+from analysis.evidence.samples import Listener, Samples
 from formats.safe_open import open_regular
 
 # docs/flows.md says what each is.
@@ -145,27 +145,28 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "machines", {"instance": "VARCHAR", "machine": "VARCHAR"})
     for instance, samples in raw.samples.items():
         if samples.ticks:
-            select = f"'{instance}' AS instance, *"
-            insert(database, "ticks", dict(zip(TICKS, _ticks(samples), strict=True)), select)
+            listeners = [samples.traffic(tick) for tick in range(len(samples.ticks))]
+            columns = tick_columns(samples, listeners, map(samples.series, DROP_COUNTERS))
+            insert(database, "ticks", columns, f"'{instance}' AS instance, *")
     for machine, instances in raw.clocks.together(raw.samples).items():
         database.executemany("INSERT INTO machines VALUES (?, ?)", [[each, machine] for each in instances])
         # All samplers of a machine see the same host; one that has readings will do.
         hosts = next(filter(None, (_processors(raw.samples[each]) for each in instances)), [])
         if hosts:
-            columns = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
-            insert(database, "processors", {"machine": [machine] * len(hosts), **dict(columns)})
+            readings = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
+            insert(database, "processors", {"machine": [machine] * len(hosts), **dict(readings)})
 
 
-def _ticks(samples: Samples) -> Iterable[Integers]:
-    """Return the columns of `ticks`: the sums over the listeners of the traffic port, and the kernel's counters."""
-    listeners = [samples.traffic(tick) for tick in range(len(samples.ticks))]
-    yield np.arange(len(samples.ticks), dtype=np.int64)
-    yield np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
-    yield np.array([len(of_tick) for of_tick in listeners], dtype=np.int64)
-    for key in ("depth", "limit", "drops"):
-        yield np.array([sum(getattr(each, key) for each in of_tick) for of_tick in listeners], dtype=np.int64)
-    for name in DROP_COUNTERS:
-        yield samples.series(name)
+def tick_columns(
+    samples: Samples, listeners: list[list[Listener]], counters: Iterable[Integers]
+) -> dict[str, Integers]:
+    """Return the columns of `ticks`: the sums over the listeners that there are at each tick, and counters."""
+    sums = [
+        [sum(getattr(each, key) for each in of_tick) for of_tick in listeners] for key in ("depth", "limit", "drops")
+    ]
+    times_us = [tick.time_us for tick in samples.ticks]
+    columns = (range(len(times_us)), times_us, list(map(len, listeners)), *sums)
+    return dict(zip(TICKS, [*(np.array(each, dtype=np.int64) for each in columns), *counters], strict=True))
 
 
 def _processors(samples: Samples) -> list[tuple[int, int, int]]:

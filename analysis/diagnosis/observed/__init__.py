@@ -9,8 +9,6 @@ kind. So a listener has at least the namespace's overflows less the drops of all
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import duckdb
 import numpy as np
 
@@ -62,7 +60,7 @@ def observe(raw: RawRun) -> Observation | None:
     create(database, "hops", connections.HOPS)
     database.execute("INSERT INTO hops SELECT 1, ?, ?, observer FROM captured GROUP BY observer", [PEERS, LISTENER])
     connections.follow_connections(database, raw, window)
-    database.execute(sql(__name__, "ledger"), {"start_us": window.start_us, "end_us": window.end_us})
+    database.execute(sql(__name__, "ledger"), window.edges)
     database.execute(sql(__name__, "ledger_both_ends"))
     return Observation(window, database)
 
@@ -106,8 +104,7 @@ def load_listeners(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(TICKS, "BIGINT")})
     for instance, samples in raw.samples.items():
         for port in listening_ports(samples):
-            columns = dict(zip(TICKS, _columns(samples, port), strict=True))
-            insert(database, "ticks", columns, f"'{instance}:{port}' AS instance, *")
+            insert(database, "ticks", _columns(samples, port), f"'{instance}:{port}' AS instance, *")
 
 
 def listening_ports(samples: Samples) -> list[int]:
@@ -115,30 +112,18 @@ def listening_ports(samples: Samples) -> list[int]:
     return sorted({listener.port for tick in samples.ticks for listener in tick.listeners})
 
 
-def _columns(samples: Samples, port: int) -> Iterable[Integers]:
+def _columns(samples: Samples, port: int) -> dict[str, Integers]:
     overflows, _, cookies, syn_queue_drops = map(samples.series, DROP_COUNTERS)
-    drops = _of_port(samples, port, "drops")
-    others = sum(
-        (_grown(_of_port(samples, other, "drops")) for other in listening_ports(samples) if other != port),
-        np.zeros_like(drops),
-    )
-    yield np.arange(len(samples.ticks), dtype=np.int64)
-    yield np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
-    yield np.array([sum(each.port == port for each in tick.listeners) for tick in samples.ticks], dtype=np.int64)
-    yield _of_port(samples, port, "depth")
-    yield _of_port(samples, port, "limit")
-    yield drops
-    yield overflows - others
-    yield _grown(drops)
-    yield cookies
-    yield syn_queue_drops - others
+    dropped = {each: _grown(_drops(samples, each)) for each in listening_ports(samples)}
+    others = sum((drops for each, drops in dropped.items() if each != port), np.zeros_like(overflows))
+    listeners = [[each for each in tick.listeners if each.port == port] for tick in samples.ticks]
+    counters = (overflows - others, dropped[port], cookies, syn_queue_drops - others)
+    return tables.tick_columns(samples, listeners, counters)
 
 
-def _of_port(samples: Samples, port: int, key: str) -> Integers:
-    return np.array(
-        [sum(getattr(each, key) for each in tick.listeners if each.port == port) for tick in samples.ticks],
-        dtype=np.int64,
-    )
+def _drops(samples: Samples, port: int) -> Integers:
+    of_ticks = [sum(each.drops for each in tick.listeners if each.port == port) for tick in samples.ticks]
+    return np.array(of_ticks, dtype=np.int64)
 
 
 def _grown(counts: Integers) -> Integers:
