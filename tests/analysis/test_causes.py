@@ -1,6 +1,7 @@
 """Each cause of the ledger's list: proven by its evidence, and not without it."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,6 +32,13 @@ def log(scene: Scene, status: int, lasted_s: float, **changes: object) -> None:
 def complain(scene: Scene, text: str, after_s: int = 0) -> None:
     """A line of nginx's error log, in the second in which the request begins or so many after."""
     scene.run.texts["nginx/error.log"] = f"2025/11/21 07:27:{34 + after_s} [error] 7#7: {text}\n"
+
+
+def answered(scene: Scene, lasted_s: float) -> None:
+    """A request over a connection of its own, which has its answer so late."""
+    scene.dial()
+    scene.request(lasted_s, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + lasted_s - 0.001)
 
 
 def test_a_request_that_timed_out_while_it_connected_leaves_its_dial_behind(scene: Scene) -> None:
@@ -128,13 +136,23 @@ def test_a_reset_of_the_client_s_own_is_none_by_its_peer(scene: Scene, *, kept: 
 
 
 @pytest.mark.parametrize(
-    ("reset_s", "cause"),
-    [(-1, "unexplained"), (0.5, "reset-by-peer"), (1.45, "reset-by-peer"), (1.55, "unexplained")],
+    ("ends", "ended_s", "cause"),
+    [
+        (Connection.reset_by_server, -1, "unexplained"),
+        (Connection.reset_by_server, 0.5, "reset-by-peer"),
+        (Connection.reset_by_server, 1.45, "reset-by-peer"),
+        (Connection.reset_by_server, 1.55, "unexplained"),
+        (Connection.half_close_by_server, -1, "unexplained"),
+        (Connection.half_close_by_server, 0.4, "closed-without-answer"),
+        (Connection.half_close_by_server, 1.6, "unexplained"),
+    ],
 )
-def test_a_reset_ends_a_request_only_while_that_waits(scene: Scene, reset_s: float, cause: str) -> None:
+def test_a_reset_or_a_fin_ends_a_request_only_while_that_waits(
+    scene: Scene, ends: Callable[[Connection, float], Connection], ended_s: float, cause: str
+) -> None:
     scene.dial(time_us=at_us(BEGIN_S - 2))
     scene.request(0.5, reused=True)
-    scene.connection().handshake(BEGIN_S - 2).reset_by_server(BEGIN_S + reset_s)
+    ends(scene.connection().handshake(BEGIN_S - 2), BEGIN_S + ended_s)
 
     assert scene.cause()[0] == cause
 
@@ -153,17 +171,6 @@ def test_a_client_that_closes_first_got_no_answer_for_its_own_reason(scene: Scen
     scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).close_by_client(BEGIN_S + 2)
 
     assert scene.cause()[0] == "unexplained"
-
-
-@pytest.mark.parametrize(
-    ("closed_s", "cause"), [(-1, "unexplained"), (0.4, "closed-without-answer"), (1.6, "unexplained")]
-)
-def test_a_fin_ends_a_request_only_while_that_waits(scene: Scene, closed_s: float, cause: str) -> None:
-    scene.dial(time_us=at_us(BEGIN_S - 2))
-    scene.request(0.5, reused=True)
-    scene.connection().handshake(BEGIN_S - 2).half_close_by_server(BEGIN_S + closed_s)
-
-    assert scene.cause()[0] == cause
 
 
 def test_a_close_that_a_reset_came_before_is_not_orderly(scene: Scene) -> None:
@@ -263,9 +270,7 @@ def test_parts_that_explain_the_whole_only_together_name_the_greatest(scene: Sce
 def test_less_than_half_is_the_cause_if_without_it_the_request_is_not_slow(
     scene: Scene, waited_s: float, cause: str
 ) -> None:
-    scene.dial()
-    scene.request(1.5, status=200)
-    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 1.499)
+    answered(scene, 1.5)
     for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S, BEGIN_S + waited_s + 0.05):
         tick["listen"][0]["depth"] = 1
 
@@ -284,9 +289,7 @@ def busy(scene: Scene, threads: int) -> None:
 @pytest.mark.parametrize(("threads", "cause"), [(1, "slow-handler"), (2, "waited-for-a-thread")])
 def test_a_late_answer_is_the_handler_s_while_there_are_threads(scene: Scene, threads: int, cause: str) -> None:
     busy(scene, threads)
-    scene.dial()
-    scene.request(4, status=200)
-    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
+    answered(scene, 4)
 
     assert scene.cause()[0] == cause
 
@@ -299,9 +302,7 @@ def test_the_handler_is_slow_only_if_nobody_waits_to_be_accepted(scene: Scene, w
         tick["listen"] *= 2
     for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S + 1, BEGIN_S + 2):
         tick["listen"] = [tick["listen"][0] | {"depth": waiting}, tick["listen"][1]]
-    scene.dial()
-    scene.request(4, status=200)
-    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
+    answered(scene, 4)
 
     assert scene.cause()[0] == cause
 
@@ -312,9 +313,7 @@ def test_a_burst_waits_for_threads_that_were_free_before_it(scene: Scene, busy_f
     for scrape in scene.run.lines["backend-1/tomcat.jsonl"]:
         if scrape["time_us"] < at_us(BEGIN_S + busy_from_s):
             scrape["body"]["threads"]["busy"] = 0
-    scene.dial()
-    scene.request(4, status=200)
-    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
+    answered(scene, 4)
 
     assert scene.cause()[0] == cause
 
@@ -331,9 +330,7 @@ def without_readings(scene: Scene, from_s: float, to_s: float) -> None:
 def test_a_hole_in_the_readings_proves_nothing_of_threads(scene: Scene, threads: int) -> None:
     busy(scene, threads)
     without_readings(scene, BEGIN_S + 1, BEGIN_S + 3)
-    scene.dial()
-    scene.request(3.4, status=200)
-    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.399)
+    answered(scene, 3.4)
 
     assert scene.cause()[0] == "unexplained"
 
@@ -359,18 +356,14 @@ def test_between_two_readings_both_must_tell(
         scrape["body"]["requests"]["count"] = requests_a_second * second
         if scrape["time_us"] > at_us(BEGIN_S + 1):
             scrape["body"]["threads"]["busy"] = after
-    scene.dial()
-    scene.request(1.5, status=200)
-    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 1.499)
+    answered(scene, 1.5)
 
     assert scene.cause()[0] == cause
 
 
 def test_a_late_answer_without_scrapes_is_unexplained(scene: Scene) -> None:
     scene.run.lines["backend-1/tomcat.jsonl"] = []
-    scene.dial()
-    scene.request(4, status=200)
-    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
+    answered(scene, 4)
 
     assert scene.cause() == ("unexplained", "the proven waits take 1.0 ms of its 4.000 s")
 

@@ -46,29 +46,23 @@ def test_the_published_range_is_that_of_the_two_ladders_that_linux_has_had() -> 
     assert bounds(found) == (1_313_692, 2_189_486)  # overflows / 5 and overflows / 3
 
 
-def test_known_linear_timeouts_leave_one_ladder() -> None:
-    found = estimated(6_568_459, 5_000, syn_linear_timeouts=0)
-
-    assert [client.syns_max for client in found.clients] == [3]
-    assert bounds(found) == (2_189_486, 2_189_486)
+@pytest.mark.parametrize(
+    ("overflows", "timeout_ms", "linear", "found"),
+    [
+        pytest.param(6_568_459, 5_000, {"syn_linear_timeouts": 0}, 2_189_486, id="known linear timeouts"),
+        pytest.param(500, 30_000, {"syn_linear_timeouts": 0}, 100, id="five SYNs within thirty seconds"),
+        pytest.param(10_060, 30_000, {"syn_linear_timeouts": 0}, 2_012, id="all overflows are of failures"),
+        pytest.param(14, 30_000, {"syn_linear_timeouts": 0}, 2, id="not all overflows are of failures"),
+        pytest.param(2, 30_000, {}, 0, id="fewer overflows than a failure has"),
+        pytest.param(77, 1_000, {}, 77, id="within one second each overflow is a connection"),
+    ],
+)
+def test_one_ladder_leaves_one_number(overflows: int, timeout_ms: int, linear: dict[str, int], found: int) -> None:
+    assert bounds(estimated(overflows, timeout_ms, **linear)) == (found, found)
 
 
 def test_known_retries_alone_leave_two_kinds_of_clients() -> None:
     assert [client.syns_max for client in estimated(1, 30_000, syn_retries=2).clients] == [3, 7]
-
-
-def test_five_syns_within_thirty_seconds_make_a_hundred_failures_of_five_hundred_overflows() -> None:
-    assert bounds(estimated(500, 30_000, syn_linear_timeouts=0)) == (100, 100)
-
-
-def test_overflows_that_are_no_multiple_of_the_ladder_are_not_all_of_failures() -> None:
-    assert bounds(estimated(10_060, 30_000, syn_linear_timeouts=0)) == (2_012, 2_012)
-    assert bounds(estimated(14, 30_000, syn_linear_timeouts=0)) == (2, 2)
-    assert bounds(estimated(2, 30_000)) == (0, 0)
-
-
-def test_within_one_second_each_overflow_is_a_connection() -> None:
-    assert bounds(estimated(77, 1_000)) == (77, 77)
 
 
 def test_a_last_syn_that_the_timer_may_keep_back_widens_the_bounds() -> None:

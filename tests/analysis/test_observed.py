@@ -299,6 +299,14 @@ def test_a_sampler_that_costs_a_tenth_of_a_processor_is_named(watched: RunFolder
     assert any("of a processor" in lack for lack in found["lacks"])
 
 
+def add_peer(watched: RunFolder) -> None:
+    watched.manifest["instances"]["web"] = ["web"]
+    watched.manifest["addresses"]["web"] = ["172.18.0.3"]
+    watched.manifest["observed"]["targets"].append(
+        {"instance": "web", "kind": "container", "name": "web", "peer": True}
+    )
+
+
 def test_a_peer_s_view_counts_what_got_lost_on_the_way(watched: RunFolder) -> None:
     quiet(watched)
     here, there = Capture(), Capture()
@@ -309,11 +317,7 @@ def test_a_peer_s_view_counts_what_got_lost_on_the_way(watched: RunFolder) -> No
     connection(there, 2).syns(at + 3)
     connection(here, 3).syns(at, at + 1)
     captured(watched, there)
-    watched.manifest["instances"]["web"] = ["web"]
-    watched.manifest["addresses"]["web"] = ["172.18.0.3"]
-    watched.manifest["observed"]["targets"].append(
-        {"instance": "web", "kind": "container", "name": "web", "peer": True}
-    )
+    add_peer(watched)
     watched.samples["web"] = watched.samples["backend-1"]
     watched.captures["web"] = here
     watched.lines["web/capture.json"] = [make_capture(len(here.packets))]
@@ -323,11 +327,7 @@ def test_a_peer_s_view_counts_what_got_lost_on_the_way(watched: RunFolder) -> No
 
 
 def test_what_the_server_s_end_proves_explains_the_client_s_end(watched: RunFolder) -> None:
-    watched.manifest["instances"]["web"] = ["web"]
-    watched.manifest["addresses"]["web"] = ["172.18.0.3"]
-    watched.manifest["observed"]["targets"].append(
-        {"instance": "web", "kind": "container", "name": "web", "peer": True}
-    )
+    add_peer(watched)
     for name in ("samples", "captures"):
         getattr(watched, name)["web"] = getattr(watched, name)["backend-1"]
     watched.lines["web/capture.json"] = watched.lines["backend-1/capture.json"]

@@ -1,61 +1,101 @@
 """What each file of SQL makes of a few rows. A run of the tests gives the columns; no test here derives one."""
 
-from __future__ import annotations
-
+import json
 import re
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+import duckdb
 import pytest
 
 from analysis.database import create, in_memory
 from analysis.derivation import judge
 from analysis.diagnosis.joins import Joined
-from tests.analysis.test_sql import OF_A_RUN, table
+from analysis.diagnosis.joins.tables import FLOWS
 from tests.analysis.whole import make_run
-
-if TYPE_CHECKING:
-    import duckdb
 
 Row = dict[str, Any]
 
-PATHS = {path.stem: path for path in OF_A_RUN}
+FILES = sorted((Path(__file__).resolve().parents[2] / "analysis").rglob("*.sql"))
+MACROS = [path for path in FILES if path.stem.startswith("macros_")]
+# The tables that these are about are not those of a run's account: they read a run's files, or what reports draw. A
+# system that was only watched has another account, with a database of its own.
+_READING = ("captured_of_instance", "macros_of_evidence", "macros_of_records", "records")
+_OBSERVED = (
+    "came_and_taken", "crossing", "failed_at", "listeners", "peers", "places", "queues", "servers", "time_wait_most",
+)  # fmt: skip
+_ROOMS = ("evidence", "observed", "reports")
+APART = {path.stem: path for path in FILES if path.parent.parent.name in _ROOMS or path.stem in (*_OBSERVED, *_READING)}
+OF_A_RUN = {path.stem: path for path in FILES if path not in APART.values()}
+
 _SOURCES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
+_MAKES = re.compile(r"^(?:CREATE (?:OR REPLACE )?TABLE|CREATE VIEW|INSERT INTO|UPDATE) (\w+)", re.MULTILINE)
+_TYPES = {int: "BIGINT", bool: "BOOLEAN", float: "DOUBLE"}
 
 # The connection between the ends that most rows here have.
 ENDS: Row = {"client_address": "c", "client_port": 1000, "server_address": "s", "server_port": 80}
 MADE: Row = {"from_instance": "k6-1", "to_instance": "nginx", **ENDS, "observer": "nginx"}
+SLOW: Row = {"instance": "k6-1", "id": 1, "outcome": "slow", "status": 200, "time_us": 100, "end_us": 200}
+TRY: Row = {"try": 1, "server": "s:80", "server_address": "s", "server_port": 80, "names_dial": False}
+
+
+def without(row: Row, *names: str) -> Row:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def table(path: Path) -> str | None:
+    """The table, or the view, that a file makes or goes on making; None if it is a query."""
+    found = _MAKES.search(path.read_text())
+    return found and found[1]
+
+
+def sql_type(values: list[Any]) -> str:
+    """The type of a column with these values; text if all are null."""
+    known = next((value for value in values if value is not None), None)
+    return sql_type(known) + "[]" if isinstance(known, list) else _TYPES.get(type(known), "VARCHAR")
+
+
+class Account(NamedTuple):
+    """The columns of every table that a run's account has, and its macros."""
+
+    columns: dict[str, dict[str, str]]
+    macros: list[str]
 
 
 class Tables:
     """A database with rows of a test: `given` puts them there, `made` runs a file and gives what it makes of them."""
 
-    def __init__(self, columns: dict[str, dict[str, str]], macros: list[str]) -> None:
-        self._columns = columns
+    def __init__(self, paths: dict[str, Path], account: Account) -> None:
+        self._paths = paths
+        self._columns = account.columns
         self.database = in_memory()
-        for macro in macros:
+        for macro in account.macros:
             self.database.execute(macro)
         self._there: set[str] = set()
 
-    def given(self, name: str, *rows: Row) -> Tables:
-        """Put rows into a table; what a row does not name is null."""
-        self._make(name)
-        for row in rows:
-            places = ", ".join("?" * len(row))
-            names = ", ".join(f'"{column}"' for column in row)
-            self.database.execute(f"INSERT INTO {name} ({names}) VALUES ({places})", list(row.values()))  # noqa: S608
-        return self
+    def given(self, name: str, columns: str = "", /, *rows: tuple[Any, ...], **always: Any) -> None:  # noqa: ANN401
+        """Put rows into a table, with what all of them have; what they do not name is null.
+
+        A table that no run has is made of these columns, with the type of their values or the one after a colon.
+        """
+        names, _, types = zip(*(column.partition(":") for column in [*columns.split(), *always]), strict=True)
+        values = [(*row, *always.values()) for row in (rows if columns else [()])]
+        known = [type_ or sql_type([row[n] for row in values]) for n, type_ in enumerate(types)]
+        self._make(name, dict(zip(names, known, strict=True)))
+        into = f"INSERT INTO {name} ({', '.join(map(json.dumps, names))}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+        for row in values:
+            self.database.execute(into, row)
 
     def made(
-        self, file: str, columns: str, parts: dict[str, str] | None = None, /, **parameters: object
+        self, file: str, columns: str = "*", parts: dict[str, str] | None = None, /, **parameters: object
     ) -> list[tuple[Any, ...]]:
         """Run a file and give these columns of all rows of its table; of a query, its rows. `parts` are SQL in it."""
-        text = Template(PATHS[file].read_text()).safe_substitute(parts or {})
-        name = table(PATHS[file])
+        text = Template(self._paths[file].read_text()).safe_substitute(parts or {})
+        name = table(self._paths[file])
         for source in {*_SOURCES.findall(text), name} & self._columns.keys():
             if f"CREATE TABLE {source} " not in text and f"CREATE VIEW {source} " not in text:
-                self._make(source)
+                self._make(source, {})
         found = self.database.execute(text, parameters)
         if name is None:
             return found.fetchall()
@@ -63,19 +103,18 @@ class Tables:
 
     def named(self, file: str, **parameters: object) -> Row:
         """Run a query that gives one row, and give its columns by name."""
-        (row,) = self.made(file, "", **parameters)
-        names = [column[0] for column in self.database.execute(PATHS[file].read_text(), parameters).description]
+        (row,) = self.made(file, **parameters)
+        names = [column[0] for column in self.database.execute(self._paths[file].read_text(), parameters).description]
         return dict(zip(names, row, strict=True))
 
-    def _make(self, name: str) -> None:
+    def _make(self, name: str, columns: dict[str, str]) -> None:
         if name not in self._there:
-            create(self.database, name, self._columns[name])
+            create(self.database, name, self._columns.get(name, columns))
             self._there.add(name)
 
 
 @pytest.fixture(scope="session")
-def known_tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """The columns of every table, and the macros, as a run makes them."""
+def account(tmp_path_factory: pytest.TempPathFactory) -> Account:
     joined = judge(make_run(tmp_path_factory.mktemp("columns")).write()).run.joined
     assert isinstance(joined, Joined)
     joined.need("attributed")
@@ -84,59 +123,90 @@ def known_tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, di
         for name in (row["name"] for row in joined.rows("SHOW TABLES"))
     }
     macros = joined.rows("SELECT DISTINCT * FROM duckdb_functions() WHERE function_type = 'macro' AND NOT internal")
-    return columns, [
+    return Account(columns, [
         f"CREATE OR REPLACE MACRO {row['function_name']}({', '.join(row['parameters'])}) AS {row['macro_definition']}"
         for row in macros
-    ]
+    ])  # fmt: skip
 
 
 @pytest.fixture
-def tables(known_tables: tuple[dict[str, dict[str, str]], list[str]]) -> Tables:
-    return Tables(*known_tables)
+def tables(account: Account) -> Tables:
+    return Tables(OF_A_RUN, account)
+
+
+@pytest.fixture
+def apart() -> Tables:
+    return Tables(APART, Account({}, []))
 
 
 def test_every_file_is_put_to_rows_here() -> None:
-    tested = set(re.findall(r'\.(?:made|named)\(\s*"(\w+)"', Path(__file__).read_text()))
-    assert PATHS.keys() - tested == set()
+    text = Path(__file__).read_text()
+    assert len(APART) + len(OF_A_RUN) == len(FILES)
+    for fixture, paths in (("tables", OF_A_RUN), ("apart", APART)):
+        assert paths.keys() - set(re.findall(rf'{fixture}\.(?:made|named)\(\s*"(\w+)"', text)) == set()
+
+
+def test_each_table_of_a_run_s_account_has_its_file(account: Account) -> None:
+    assert {table(path) for path in OF_A_RUN.values()} - {None} - account.columns.keys() == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_is_one_statement_that_makes_what_it_is_named_after(path: Path) -> None:
+    text = path.read_text()
+    assert text.startswith("-- ")
+    assert path.parent.name == "sql"
+    statements = duckdb.extract_statements(text)
+    if path in MACROS:
+        assert len(statements) == len(re.findall("^CREATE MACRO ", text, re.MULTILINE))
+        return
+    (statement,) = statements
+    made = table(path)
+    assert (made is None) == (statement.type == duckdb.StatementType.SELECT)
+    assert made is None or re.fullmatch(rf"{made}(_\w+)?", path.stem)
+
+
+def written(tables: Tables, folder: Path, columns: str, *rows: tuple[Any, ...], **always: object) -> str:
+    """Write connections as `flows` does, and return the file's path."""
+    path = str(folder / "flows.parquet")
+    tables.given("written", columns, *rows, **always)
+    tables.database.execute(f"COPY written TO '{path}'")
+    return path
 
 
 def test_flows_name_the_instances_at_both_ends(tables: Tables) -> None:
-    tables.given("addresses", {"instance": "k6-1", "address": "c"})
-    tables.given("captured", {"observer": "nginx", "id": 1, **ENDS})
+    tables.given("addresses", instance="k6-1", address="c")
+    tables.given("captured", observer="nginx", id=1, **ENDS)
     assert tables.made("flows", "id, from_instance, to_instance") == [(1, "k6-1", None)]
 
 
 def test_addressed_dials_have_both_ends_in_parts(tables: Tables) -> None:
-    tables.given("dials", {"id": 1, "local": "[::1]:1000", "remote": "10.0.0.2:80"}, {"id": 2})
+    tables.given("dials", "id local remote", (1, "[::1]:1000", "10.0.0.2:80"), (2, None, None))
     ends = "id, local_address, local_port, remote_address, remote_port"
     assert tables.made("addressed_dials", ends) == [(1, "::1", 1000, "10.0.0.2", 80), (2, None, None, None, None)]
 
 
 def test_dials_of_unknown_port_sent_a_syn(tables: Tables) -> None:
-    kinds = ["timeout", "address-not-available", "unreachable"]
-    tables.given("addressed_dials", *({"id": n, "remote": "s:80", "error_kind": kind} for n, kind in enumerate(kinds)))
-    tables.given("addressed_dials", {"id": 9, "remote": "s:80", "error_kind": "timeout", "local": "c:1000"})
+    rows = [(0, "timeout", None), (1, "address-not-available", None), (2, "unreachable", None), (9, "timeout", "c:1")]
+    tables.given("addressed_dials", "id error_kind local", *rows, remote="s:80")
     assert tables.made("dials_of_unknown_port", "id") == [(0,)]
 
 
+DIAL: Row = {"instance": "k6-1", "remote": "s:80", "remote_address": "s", "remote_port": 80}
+DIAL_FROM: Row = {**DIAL, "local_address": "c", "local_port": 1000}
+
+
 def test_a_dial_finds_its_connection_by_addresses_and_time(tables: Tables) -> None:
-    ends = {"local_address": "c", "local_port": 1000, "remote_address": "s", "remote_port": 80}
-    for number, time_us in enumerate((100, 500), start=1):
-        tables.given(
-            "addressed_dials", {"instance": "k6-1", "id": number, **ends, "time_us": time_us, "duration_us": 9}
-        )
-    tables.given("connections", {**MADE, "id": 7, "first_time_us": 101}, {**MADE, "id": 8, "first_time_us": 300})
+    tables.given("addressed_dials", "id time_us", (1, 100), (2, 500), **DIAL_FROM, duration_us=9)
+    tables.given("connections", "id first_time_us", (7, 101), (8, 300), **MADE)
     assert tables.made("dial_links_by_address", "dial, flow, how", slack_us=5) == [(1, 7, "address")]
 
 
-@pytest.mark.parametrize(("others", "found"), [((), [(1, 7, "time")]), ((105,), [])])
+@pytest.mark.parametrize(("begins_us", "found"), [((101,), [(1, 7, "time")]), ((101, 105), [])])
 def test_a_dial_without_a_port_finds_a_connection_that_began_alone(
-    tables: Tables, others: tuple[int, ...], found: list[Any]
+    tables: Tables, begins_us: tuple[int, ...], found: list[Any]
 ) -> None:
-    dial = {"instance": "k6-1", "id": 1, "remote_address": "s", "remote_port": 80, "time_us": 100, "duration_us": 9}
-    tables.given("dials_of_unknown_port", dial)
-    for number, time_us in enumerate((101, *others), start=7):
-        tables.given("connections", {**MADE, "id": number, "first_time_us": time_us})
+    tables.given("dials_of_unknown_port", **DIAL, id=1, time_us=100, duration_us=9)
+    tables.given("connections", "id first_time_us", *enumerate(begins_us, start=7), **MADE)
     assert tables.made("dial_links_by_time", "dial, flow, how", slack_us=5) == found
 
 
@@ -155,51 +225,37 @@ def test_a_dial_without_a_port_finds_a_connection_that_began_alone(
 def test_dials_that_were_refused_at_once_share_as_many_connections_that_were(
     tables: Tables, dials: list[int], connections: list[tuple[int, bool]], found: list[Any]
 ) -> None:
-    dial = {"instance": "k6-1", "remote": "s:80", "remote_address": "s", "remote_port": 80, "duration_us": 3}
-    for number, time_us in enumerate(dials, start=1):
-        tables.given("dials_of_unknown_port", {**dial, "id": number, "time_us": time_us, "error_kind": "refused"})
-    for number, (time_us, refused) in enumerate(connections, start=7):
-        tables.given("connections", {**MADE, "id": number, "first_time_us": time_us, "refused": refused})
+    dialled = enumerate(dials, start=1)
+    tables.given("dials_of_unknown_port", "id time_us", *dialled, **DIAL, duration_us=3, error_kind="refused")
+    begun = [(number, *each) for number, each in enumerate(connections, start=7)]
+    tables.given("connections", "id first_time_us refused", *begun, **MADE)
     assert tables.made("dial_links_by_group", "dial, flow, how", slack_us=5) == found
 
 
 def test_a_session_has_the_last_dial_of_its_port_before_its_first_line(tables: Tables) -> None:
     line = {"instance": "nginx", "connection": 3, "remote_addr": "c", "remote_port": 1000, "server_addr": "s"}
-    tables.given("access", {**line, "line": 1, "connection_requests": 1, "time_ms": 1})
-    tables.given("addresses", {"instance": "nginx", "address": "s"})
-    ends = {"local_address": "c", "local_port": 1000, "remote_address": "s"}
-    for number, time_us in enumerate((100, 900, 2000), start=1):
-        tables.given("addressed_dials", {"instance": "k6-1", "id": number, **ends, "time_us": time_us})
-        tables.given("connections", {**MADE, "id": 10 + number, "first_time_us": time_us})
+    tables.given("access", **line, line=1, connection_requests=1, time_ms=1)
+    tables.given("addresses", instance="nginx", address="s")
+    tables.given("addressed_dials", "id time_us", (1, 100), (2, 900), (3, 2000), **DIAL_FROM)
+    tables.given("connections", "id first_time_us", (11, 100), (12, 900), (13, 2000), **MADE)
     assert tables.made("sessions", "connection, dial, flow", slack_us=5) == [(3, 2, 12)]
 
 
 def test_the_nth_request_of_a_connection_is_its_nth_line_if_the_times_agree(tables: Tables) -> None:
-    for number, end_us in enumerate((1000, 2000, 2500), start=1):
-        request = {"instance": "k6-1", "id": number, "dial": 5, "remote": "s:80", "status": 200}
-        tables.given("requests", {**request, "time_us": end_us - 100, "end_us": end_us})
-    tables.given("sessions", {"instance": "nginx", "connection": 3, "dial_instance": "k6-1", "dial": 5})
-    for number, time_ms in enumerate((1, 2, 9), start=1):
-        line = {"instance": "nginx", "line": 10 + number, "connection": 3, "connection_requests": number}
-        tables.given("access", {**line, "time_ms": time_ms})
+    asked = [(1, 900, 1000), (2, 1900, 2000), (3, 2400, 2500)]
+    tables.given("requests", "id time_us end_us", *asked, instance="k6-1", dial=5, remote="s:80", status=200)
+    tables.given("sessions", instance="nginx", connection=3, dial_instance="k6-1", dial=5)
+    lines = [(11, 1, 1), (12, 2, 2), (13, 3, 9)]
+    tables.given("access", "line connection_requests time_ms", *lines, instance="nginx", connection=3)
     found = tables.made("request_links", "id, place, line", slack_us=5, late_us=5)
     assert found == [(1, 1, 11), (2, 2, 12), (3, 3, None)]
 
 
 def test_a_line_has_a_try_for_each_server(tables: Tables) -> None:
-    row = {
-        "instance": "nginx",
-        "line": 1,
-        "time_ms": 1000,
-        "upstream_addr": "a:80, b:81",
-        "upstream_status": "502, 200",
-    }
-    times = {
-        "upstream_connect_time": "-, 0.001",
-        "upstream_header_time": "-, 0.010",
-        "upstream_response_time": "0.2, 0.3",
-    }
-    tables.given("access", {**row, **times}, {"instance": "nginx", "line": 2, "upstream_addr": ""})
+    columns = "line time_ms upstream_addr upstream_status upstream_connect_time upstream_header_time"
+    row = (1, 1000, "a:80, b:81", "502, 200", "-, 0.001", "-, 0.010", "0.2, 0.3")
+    tables.given("access", f"{columns} upstream_response_time", row, instance="nginx")
+    tables.given("access", instance="nginx", line=2, upstream_addr="")
     columns = "try, tries, server_address, server_port, status, connect_us, start_us, names_dial"
     assert tables.made("tries", columns) == [
         (1, 2, "a", 80, 502, None, 500_000, False),
@@ -207,19 +263,9 @@ def test_a_line_has_a_try_for_each_server(tables: Tables) -> None:
     ]
 
 
-TRY: Row = {
-    "instance": "k6-1",
-    "try": 1,
-    "server": "s:80",
-    "server_address": "s",
-    "server_port": 80,
-    "names_dial": False,
-}
-
-
 def test_a_try_that_names_its_dial_has_that_dial_s_connection(tables: Tables) -> None:
-    tables.given("tries", {"instance": "gateway", "line": 1, "try": 1, "dial": 5})
-    tables.given("dial_links", {"instance": "gateway", "dial": 5, "observer": "backend-1", "flow": 7})
+    tables.given("tries", "try", (1,), instance="gateway", line=1, dial=5)
+    tables.given("dial_links", instance="gateway", dial=5, observer="backend-1", flow=7)
     assert tables.made("try_links_by_dial", "line, flow, how") == [(1, 7, "dial")]
 
 
@@ -240,64 +286,60 @@ def test_a_try_that_names_its_dial_has_that_dial_s_connection(tables: Tables) ->
 def test_a_try_that_names_its_port_has_the_connection_from_there(
     tables: Tables, spans_us: list[tuple[int, int]], found: list[Any]
 ) -> None:
-    tables.given("tries", {**TRY, "line": 1, "start_us": 100, "response_us": 200, "local_port": 40_000})
-    for number, (first_us, last_us) in enumerate(spans_us, start=7):
-        times = {"first_time_us": first_us, "last_time_us": last_us}
-        tables.given("connections", {**MADE, "id": number, "client_port": 40_000, **times})
+    tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, response_us=200, local_port=40_000)
+    spans = [(number, *span) for number, span in enumerate(spans_us, start=7)]
+    tables.given("connections", "id first_time_us last_time_us", *spans, **(MADE | {"client_port": 40_000}))
     assert tables.made("try_links_by_port", "line, flow", slack_us=5, turn_us=30) == found
 
 
-@pytest.mark.parametrize(("begins_us", "found"), [((101, 201), [(1, 7), (2, 8)]), ((101, 900), []), ((101,), [])])
-def test_tries_and_connections_pair_in_order_if_all_agree(
-    tables: Tables, begins_us: tuple[int, ...], found: list[Any]
+@pytest.mark.parametrize(
+    ("file", "tries", "begins_us", "found"),
+    [
+        ("order", 2, (101, 201), [(1, 7), (2, 8)]),
+        ("order", 2, (101, 900), []),
+        ("order", 2, (101,), []),
+        ("time", 1, (101,), [(1, 7)]),
+        ("time", 1, (101, 103), []),
+        ("time", 1, (900,), []),
+    ],
+)
+def test_tries_and_connections_pair_in_order_if_all_agree_or_if_each_began_alone(
+    tables: Tables, file: str, tries: int, begins_us: tuple[int, ...], found: list[Any]
 ) -> None:
-    tables.given("tries", *({**TRY, "line": n, "start_us": 100 * n} for n in (1, 2)))
-    for number, time_us in enumerate(begins_us, start=7):
-        tables.given("connections", {**MADE, "id": number, "established": False, "first_time_us": time_us})
-    assert tables.made("try_links_by_order", "line, flow", slack_us=5, turn_us=10) == found
-
-
-@pytest.mark.parametrize(("begins_us", "found"), [((101,), [(1, 7)]), ((101, 103), []), ((900,), [])])
-def test_a_try_that_began_alone_has_the_connection_that_did(
-    tables: Tables, begins_us: tuple[int, ...], found: list[Any]
-) -> None:
-    tables.given("tries", {**TRY, "line": 1, "start_us": 100})
-    for number, time_us in enumerate(begins_us, start=7):
-        tables.given("connections", {**MADE, "id": number, "established": False, "first_time_us": time_us})
-    assert tables.made("try_links_by_time", "line, flow", slack_us=5, alone_us=10) == found
+    tables.given("tries", "line start_us", *((n, 100 * n) for n in range(1, tries + 1)), **TRY, instance="k6-1")
+    tables.given("connections", "id first_time_us", *enumerate(begins_us, start=7), **MADE, established=False)
+    if file == "order":
+        assert tables.made("try_links_by_order", "line, flow", slack_us=5, turn_us=10) == found
+    else:
+        assert tables.made("try_links_by_time", "line, flow", slack_us=5, alone_us=10) == found
 
 
 @pytest.mark.parametrize(("closed_us", "found"), [(300, [(1, 7)]), (900, [])])
 def test_a_try_that_broke_off_has_the_connection_that_ended_then(
     tables: Tables, closed_us: int, found: list[Any]
 ) -> None:
-    tables.given("tries", {**TRY, "line": 1, "start_us": 100, "response_us": 200, "connect_us": 0, "status": 502})
+    tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, response_us=200, connect_us=0, status=502)
     times = {"client_last_data_time_us": 250, "server_fin_time_us": closed_us}
-    tables.given("connections", {**MADE, "id": 7, "established": True, **times})
+    tables.given("connections", **MADE, id=7, established=True, **times)
     assert tables.made("try_links_by_breach", "line, flow", slack_us=5, late_us=10) == found
 
 
 def test_candidates_show_a_sign_of_a_full_queue_that_the_kernel_counted(tables: Tables) -> None:
-    for instance, overflows in (("nginx", (0, 3)), ("backend-1", (5, 5))):
-        tables.given("ticks", *({"instance": instance, "overflows": count} for count in overflows))
-    tables.given("hops", {"observer": "nginx"})
-    flow = {**MADE, "established": True, "answered": True, "handshakes_only": False, "synack_count": 1}
-    rows: list[Row] = [
-        {"client_retransmissions": 1},
-        {"client_retransmissions": 0},
-        {"client_retransmissions": 1, "to_instance": "backend-1"},
-    ]
-    tables.given("flows", *({**flow, "id": number, **row} for number, row in enumerate(rows)))
+    tables.given("ticks", "instance overflows", ("nginx", 0), ("nginx", 3), ("backend-1", 5), ("backend-1", 5))
+    tables.given("hops", observer="nginx")
+    flow = MADE | {"established": True, "answered": True, "handshakes_only": False, "synack_count": 1}
+    del flow["to_instance"]
+    rows = [(0, 1, "nginx"), (1, 0, "nginx"), (2, 1, "backend-1")]
+    tables.given("flows", "id client_retransmissions to_instance", *rows, **flow)
     assert tables.made("candidates", "id") == [(0,)]
 
 
 def test_all_syns_before_the_answered_one_were_lost(tables: Tables) -> None:
-    tables.given("hops", {"hop": 0, "client": "k6", "server": "nginx", "observer": "nginx"})
-    tables.given("instances", {"instance": "k6-1", "role": "k6"}, {"instance": "nginx", "role": "nginx"})
+    tables.given("hops", hop=0, client="k6", server="nginx", observer="nginx")
+    tables.given("instances", "instance role", ("k6-1", "k6"), ("nginx", "nginx"))
+    columns = "id answered established synack_times_us handshake_ack_time_us"
     flow = {**MADE, "handshakes_only": False, "first_time_us": 10, "syn_times_us": [10, 20, 30], "syn_count": 3}
-    stood = {"answered": True, "established": True, "synack_times_us": [31], "handshake_ack_time_us": 32}
-    tables.given("flows", {**flow, "id": 1, **stood})
-    tables.given("flows", {**flow, "id": 2, "answered": False, "established": False})
+    tables.given("flows", columns, (1, True, True, [31], 32), (2, False, False, None, None), **flow)
     columns = "id, syns_lost, syns_lost_us, queued_us, in_window, refused"
     assert tables.made("connections", columns, start_us=0, end_us=50) == [
         (1, 2, [10, 20], 32, True, False),
@@ -307,113 +349,89 @@ def test_all_syns_before_the_answered_one_were_lost(tables: Tables) -> None:
 
 @pytest.mark.parametrize(("overflows", "found"), [(1, [(7, 1), (8, 0)]), (0, [(7, 0), (8, 0)])])
 def test_an_ack_may_have_met_the_queue_that_another_filled(tables: Tables, overflows: int, found: list[Any]) -> None:
-    tables.given(
-        "ticks", *({"instance": "nginx", "time_us": us, "overflows": n} for us, n in ((0, 0), (200, overflows)))
-    )
+    tables.given("ticks", "time_us overflows", (0, 0), (200, overflows), instance="nginx")
     row = {**MADE, "entered": True, "ack_dropped_max": 0, "handshakes_only": False}
-    tables.given("connections", {**row, "id": 7, "answered_us": 100, "queued_us": 120})
-    tables.given("connections", {**row, "id": 8, "answered_us": 105, "queued_us": 110})
+    tables.given("connections", "id answered_us queued_us", (7, 100, 120), (8, 105, 110), **row)
     assert tables.made("connections_raced", "id, ack_dropped_max") == found
 
 
 def test_the_queue_is_first_in_first_out(tables: Tables) -> None:
-    for number, queued_us in enumerate((10, 20, 30), start=1):
-        tables.given("connections", {**MADE, "id": number, "queued_us": queued_us, "perhaps_unknown": False})
-    for number, (time_us, depth) in enumerate(((5, 0), (35, 2), (45, 1))):
-        tables.given("ticks", {"instance": "nginx", "n": number, "time_us": time_us, "depth": depth, "listeners": 1})
+    tables.given("connections", "id queued_us", (1, 10), (2, 20), (3, 30), **MADE, perhaps_unknown=False)
+    tables.given("ticks", "n time_us depth", (0, 5, 0), (1, 35, 2), (2, 45, 1), instance="nginx", listeners=1)
     columns = "id, accepted_after_us, accepted_before_us"
     assert tables.made("accepted", columns) == [(1, 10, 35), (2, 35, 45), (3, 45, None)]
 
 
 def test_a_lost_syn_has_what_the_kernel_counted_around_it(tables: Tables) -> None:
-    tables.given("connections", {**MADE, "id": 7, "syns_lost": 2, "syns_lost_us": [50, 300]})
+    tables.given("connections", **MADE, id=7, syns_lost=2, syns_lost_us=[50, 300])
     row = {"instance": "nginx", "listen_drops": 0, "syn_queue_drops": 0, "queue_limit": 4}
-    for time_us, overflows, depth in ((0, 0, 3), (100, 1, 5)):
-        tables.given("ticks", {**row, "time_us": time_us, "overflows": overflows, "depth": depth})
+    tables.given("ticks", "time_us overflows depth", (0, 0, 3), (100, 1, 5), **row)
     columns = "time_us, overflows, depth, enough, syn_queue_full"
     assert tables.made("lost_syns", columns, slack_us=5) == [(50, 1, 5, True, False), (300, None, 5, None, None)]
 
 
 def test_a_syn_that_both_counters_could_account_for_proves_neither(tables: Tables) -> None:
-    row = {"observer": "nginx", "id": 7, "drops": 1, "depth": 3, "queue_limit": 4}
-    for enough, full in ((True, False), (True, True), (False, True)):
-        tables.given("lost_syns", {**row, "enough": enough, "syn_queue_full": full})
-    tables.given("lost_syns", {"observer": "nginx", "id": 7})
+    found = [(True, False), (True, True), (False, True)]
+    tables.given("lost_syns", "enough syn_queue_full", *found, observer="nginx", id=7, drops=1, depth=3, queue_limit=4)
+    tables.given("lost_syns", observer="nginx", id=7)
     columns = "syns, syns_overflowed, syns_syn_queue_full, syns_not_dropped, syns_unsampled, depth_max"
     assert tables.made("queue_proof", columns) == [(4, 1, 1, 0, 1, 3)]
 
 
 def test_what_stands_at_the_proxy_has_the_first_try_and_the_last(tables: Tables) -> None:
-    tables.given("request_links", {"instance": "k6-1", "id": 1, "access_instance": "nginx", "line": 9})
-    tables.given("access", {"instance": "nginx", "line": 9, "status": 200})
-    for number, server in ((1, "a:80"), (2, "b:80")):
-        tables.given("tries", {"instance": "nginx", "line": 9, "try": number, "tries": 2, "server": server})
-    tables.given("try_links", {"instance": "nginx", "line": 9, "try": 2, "observer": "backend-1", "flow": 7})
-    tables.given("connections", {**MADE, "observer": "backend-1", "id": 7, "syns_lost": 1})
+    tables.given("request_links", instance="k6-1", id=1, access_instance="nginx", line=9)
+    tables.given("access", instance="nginx", line=9, status=200)
+    tables.given("tries", "try server", (1, "a:80"), (2, "b:80"), instance="nginx", line=9, tries=2)
+    tables.given("try_links", "try", (2,), instance="nginx", line=9, observer="backend-1", flow=7)
+    tables.given("connections", **(MADE | {"observer": "backend-1"}), id=7, syns_lost=1)
     columns = "id, line_status, first_server, try_server, up_id, up_syns_lost"
     assert tables.made("proxied", columns) == [(1, 200, "a:80", "b:80", 7, 1)]
 
 
 def test_a_request_is_ok_slow_or_failed_and_has_its_connection(tables: Tables) -> None:
-    for number, (status, took_us) in enumerate(((200, 10), (200, 99), (0, 10)), start=1):
-        row = {"instance": "k6-1", "id": number, "dial": number, "status": status, "error_code": 0 if status else 1212}
-        tables.given("requests", {**row, "time_us": 0, "end_us": took_us})
-    tables.given("dial_links", {"instance": "k6-1", "dial": 1, "observer": "nginx", "flow": 7, "how": "address"})
-    tables.given("connections", {**MADE, "id": 7})
-    columns = "id, outcome, total_us, flow_id"
-    found = tables.made("cases", columns, slow_us=50)
+    rows = [(1, 1, 200, 0, 10), (2, 2, 200, 0, 99), (3, 3, 0, 1212, 10)]
+    tables.given("requests", "id dial status error_code end_us", *rows, instance="k6-1", time_us=0)
+    tables.given("dial_links", instance="k6-1", dial=1, observer="nginx", flow=7, how="address")
+    tables.given("connections", **MADE, id=7)
+    found = tables.made("cases", "id, outcome, total_us, flow_id", slow_us=50)
     assert found == [(1, "ok", 10, 7), (2, "slow", 99, None), (3, "failed", 10, None)]
 
 
 def test_a_port_is_held_in_time_wait(tables: Tables) -> None:
-    tables.given("port_ranges", {"instance": "k6-1", "ports": 2})
-    over = {"time_wait_owner": "client", "truncated_end": False}
-    for number, last_us in ((1, 10), (2, 20)):
-        row = {**MADE, "id": number, "client_port": number, "first_time_us": 0, "last_time_us": last_us}
-        tables.given("connections", {**row, **over})
-    dial = {
-        "instance": "k6-1",
-        "id": 5,
-        "remote_address": "s",
-        "remote_port": 80,
-        "duration_us": 1,
-        "error_kind": "none",
-    }
-    tables.given("addressed_dials", {**dial, "time_us": 15}, {**dial, "id": 6, "time_us": 500})
+    tables.given("port_ranges", "instance ports", ("k6-1", 2), ("haproxy", 3))
+    ended = {**MADE, "first_time_us": 0, "time_wait_owner": "client", "truncated_end": False}
+    del ended["client_port"]
+    tables.given("connections", "id client_port last_time_us", (1, 1, 10), (2, 2, 20), **ended)
+    tables.given("addressed_dials", "id time_us", (5, 15), (6, 500), **DIAL, duration_us=1, error_kind="none")
     # The proxy's line 9 gave up a try at that server at 15 us.
-    tables.given("port_ranges", {"instance": "haproxy", "ports": 3})
-    tables.given("access", {"instance": "haproxy", "line": 9, "time_ms": 0, "gave_up": "no-port"})
-    tables.given("tries", {**TRY, "instance": "haproxy", "line": 9, "tries": 1, "start_us": 15})
+    tables.given("access", instance="haproxy", line=9, time_ms=0, gave_up="no-port")
+    tables.given("tries", **TRY, instance="haproxy", line=9, tries=1, start_us=15)
     columns = "dial, line, held, waiting, ports"
     found = tables.made("port_shortages", columns, time_wait_us=100, error_kind="none", gave_up="no-port")
     assert found == [(5, None, 2, 1, 2), (6, None, 0, 0, 2), (None, 9, None, None, 3)]
 
 
 def test_a_running_count_of_the_ticks_with_a_queue(tables: Tables) -> None:
-    for number, depth in enumerate((0, 2, 0, 1)):
-        tables.given("ticks", {"instance": "nginx", "n": number, "time_us": number, "depth": depth})
+    tables.given("ticks", "n time_us depth", (0, 0, 0), (1, 1, 2), (2, 2, 0), (3, 3, 1), instance="nginx")
     assert tables.made("queued_ticks", "time_us, ticks") == [(0, 0), (1, 1), (2, 1), (3, 2)]
 
 
 def test_running_counts_of_the_readings(tables: Tables) -> None:
-    for time_us, busy in ((0, 1), (10, 2), (50, 2)):
-        tables.given("scrapes", {"instance": "backend-1", "time_us": time_us, "busy": busy, "threads_max": 2})
+    tables.given("scrapes", "time_us busy", (0, 1), (10, 2), (50, 2), instance="backend-1", threads_max=2)
     columns = "time_us, scrapes, saturated, holes"
     assert tables.made("scraped", columns, gap_us=20) == [(0, 1, 0, 0), (10, 2, 1, 0), (50, 3, 2, 1)]
 
 
 def test_how_idle_the_processors_were_between_two_readings(tables: Tables) -> None:
-    tables.given("processors", *({"time_us": n, "total_ms": 10 * n, "idle_ms": 4 * n} for n in (0, 1)))
+    tables.given("processors", "time_us total_ms idle_ms", (0, 0, 0), (1, 10, 4))
     assert tables.made("idle_spans", "start_us, end_us, idle_percent") == [(0, 1, 40.0), (1, None, None)]
 
 
-SLOW: Row = {"instance": "k6-1", "id": 1, "outcome": "slow", "status": 200, "time_us": 100, "end_us": 200}
-
-
 def test_the_server_has_a_request_from_its_sending_to_its_answer(tables: Tables) -> None:
-    sent = {"remote": "s:80", "blocked_us": 5, "sending_us": 5, "flow_to_instance": "backend-1"}
-    tables.given("cases", {**SLOW, **sent, "flow_accepted_after_us": 120, "flow_server_last_data_time_us": 180})
-    tables.given("cases", {**SLOW, "id": 2, "blocked_us": 5, "sending_us": 5})
+    sent = {"remote": "s:80", "flow_to_instance": "backend-1"}
+    times = {"flow_accepted_after_us": 120, "flow_server_last_data_time_us": 180}
+    tables.given("cases", **SLOW, **sent, **times, blocked_us=5, sending_us=5)
+    tables.given("cases", **(SLOW | {"id": 2}), blocked_us=5, sending_us=5)
     columns = "id, server, from_us, to_us, left_us, acceptance_known"
     assert tables.made("served_directly", columns, apart_us=0) == [
         (1, "backend-1", 120, 180, 180, True),
@@ -422,9 +440,9 @@ def test_the_server_has_a_request_from_its_sending_to_its_answer(tables: Tables)
 
 
 def test_over_a_proxy_its_log_times_the_server_s_part(tables: Tables) -> None:
-    tables.given("addresses", {"instance": "backend-1", "address": "10.0.0.2"})
+    tables.given("addresses", instance="backend-1", address="10.0.0.2")
     times = {"try_start_us": 110, "try_connect_us": 5, "try_header_us": 40, "line_time_ms": 1}
-    tables.given("cases", {**SLOW, "try_server": "10.0.0.2:80", **times})
+    tables.given("cases", **SLOW, try_server="10.0.0.2:80", **times)
     columns = "id, server, from_us, to_us, left_us, acceptance_known"
     assert tables.made("served_over_a_proxy", columns) == [(1, "backend-1", 115, 150, 1000, False)]
 
@@ -438,7 +456,7 @@ def test_a_server_surely_has_a_request_once_it_took_the_connection_and_all_of_it
 ) -> None:
     sent = {"remote": "s:80", "blocked_us": 5, "sending_us": 5, "flow_to_instance": "shop-1"}
     seen = {"flow_accepted_before_us": accepted_us, "flow_client_last_data_time_us": last_data_us}
-    tables.given("cases", {**SLOW, **sent, **seen, "flow_server_last_data_time_us": answer_us})
+    tables.given("cases", **SLOW, **sent, **seen, flow_server_last_data_time_us=answer_us)
     assert tables.made("served_directly", "taken_us", apart_us=0) == [(taken_us,)]
 
 
@@ -449,7 +467,7 @@ def test_behind_a_proxy_the_try_says_when_the_server_surely_had_it(
     tables: Tables, accepted_us: int | None, header_us: int | None, taken_us: int | None
 ) -> None:
     times = {"try_start_us": 110, "try_connect_us": 5, "try_header_us": header_us, "line_time_ms": 1}
-    tables.given("cases", {**SLOW, "try_server": "s:80", **times, "up_accepted_before_us": accepted_us})
+    tables.given("cases", **SLOW, try_server="s:80", **times, up_accepted_before_us=accepted_us)
     assert tables.made("served_over_a_proxy", "taken_us") == [(taken_us,)]
 
 
@@ -457,101 +475,64 @@ def test_behind_a_proxy_the_try_says_when_the_server_surely_had_it(
 def test_the_time_in_a_server_counts_where_it_tells_nothing_of_itself(
     tables: Tables, silent: list[str], server_us: int
 ) -> None:
-    tables.given("cases", SLOW)
-    tables.given("served", {"instance": "k6-1", "id": 1, "server": "shop-1", "taken_us": 120, "to_us": 180})
+    tables.given("cases", **SLOW)
+    tables.given("served", instance="k6-1", id=1, server="shop-1", taken_us=120, to_us=180)
     assert tables.made("waits", "server_us", silent=silent) == [(server_us,)]
 
 
 def test_a_pause_overlaps_a_request_that_went_to_its_server(tables: Tables) -> None:
-    tables.given("actions", {"instance": "nginx", "deed": "pause", "start_us": 150, "end_us": None})
-    tables.given("cases", {**SLOW, "flow_to_instance": "nginx"}, {**SLOW, "id": 2, "flow_to_instance": "backend-1"})
+    tables.given("actions", instance="nginx", deed="pause", start_us=150, end_us=None)
+    tables.given("cases", "id flow_to_instance", (1, "nginx"), (2, "backend-1"), **without(SLOW, "id"))
     assert tables.made("acted", "id, overlap_us, paused") == [(1, 50, "nginx")]
 
 
 def test_the_last_error_of_a_connection_within_the_request_s_time_stands_beside_it(tables: Tables) -> None:
     second = 1_000_000
     times = {"time_us": 5 * second, "end_us": 6 * second, "line_instance": "nginx", "line_connection": 3}
-    tables.given("cases", {**SLOW, **times, "dial": 5})
-    for line, time_us in ((1, 5 * second), (2, 6 * second), (3, 7 * second)):
-        tables.given(
-            "errors", {"instance": "nginx", "line": line, "connection": 3, "time_us": time_us, "text": f"{line}"}
-        )
-    tables.given("port_shortages", {"instance": "k6-1", "dial": 5, "held": 2, "ports": 2})
+    tables.given("cases", **(SLOW | times), dial=5)
+    errors = [(1, 5 * second, "1"), (2, 6 * second, "2"), (3, 7 * second, "3")]
+    tables.given("errors", "line time_us text", *errors, instance="nginx", connection=3)
+    tables.given("port_shortages", instance="k6-1", dial=5, held=2, ports=2)
     found = tables.made("beside", "id, error_line, error_text, shortage_held", turn_us=10, apart_us=0)
     assert found == [(1, 2, "2", 2)]
 
 
 def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables) -> None:
     flow = {"flow_syns_lost": 1, "flow_first_time_us": 110, "flow_answered_us": 150, "reused": False}
-    tables.given("cases", {**SLOW, **flow})
-    tables.given("cases", {**SLOW, "id": 2, "reused": True, "blocked_us": 60})
-    tables.given("served", {"instance": "k6-1", "id": 1, "left_us": 190}, {"instance": "k6-1", "id": 2})
-    assert tables.made("waits", "id, syn_us, pool_us, lag_us, queue_us", silent=[]) == [
-        (1, 40, 0, 10, 0),
-        (2, 0, 60, 0, 0),
-    ]
+    tables.given("cases", **SLOW, **flow)
+    tables.given("cases", **(SLOW | {"id": 2}), reused=True, blocked_us=60)
+    tables.given("served", "id left_us", (1, 190), (2, None), instance="k6-1")
+    found = tables.made("waits", "id, syn_us, pool_us, lag_us, queue_us", silent=[])
+    assert found == [(1, 40, 0, 10, 0), (2, 0, 60, 0, 0)]
 
 
 def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(tables: Tables) -> None:
-    tables.given("cases", SLOW, {**SLOW, "id": 2, "outcome": "ok"})
-    parts = (
-        "pool",
-        "up_pool",
-        "syn",
-        "up_syn",
-        "ack",
-        "up_ack",
-        "queue",
-        "up_queue",
-        "thread",
-        "server",
-        "handler",
-        "lag",
-        "retry",
-    )
-    zero = {f"{part}_us": 0 for part in (*parts, "pause")}
-    tables.given("waits", {"instance": "k6-1", "id": 1, **zero, "syn_us": 40, "lag_us": 10})
-    constants = {
-        "bound_us": 50,
-        "idle_percent_min": 5,
-        "captured": True,
-        "proxied": False,
-        "keep_alive_us": None,
-        "apart_us": 0,
-    }
-    found = tables.made("known", "id, part_max_us, parts_us, bound_us, torn", **constants, whole_until_us=150)
+    tables.given("cases", "id outcome", (1, "slow"), (2, "ok"), **without(SLOW, "id", "outcome"))
+    parts = ("pool", "syn", "ack", "queue", "up_pool", "up_syn", "up_ack", "up_queue", "thread", "server", "handler")
+    zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause")}
+    tables.given("waits", instance="k6-1", id=1, **(zero | {"syn_us": 40, "lag_us": 10}))
+    given = {"bound_us": 50, "idle_percent_min": 5, "captured": True, "proxied": False, "keep_alive_us": None}
+    columns = "id, part_max_us, parts_us, bound_us, torn"
+    found = tables.made("known", columns, **given, apart_us=0, whole_until_us=150)
     assert found == [(1, 40, 50, 50, True)]
 
 
 def test_a_socket_waits_until_its_time_is_over_or_another_takes_its_place(tables: Tables) -> None:
     ended = {**MADE, "time_wait_owner": "client", "client_rst_count": 0, "server_rst_count": 0}
-    for number, last_us in enumerate((10, 900, 950, 995), start=1):
-        times = {"last_time_us": last_us, "client_fin_time_us": last_us - 1, "server_fin_time_us": last_us}
-        tables.given("connections", {**ended, "id": number, **times})
-    tables.given("connections", {**MADE, "id": 9, "reused_port_of": 3, "first_time_us": 960})
+    rows = [(n, us, us - 1, us) for n, us in enumerate((10, 900, 950, 995), start=1)]
+    tables.given("connections", "id last_time_us client_fin_time_us server_fin_time_us", *rows, **ended)
+    tables.given("connections", **MADE, id=9, reused_port_of=3, first_time_us=960)
     bounds = {"tick_us": 1000, "slack_us": 10, "short_us": 500, "long_us": 520, "overflow_us": None}
     # Sure is the second; the fourth ended too near to the tick. The first was over, the third has been replaced.
-    assert tables.made("time_wait", "", **bounds, instance="k6-1") == [(1, 2, 0)]
-
-
-def written(database: duckdb.DuckDBPyConnection, folder: Path, columns: str, rows: list[tuple[Any, ...]]) -> str:
-    """Connections as `flows` writes them."""
-    path = str(folder / "flows.parquet")
-    database.execute(f"CREATE TABLE written ({columns})")
-    database.executemany(f"INSERT INTO written VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608  our own
-    database.execute(f"COPY written TO '{path}'")
-    return path
+    assert tables.made("time_wait", **bounds, instance="k6-1") == [(1, 2, 0)]
 
 
 def test_connections_that_a_client_gave_up_while_others_asked(tables: Tables, tmp_path: Path) -> None:
-    columns = """client_address VARCHAR, first_time_us BIGINT, syn_times_us BIGINT[], established BOOLEAN,
-        closed_by VARCHAR, close_kind VARCHAR, client_fin_time_us BIGINT, client_last_data_time_us BIGINT,
-        server_last_data_time_us BIGINT"""
-    asks = ("c", 10, [10, 90], False, None, None, None, None, None)
-    kept = [("c", 20, [20], True, "client", "fin", closed_us, 30, answered_us) for closed_us, answered_us in
-            ((50, 40), (95, 40), (50, 25))]  # fmt: skip
-    path = written(tables.database, tmp_path, columns, [asks, *kept])
-    assert tables.made("given_up", "", path=path, start_us=0, clients=["c"]) == [(1,)]
+    columns = "established closed_by close_kind syn_times_us first_time_us client_fin_time_us server_last_data_time_us"
+    asks = (False, None, None, [10, 90], 10, None, None)
+    kept = [(True, "client", "fin", [20], 20, *each) for each in ((50, 40), (95, 40), (50, 25))]
+    path = written(tables, tmp_path, columns, asks, *kept, client_address="c", client_last_data_time_us=30)
+    assert tables.made("given_up", path=path, start_us=0, clients=["c"]) == [(1,)]
 
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
@@ -559,292 +540,242 @@ def test_of_several_pairs_that_came_together_the_same_is_named(
     tables: Tables, tmp_path: Path, order: tuple[int, ...]
 ) -> None:
     """Three queues become full at one moment, each with users beside its last place."""
-
-    def connection(port: int, server_port: int, begin_us: int, end_us: int | None) -> tuple[Any, ...]:
-        return ("c", port, "s", server_port, begin_us, end_us, [begin_us], int(end_us is not None))
-
-    columns = """client_address VARCHAR, client_port BIGINT, server_address VARCHAR, server_port BIGINT,
-        first_time_us BIGINT, handshake_ack_time_us BIGINT, syn_times_us BIGINT[], synack_count BIGINT"""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for number in order:
-        rows += [connection(10 * number + nth, number, 10, 20) for nth in order]
-        rows += [connection(100 + number, number, 15, 25), connection(200, number, 30, None)]
-    path = written(tables.database, tmp_path, columns, rows)
-    found = tables.made("taken_together", "", path=path, start_us=0, addresses=["s"])
+        rows += [(10 * number + nth, number, 10, 20, [10], 1) for nth in order]
+        rows += [(100 + number, number, 15, 25, [15], 1), (200, number, 30, None, [30], 0)]
+    columns = "client_port server_port first_time_us handshake_ack_time_us syn_times_us synack_count"
+    path = written(tables, tmp_path, columns, *rows, client_address="c", server_address="s")
+    found = tables.made("taken_together", path=path, start_us=0, addresses=["s"])
     assert found == [("c", 101, "c", 11)]
 
 
+# What the files about arrivals read of each connection.
+ARRIVED = """client_port server_address first_time_us handshake_ack_time_us synack_count syn_times_us
+    server_fin_time_us:BIGINT first_rst_time_us:BIGINT"""
+
+
 def test_acks_refused_finds_a_handshake_that_the_server_answered_again(tables: Tables, tmp_path: Path) -> None:
-    columns = "client_address VARCHAR, client_port INT, server_address VARCHAR, first_time_us BIGINT,"
-    columns += " handshake_ack_time_us BIGINT, synack_count INT, syn_times_us BIGINT[]"
-    rows: list[tuple[object, ...]] = [
-        ("c", 1, "s", 0, 20, 1, [0]),
-        ("c", 2, "s", 0, 30, 2, [0]),
-        ("c", 3, "s", 0, 25, 2, [0, 10]),
-        ("c", 4, "s", 0, None, 3, [0]),
-        ("c", 5, "other", 0, 10, 2, [0]),
-        ("c", 6, "s", -5, 10, 2, [-5]),
-        ("c", 7, "s", 0, 40, 3, [0, 50]),
+    rows = [
+        (1, "s", 0, 20, 1, [0], None, None),
+        (2, "s", 0, 30, 2, [0], None, None),
+        (3, "s", 0, 25, 2, [0, 10], None, None),
+        (4, "s", 0, None, 3, [0], None, None),
+        (5, "other", 0, 10, 2, [0], None, None),
+        (6, "s", -5, 10, 2, [-5], None, None),
+        (7, "s", 0, 40, 3, [0, 50], None, None),
     ]
-    path = written(tables.database, tmp_path, columns, rows)
-    assert tables.made("acks_refused", "", path=path, start_us=0, addresses=["s"]) == [("c", 2, 2)]
+    path = written(tables, tmp_path, ARRIVED, *rows, client_address="c")
+    assert tables.made("acks_refused", path=path, start_us=0, addresses=["s"]) == [("c", 2, 2)]
 
 
+@pytest.mark.parametrize(("capacity", "soon_us", "found"), [(3, 9, [("c", 4, 2)]), (3, 15, [("c", 4, 2)]), (2, 9, [])])
 def test_refused_early_finds_the_first_syn_that_met_a_full_queue_of_a_server_with_places(
-    tables: Tables, tmp_path: Path
+    tables: Tables, tmp_path: Path, capacity: int, soon_us: int, found: list[Any]
 ) -> None:
-    columns = "client_address VARCHAR, client_port INT, server_address VARCHAR, first_time_us BIGINT,"
-    columns += " handshake_ack_time_us BIGINT, synack_count INT, syn_times_us BIGINT[], server_fin_time_us BIGINT,"
-    columns += " first_rst_time_us BIGINT"
-    rows: list[tuple[object, ...]] = [
-        ("c", 1, "s", 0, 5, 1, [0], None, None),
-        ("c", 2, "s", 10, 15, 1, [10], 18, None),
-        ("c", 3, "s", 12, 16, 1, [12], None, 19),
-        ("c", 4, "s", 20, 35, 1, [20, 30], None, None),
-        ("c", 5, "s", 25, None, 0, [25], None, None),
-        ("c", 6, "s", 2, None, 0, [2], None, 3),
-        ("c", 7, "other", 1, None, 0, [1], None, None),
-        ("c", 8, "s", -5, None, 0, [-5], None, None),
-        ("c", 9, "s", -5, -4, 1, [-5], None, None),
+    rows = [
+        (1, "s", 0, 5, 1, [0], None, None),
+        (2, "s", 10, 15, 1, [10], 18, None),
+        (3, "s", 12, 16, 1, [12], None, 19),
+        (4, "s", 20, 35, 1, [20, 30], None, None),
+        (5, "s", 25, None, 0, [25], None, None),
+        (6, "s", 2, None, 0, [2], None, 3),
+        (7, "other", 1, None, 0, [1], None, None),
+        (8, "s", -5, None, 0, [-5], None, None),
+        (9, "s", -5, -4, 1, [-5], None, None),
     ]
-    path = written(tables.database, tmp_path, columns, rows)
-    for capacity, soon_us, found in ((3, 9, [("c", 4, 2)]), (3, 15, [("c", 4, 2)]), (2, 9, [])):
-        asked = {"path": path, "start_us": 0, "addresses": ["s"], "capacity": capacity, "soon_us": soon_us}
-        assert tables.made("refused_early", "", **asked) == found
+    asked = {"path": written(tables, tmp_path, ARRIVED, *rows, client_address="c"), "addresses": ["s"]}
+    assert tables.made("refused_early", **asked, start_us=0, capacity=capacity, soon_us=soon_us) == found
 
 
+@pytest.mark.parametrize(("start_us", "capacity", "found"), [(0, 2, [("c", 5, 3)]), (31, 2, []), (0, 3, [])])
 def test_held_too_many_finds_the_first_connection_that_a_server_has_no_place_for(
-    tables: Tables, tmp_path: Path
+    tables: Tables, tmp_path: Path, start_us: int, capacity: int, found: list[Any]
 ) -> None:
-    columns = "client_address VARCHAR, client_port INT, server_address VARCHAR, server_port INT,"
-    columns += " handshake_ack_time_us BIGINT, synack_count INT, syn_times_us BIGINT[], server_fin_time_us BIGINT,"
-    columns += " first_rst_time_us BIGINT"
-    rows: list[tuple[object, ...]] = [
-        ("c", 1, "s", 80, -5, 1, [-6], 20, None),
-        ("c", 2, "s", 80, 10, 1, [9], None, None),
+    rows = [
+        (1, "s", -6, -5, 1, [-6], 20, None, 80),
+        (2, "s", 9, 10, 1, [9], None, None, 80),
         # As the first closes; and beside one whose ACK the queue had no room for.
-        ("c", 3, "s", 80, 20, 1, [19], None, 40),
-        ("c", 4, "s", 80, 25, 2, [24], None, None),
-        ("c", 5, "s", 80, 30, 1, [29], 35, None),
-        ("c", 6, "s", 80, 45, 1, [44], None, None),
-        ("c", 7, "s", 80, None, 0, [46], None, None),
-        ("c", 8, "s", 81, 31, 1, [29], None, None),
-        ("c", 9, "other", 80, 32, 1, [29], None, None),
+        (3, "s", 19, 20, 1, [19], None, 40, 80),
+        (4, "s", 24, 25, 2, [24], None, None, 80),
+        (5, "s", 29, 30, 1, [29], 35, None, 80),
+        (6, "s", 44, 45, 1, [44], None, None, 80),
+        (7, "s", 46, None, 0, [46], None, None, 80),
+        (8, "s", 29, 31, 1, [29], None, None, 81),
+        (9, "other", 29, 32, 1, [29], None, None, 80),
     ]
-    path = written(tables.database, tmp_path, columns, rows)
-    asked = {"path": path, "addresses": ["s"]}
-    assert tables.made("held_too_many", "", **asked, start_us=0, capacity=2) == [("c", 5, 3)]
-    assert tables.made("held_too_many", "", **asked, start_us=31, capacity=2) == []
-    assert tables.made("held_too_many", "", **asked, start_us=0, capacity=3) == []
+    path = written(tables, tmp_path, f"{ARRIVED} server_port", *rows, client_address="c")
+    asked = {"path": path, "addresses": ["s"], "start_us": start_us, "capacity": capacity}
+    assert tables.made("held_too_many", **asked) == found
 
 
-def test_gave_up_late_finds_a_syn_after_the_time_out_that_nobody_had_answered(tables: Tables, tmp_path: Path) -> None:
-    columns = "client_address VARCHAR, client_port INT, server_address VARCHAR, first_time_us BIGINT,"
-    columns += " synack_count INT, syn_times_us BIGINT[]"
-    rows: list[tuple[object, ...]] = [
-        ("c", 1, "s", 0, 0, [0, 900_000]),
-        ("c", 2, "s", 10, 1, [10, 2_000_000]),
-        ("c", 3, "s", 20, 0, [20, 500_000, 1_000_020]),
-        ("c", 4, "s", 30, 0, [30, 1_500_030]),
-        ("c", 5, "other", 0, 0, [0, 1_000_001]),
-        ("c", 6, "s", -5, 0, [-5, 1_000_001]),
+@pytest.mark.parametrize(("timeout_us", "found"), [(1_000_000, [("c", 3, 1000.0)]), (2_000_000, [])])
+def test_gave_up_late_finds_a_syn_after_the_time_out_that_nobody_had_answered(
+    tables: Tables, tmp_path: Path, timeout_us: int, found: list[Any]
+) -> None:
+    rows = [
+        (1, "s", 0, 0, [0, 900_000]),
+        (2, "s", 10, 1, [10, 2_000_000]),
+        (3, "s", 20, 0, [20, 500_000, 1_000_020]),
+        (4, "s", 30, 0, [30, 1_500_030]),
+        (5, "other", 0, 0, [0, 1_000_001]),
+        (6, "s", -5, 0, [-5, 1_000_001]),
     ]
-    path = written(tables.database, tmp_path, columns, rows)
-    asked = {"path": path, "start_us": 0, "addresses": ["s"]}
-    assert tables.made("gave_up_late", "", **asked, connect_timeout_us=1_000_000) == [("c", 3, 1000.0)]
-    assert tables.made("gave_up_late", "", **asked, connect_timeout_us=2_000_000) == []
+    columns = "client_port server_address first_time_us synack_count syn_times_us"
+    asked = {"path": written(tables, tmp_path, columns, *rows, client_address="c"), "addresses": ["s"]}
+    assert tables.made("gave_up_late", **asked, start_us=0, connect_timeout_us=timeout_us) == found
 
 
 def test_requests_file_has_each_request_with_its_cause_and_its_waits(tables: Tables) -> None:
-    tables.given("cases", {"instance": "k6-1", "id": 2, "outcome": "ok"}, {"instance": "k6-1", "id": 1})
-    tables.given("attributed", {"instance": "k6-1", "id": 1, "cause": "slow-handler"})
-    tables.given("waits", {"instance": "k6-1", "id": 2, "handler_us": 7})
-    rows = tables.made("requests_file", "")
-    asked = [(row[1], row[23], row[24], row[-4]) for row in rows]
+    tables.given("cases", "id outcome", (2, "ok"), (1, None), instance="k6-1")
+    tables.given("attributed", instance="k6-1", id=1, cause="slow-handler")
+    tables.given("waits", instance="k6-1", id=2, handler_us=7)
+    asked = [(row[1], row[23], row[24], row[-4]) for row in tables.made("requests_file")]
     assert asked == [(1, None, "slow-handler", None), (2, "ok", None, 7)]
 
 
 def test_ledger_names_counts_what_became_of_the_requests_of_each_name_and_group(tables: Tables) -> None:
-    pay = {"instance": "k6-1", "name": "pay", "group": "::buy"}
-    tables.given(
-        "cases",
-        {**pay, "id": 1, "outcome": "failed", "total_us": 9000},
-        {**pay, "id": 2, "outcome": "slow", "total_us": 3000},
-        {**pay, "id": 3, "outcome": "ok", "total_us": 1000},
-        {**pay, "id": 4, "outcome": "ok", "total_us": 1000, "group": None},
-        {"instance": "k6-1", "id": 5, "name": "home", "outcome": "ok", "total_us": 5000},
-        {"instance": "k6-1", "id": 6, "name": "home", "outcome": "ok", "total_us": 5000},
-    )
-    tables.given(
-        "attributed",
-        {"instance": "k6-1", "id": 1, "cause": "refused"},
-        {"instance": "k6-1", "id": 2, "cause": "slow-handler"},
-    )
-    assert tables.made("ledger_names", "", most=2) == [
+    pay = [(1, "failed", 9000, "::buy"), (2, "slow", 3000, "::buy"), (3, "ok", 1000, "::buy"), (4, "ok", 1000, None)]
+    tables.given("cases", "id outcome total_us group", *pay, instance="k6-1", name="pay")
+    tables.given("cases", "id name", (5, "home"), (6, "home"), instance="k6-1", outcome="ok", total_us=5000)
+    tables.given("attributed", "id cause", (1, "refused"), (2, "slow-handler"), instance="k6-1")
+    assert tables.made("ledger_names", most=2) == [
         ("pay", "::buy", 3, 1, 1, 2.0, 2.9, {"refused": 1, "slow-handler": 1}),
         ("home", "", 2, 0, 0, 5.0, 5.0, None),
     ]
 
 
 def test_flows_file_has_each_connection_with_what_the_joins_know(tables: Tables) -> None:
-    tables.given("flows", {"observer": "nginx", "id": 2}, {"observer": "nginx", "id": 1})
-    tables.given("connections", {"observer": "nginx", "id": 1, "hop": 1, "syns_lost": 4})
-    tables.given("accepted", {"observer": "nginx", "id": 2, "accepted_after_us": 5})
+    tables.given("flows", "id", (2,), (1,), observer="nginx")
+    tables.given("connections", observer="nginx", id=1, hop=1, syns_lost=4)
+    tables.given("accepted", observer="nginx", id=2, accepted_after_us=5)
     names = [column[0] for column in tables.database.execute("DESCRIBE flows").fetchall()]
-    first, second = tables.made("flows_file", "")
+    first, second = tables.made("flows_file")
     assert [row[names.index("id")] for row in (first, second)] == [1, 2]
     assert (first[len(names)], first[len(names) + 4]) == (1, 4)
     assert second[-2] == 5
 
 
 def test_outcomes_count_the_requests(tables: Tables) -> None:
-    tables.given("cases", SLOW, {**SLOW, "id": 2, "outcome": "failed"}, {**SLOW, "id": 3, "outcome": "failed"})
-    assert tables.made("outcomes", "") == [(2, 1, 0)]
+    tables.given("cases", "id outcome", (1, "slow"), (2, "failed"), (3, "failed"), instance="k6-1")
+    assert tables.made("outcomes") == [(2, 1, 0)]
 
 
 def test_causes_count_those_that_failed_apart_from_those_that_were_slow(tables: Tables) -> None:
-    assert tables.made("causes", "") == [({}, {}, {})]
-    causes = {1: ("slow", "b"), 2: ("slow", "b"), 3: ("failed", "b"), 4: ("failed", "a")}
-    for number, (outcome, cause) in causes.items():
-        tables.given("cases", {**SLOW, "id": number, "outcome": outcome})
-        tables.given("attributed", {"instance": "k6-1", "id": number, "cause": cause})
+    assert tables.made("causes") == [({}, {}, {})]
     # An id is one instance's.
-    tables.given("cases", {**SLOW, "instance": "k6-2", "outcome": "failed"})
-    (found,) = tables.made("causes", "")
+    outcomes = [("k6-1", 1, "slow"), ("k6-1", 2, "slow"), ("k6-1", 3, "failed"), ("k6-1", 4, "failed")]
+    tables.given("cases", "instance id outcome", *outcomes, ("k6-2", 1, "failed"))
+    tables.given("attributed", "id cause", (1, "b"), (2, "b"), (3, "b"), (4, "a"), instance="k6-1")
+    (found,) = tables.made("causes")
     assert found == ({"a": 1, "b": 1}, {"b": 2}, {"a": 1, "b": 3})
     assert list(found[2]) == ["a", "b"]
 
 
 def test_unexplained_requests_are_the_first_of_their_cause(tables: Tables) -> None:
-    for number, cause in ((3, "unexplained"), (1, "refused"), (2, "unexplained"), (9, "unexplained")):
-        tables.given("cases", {**SLOW, "id": number})
-        tables.given("attributed", {"instance": "k6-1", "id": number, "cause": cause, "evidence": f"why {number}"})
-    assert tables.made("unexplained_requests", "", cause="unexplained", most=2) == [
-        ("slow", "why 2", "k6-1/2"),
-        ("slow", "why 3", "k6-1/3"),
-    ]
+    causes = {3: "unexplained", 1: "refused", 2: "unexplained", 9: "unexplained"}
+    tables.given("cases", "id", *((number,) for number in causes), **without(SLOW, "id"))
+    rows = [(number, cause, f"why {number}") for number, cause in causes.items()]
+    tables.given("attributed", "id cause evidence", *rows, instance="k6-1")
+    found = tables.made("unexplained_requests", cause="unexplained", most=2)
+    assert found == [("slow", "why 2", "k6-1/2"), ("slow", "why 3", "k6-1/3")]
 
 
 def test_the_tries_of_a_line_have_the_connections_that_are_known(tables: Tables) -> None:
     key = {"instance": "nginx", "line": 9}
-    tables.given("tries", {**key, "try": 2}, {**key, "try": 1}, {"instance": "nginx", "line": 8, "try": 1})
-    tables.given("tries", {"instance": "haproxy", "line": 9, "try": 1})
-    tables.given("try_links", {**key, "try": 2, "observer": "backend-1", "flow": 7, "how": "dial"})
-    found = tables.made("tries_of_line", "", **key)
+    tables.given("tries", "instance line try", ("nginx", 9, 2), ("nginx", 9, 1), ("nginx", 8, 1), ("haproxy", 9, 1))
+    tables.given("try_links", "try", (2,), **key, observer="backend-1", flow=7, how="dial")
+    found = tables.made("tries_of_line", **key)
     assert [row[-3:] for row in found] == [(None, None, None), ("backend-1", 7, "dial")]
 
 
 def test_the_errors_of_a_request_are_its_connection_s_in_its_time_by_whole_seconds(tables: Tables) -> None:
-    error = {"instance": "nginx", "connection": 3}
-    rows: list[Row] = [
-        {"line": 1, "time_us": 3_999_999},
-        {"line": 4, "time_us": 6_000_000},
-        {"line": 3, "time_us": 4_000_000},
-        {"line": 5, "time_us": 6_000_001},
-        {"line": 6, "time_us": 5_000_000, "connection": 4},
-        {"line": 7, "time_us": 5_000_000, "instance": "haproxy"},
-    ]
-    tables.given("errors", *({**error, **row} for row in rows))
-    found = tables.made("errors_of_request", "", **error, start_us=5_000_000, end_us=6_000_000)
-    assert [row[1] for row in found] == [3, 4]
+    rows = [
+        (1, 3_999_999, "nginx", 3), (4, 6_000_000, "nginx", 3), (3, 4_000_000, "nginx", 3), (5, 6_000_001, "nginx", 3),
+        (6, 5_000_000, "nginx", 4), (7, 5_000_000, "haproxy", 3),
+    ]  # fmt: skip
+    tables.given("errors", "line time_us instance connection", *rows)
+    asked = {"instance": "nginx", "connection": 3, "start_us": 5_000_000, "end_us": 6_000_000}
+    assert [row[1] for row in tables.made("errors_of_request", **asked)] == [3, 4]
 
 
 def test_a_connection_is_found_in_every_capture_its_own_first(tables: Tables) -> None:
-    own = {**ENDS, "client_isn": 7}
-    rows: list[Row] = [
-        {"observer": "nginx", "id": 1},
-        {"observer": "backend-1", "id": 2},
-        # The same addresses and ports again, and each of them another.
-        {"observer": "backend-1", "id": 3, "client_isn": 8},
-        *({"observer": "nginx", "id": 4 + n, end: 2} for n, end in enumerate(("client_port", "server_port"))),
-        *({"observer": "nginx", "id": 6 + n, end: "x"} for n, end in enumerate(("client_address", "server_address"))),
-    ]
-    tables.given("flows", *({**own, **row} for row in rows))
-    found = tables.made("captures_of_flow", "", observer="nginx", id=1)
+    rows = [("nginx", 1, 7, "c", 1000, "s", 80), ("backend-1", 2, 7, "c", 1000, "s", 80)]
+    # The same addresses and ports again, and each of them another.
+    others = [
+        ("backend-1", 3, 8, "c", 1000, "s", 80), ("nginx", 4, 7, "c", 2, "s", 80), ("nginx", 5, 7, "c", 1000, "s", 2),
+        ("nginx", 6, 7, "x", 1000, "s", 80), ("nginx", 7, 7, "c", 1000, "x", 80),
+    ]  # fmt: skip
+    tables.given("flows", f"observer id client_isn {' '.join(ENDS)}", *rows, *others)
+    found = tables.made("captures_of_flow", observer="nginx", id=1)
     names = [column[0] for column in tables.database.execute("DESCRIBE flows").fetchall()]
-    assert [dict(zip(names, row, strict=True))["id"] for row in found] == [1, 2]
+    assert [row[names.index("id")] for row in found] == [1, 2]
 
 
 def test_a_connection_whose_begin_no_capture_has_is_the_same_without_its_isn(tables: Tables) -> None:
-    tables.given("flows", {"observer": "nginx", "id": 1, **ENDS}, {"observer": "backend-1", "id": 2, **ENDS})
-    assert len(tables.made("captures_of_flow", "", observer="nginx", id=1)) == 2
+    tables.given("flows", "observer id", ("nginx", 1), ("backend-1", 2), **ENDS)
+    assert len(tables.made("captures_of_flow", observer="nginx", id=1)) == 2
 
 
 def test_unsampled_are_connections_of_the_window(tables: Tables) -> None:
-    for number, (unsampled, in_window) in enumerate(((2, True), (0, True), (1, False), (1, True))):
-        tables.given("connections", {"observer": "nginx", "id": number, "in_window": in_window})
-        tables.given("queue_proof", {"observer": "nginx", "id": number, "syns_unsampled": unsampled})
-    assert tables.made("unsampled", "") == [(2,)]
+    in_window = enumerate((True, True, False, True))
+    tables.given("connections", "id in_window", *in_window, observer="nginx")
+    tables.given("queue_proof", "id syns_unsampled", *enumerate((2, 0, 1, 1)), observer="nginx")
+    assert tables.made("unsampled") == [(2,)]
 
 
 def test_without_port_counts_a_role_s_dials_and_those_while_the_range_was_in_use(tables: Tables) -> None:
-    tables.given("instances", {"instance": "k6-1", "role": "k6"}, {"instance": "gateway", "role": "gateway"})
-    for instance, held in (("k6-1", 3), ("k6-1", 2), ("k6-1", 1), ("gateway", 9)):
-        tables.given("port_shortages", {"instance": instance, "held": held, "ports": 2})
-    assert tables.made("without_port", "", role="k6") == [(3, 2)]
+    tables.given("instances", "instance role", ("k6-1", "k6"), ("gateway", "gateway"))
+    tables.given("port_shortages", "instance held", ("k6-1", 3), ("k6-1", 2), ("k6-1", 1), ("gateway", 9), ports=2)
+    assert tables.made("without_port", role="k6") == [(3, 2)]
 
 
 def test_derived_causes_are_of_requests_that_have_one(tables: Tables, tmp_path: Path) -> None:
-    columns = "id BIGINT, instance VARCHAR, evidence VARCHAR, cause VARCHAR"
-    path = written(tables.database, tmp_path, columns, [(1, "k6-1", "why", "refused"), (2, "k6-1", None, None)])
-    assert tables.made("derived_causes", "", path=path) == [("k6-1", 1, "refused", "why")]
+    path = written(tables, tmp_path, "id evidence cause", (1, "why", "refused"), (2, None, None), instance="k6-1")
+    assert tables.made("derived_causes", path=path) == [("k6-1", 1, "refused", "why")]
 
 
 def test_the_next_request_over_a_connection_begins_after_this_one(tables: Tables) -> None:
-    request = {"instance": "k6-1", "dial": 5}
-    rows: list[Row] = [
-        {"id": 2, "time_us": 100},
-        {"id": 1, "time_us": 100},
-        {"id": 9, "time_us": 300},
-        {"id": 3, "time_us": 200},
-        {"id": 4, "time_us": 150, "dial": 6},
-        {"id": 5, "time_us": 150, "instance": "k6-2"},
-    ]
-    tables.given("requests", *({**request, **row} for row in rows))
-    assert tables.made("next_request", "", **request, time_us=100, id=2) == [(200,)]
-    assert tables.made("next_request", "", **request, time_us=100, id=1) == [(100,)]
-    assert tables.made("next_request", "", **request, time_us=300, id=9) == [(None,)]
+    here = [(2, 100, 5), (1, 100, 5), (9, 300, 5), (3, 200, 5), (4, 150, 6)]
+    tables.given("requests", "id time_us dial", *here, instance="k6-1")
+    tables.given("requests", instance="k6-2", id=5, time_us=150, dial=5)
+    for number, time_us, found in ((2, 100, 200), (1, 100, 100), (9, 300, None)):
+        assert tables.made("next_request", instance="k6-1", dial=5, time_us=time_us, id=number) == [(found,)]
 
 
 def test_ids_of_each_instance_and_the_lower_of_two_that_are_as_near(tables: Tables) -> None:
-    for instance, number in (("k6-2", 7), ("k6-1", 8), ("k6-1", 2), ("k6-1", 4)):
-        tables.given("requests", {"instance": instance, "id": number})
-    assert tables.made("ids", "", number=3) == [("k6-1", 2, 8, 2), ("k6-2", 7, 7, 7)]
+    tables.given("requests", "instance id", ("k6-2", 7), ("k6-1", 8), ("k6-1", 2), ("k6-1", 4))
+    assert tables.made("ids", number=3) == [("k6-1", 2, 8, 2), ("k6-2", 7, 7, 7)]
 
 
-TOOK = (("ok", 9), ("slow", 7), ("failed", 1), ("failed", 5), ("ok", 9))
+TOOK = [(0, "ok", 9), (1, "slow", 7), (2, "failed", 1), (3, "failed", 5), (4, "ok", 9), (5, "failed", 99)]
 
 
 def test_the_worst_failed_and_then_took_longest(tables: Tables) -> None:
-    for number, (outcome, total_us) in enumerate(TOOK):
-        tables.given("cases", {"instance": "k6-1", "id": number, "outcome": outcome, "total_us": total_us})
-    assert [number for _, number in tables.made("worst", "", number=4)] == [3, 2, 0, 4]
+    tables.given("cases", "id outcome total_us", *TOOK, instance="k6-1")
+    assert [number for _, number in tables.made("worst", number=5)] == [5, 3, 2, 0, 4]
 
 
 def test_the_slowest_is_the_first_of_those_that_took_longest_and_succeeded(tables: Tables) -> None:
-    for number, (outcome, total_us) in enumerate((("failed", 99), *TOOK)):
-        tables.given("cases", {"instance": "k6-1", "id": number, "outcome": outcome, "total_us": total_us})
-    assert tables.made("slowest", "") == [("k6-1", 1, None)]
-    tables.given("attributed", {"instance": "k6-1", "id": 1, "cause": "slow-handler"})
-    assert tables.made("slowest", "") == [("k6-1", 1, "slow-handler")]
+    tables.given("cases", "id outcome total_us", *TOOK, instance="k6-1")
+    assert tables.made("slowest") == [("k6-1", 0, None)]
+    tables.given("attributed", instance="k6-1", id=0, cause="slow-handler")
+    assert tables.made("slowest") == [("k6-1", 0, "slow-handler")]
 
 
 def test_the_typical_request_of_a_cause_took_as_long_as_half_of_those_whose_packets_are_known(tables: Tables) -> None:
-    failed = {"instance": "k6-1", "outcome": "failed"}
-    for number, (total_us, flow) in enumerate(((1, None), (5, 7), (4, 8), (3, 9), (2, 6)), start=1):
-        tables.given("cases", {**failed, "id": number, "total_us": total_us, "flow_id": flow})
-        tables.given("attributed", {"instance": "k6-1", "id": number, "cause": "refused"})
-    tables.given("cases", {**failed, "id": 8, "total_us": 0, "flow_id": 1}, {**SLOW, "id": 9, "flow_id": 1})
-    for number, cause in ((8, "reset"), (9, "refused")):
-        tables.given("attributed", {"instance": "k6-1", "id": number, "cause": cause})
-    assert tables.made("typical", "", outcome="failed", cause="refused") == [("k6-1", 4, 5)]
+    failed = [(1, 1, None), (2, 5, 7), (3, 4, 8), (4, 3, 9), (5, 2, 6), (8, 0, 1)]
+    tables.given("cases", "id total_us flow_id", *failed, instance="k6-1", outcome="failed")
+    tables.given("cases", **(SLOW | {"id": 9}), flow_id=1)
+    causes = [(number, "refused") for number in (1, 2, 3, 4, 5, 9)]
+    tables.given("attributed", "id cause", *causes, (8, "reset"), instance="k6-1")
+    assert tables.made("typical", outcome="failed", cause="refused") == [("k6-1", 4, 5)]
 
 
 def test_the_typical_good_request_had_to_connect_with_packets_or_without(tables: Tables) -> None:
-    good = {"instance": "k6-1", "outcome": "ok"}
-    for number, reused in enumerate((True, False, False, False), start=1):
-        tables.given("cases", {**good, "id": number, "total_us": number, "reused": reused})
-    assert tables.made("typical", "", outcome="ok", cause=None) == [("k6-1", 3, 3)]
+    rows = [(1, 1, True), (2, 2, False), (3, 3, False), (4, 4, False)]
+    tables.given("cases", "id total_us reused", *rows, instance="k6-1", outcome="ok")
+    assert tables.made("typical", outcome="ok", cause=None) == [("k6-1", 3, 3)]
 
 
 def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: Tables) -> None:
@@ -867,7 +798,8 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         {"in_window": False},
         {"to_instance": "backend-1"},
     ]
-    tables.given("connections", *({**plain, "id": number, **row} for number, row in enumerate(rows)))
+    for number, row in enumerate(rows):
+        tables.given("connections", **(plain | row), id=number)
     assert tables.named("connections_to", instance="nginx") == {
         "total": 8, "established": 5, "refused": 1, "unanswered": 1, "half_open": 1, "recovered": 1, "syns": 13,
         "syn_unanswered": 6, "syn_recovered": 2, "syn_failed": 4, "syn_retransmissions": 2, "synack_retransmissions": 2,
@@ -875,15 +807,15 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         "closed_by_client": 2, "closed_by_server": 1, "reset_by_client": 1, "reset_by_server": 2,
         "retransmissions": 11, "port_reuses": 1,
     }  # fmt: skip
-    found = tables.made("of_each_connection", "", instance="nginx")
+    found = tables.made("of_each_connection", instance="nginx")
     assert found == [(5, None), (5, None), (None, None), (None, 4), (5, None), (5, None), (5, None), (5, None)]
 
 
 def test_a_connection_that_no_try_used_is_a_check(tables: Tables) -> None:
-    rows: list[Row] = [{"id": 1}, {"id": 2}, {"id": 3, "in_window": False}, {"id": 4, "established": False}]
-    tables.given("connections", *({**MADE, "in_window": True, "established": True, **row} for row in rows))
-    tables.given("try_links", {"observer": MADE["observer"], "flow": 2}, {"observer": "another", "flow": 1})
-    assert tables.made("checks_to", "", instance="nginx") == [(1,)]
+    rows = [(1, True, True), (2, True, True), (3, False, True), (4, True, False)]
+    tables.given("connections", "id in_window established", *rows, **MADE)
+    tables.given("try_links", "observer flow", (MADE["observer"], 2), ("another", 1))
+    assert tables.made("checks_to", instance="nginx") == [(1,)]
 
 
 def test_no_connection_to_a_server_counts_as_none(tables: Tables) -> None:
@@ -891,18 +823,18 @@ def test_no_connection_to_a_server_counts_as_none(tables: Tables) -> None:
 
 
 def test_what_the_gateway_did_in_the_window_is_that_of_its_instances_alone(tables: Tables) -> None:
-    tables.given("instances", {"instance": "gateway", "role": "gateway"}, {"instance": "k6-1", "role": "k6"})
-    rows: list[Row] = [{}, {"error_kind": "refused"}, {"error_kind": "timeout"}, {"error_kind": "timeout"}]
-    outside: list[Row] = [{"instance": "k6-1"}, {"time_us": 5_000_499}, {"time_us": 9_000_001}]
-    here = {"instance": "gateway", "time_us": 5_000_500}
-    tables.given("dials", *({**here, **row} for row in (*rows, *outside)))
-    tables.given("closes", *({**here, **row} for row in ({}, {"error": "EOF"}, {"error": "EOF"}, *outside)))
+    tables.given("instances", "instance role", ("gateway", "gateway"), ("k6-1", "k6"))
+    here, outside = ("gateway", 5_000_500), [("k6-1", 5_000_500), ("gateway", 5_000_499), ("gateway", 9_000_001)]
+    dials = [(*here, kind) for kind in (None, "refused", "timeout", "timeout")]
+    tables.given("dials", "instance time_us error_kind", *dials, *((*each, None) for each in outside))
+    closes = [(*here, error) for error in (None, "EOF", "EOF")]
+    tables.given("closes", "instance time_us error", *closes, *((*each, None) for each in outside))
     # What the access log has at 5.000 s may have been at 5.0005 s, too.
-    uses: list[tuple[str, int, bool]] = [
+    uses = [
         ("gateway", 5_000_000, True), ("gateway", 9_000_000, True), ("gateway", 6_000_000, False),
         ("gateway", 4_999_000, True), ("gateway", 9_001_000, True), ("k6-1", 6_000_000, True),
     ]  # fmt: skip
-    tables.given("tries", *({"instance": name, "start_us": us, "reused": reused} for name, us, reused in uses))
+    tables.given("tries", "instance start_us reused", *uses)
     assert tables.named("at_gateway", role="gateway", start_us=5_000_500, end_us=9_000_000) == {
         "dials_total": 4, "dials_failed": 3, "connections_opened": 1, "kinds": {"refused": 1, "timeout": 2},
         "connections_closed": 3, "connections_closed_by_peer": 2, "connections_reused": 2,
@@ -911,20 +843,14 @@ def test_what_the_gateway_did_in_the_window_is_that_of_its_instances_alone(table
 
 
 def test_what_the_proxies_logs_say_of_the_window(tables: Tables) -> None:
-    here = {"server_port": 80, "start_us": 5_000_000, "tries": 1, "try": 1}
-    rows: list[Row] = [
-        {"connect_us": 3, "status": 200},
-        {"status": 504},
-        {"status": 504, "connect_us": 0},
-        {"status": 502, "try": 1, "tries": 2},
-        {"status": 502, "connect_us": 4},
-        {},
-    ]
-    outside: list[Row] = [{"server_port": None}, {"start_us": 4_999_000}, {"start_us": 9_001_000}]
-    tables.given("tries", *({**here, **row} for row in (*rows, *outside)))
+    here = [(200, 3, 1), (504, None, 1), (504, 0, 1), (502, None, 2), (502, 4, 1), (None, None, 1)]
+    at = {"server_port": 80, "start_us": 5_000_000}
+    tables.given("tries", "status connect_us tries try", *((*row, 1) for row in here), **at)
+    outside = [(None, 5_000_000), (80, 4_999_000), (80, 9_001_000)]
+    tables.given("tries", "server_port start_us tries try", *((*row, 1, 1) for row in outside))
     headers = [("close", 5_000), ("keep-alive", 9_000), ("keep-alive", 5_001), (None, 6_000)]
     late = [("close", 4_999), ("keep-alive", 9_001)]
-    tables.given("access", *({"sent_http_connection": said, "time_ms": ms} for said, ms in (*headers, *late)))
+    tables.given("access", "sent_http_connection time_ms", *headers, *late)
     assert tables.named("at_proxies", start_us=5_000_500, end_us=9_000_000) == {
         "tries_total": 6, "tries_connected": 3, "tries_connect_timeout": 1, "tries_connect_failed": 1,
         "tries_aborted": 1, "tries_retried": 1, "connection_close": 1, "connection_keep_alive": 2,
@@ -934,22 +860,21 @@ def test_what_the_proxies_logs_say_of_the_window(tables: Tables) -> None:
 def test_errors_with_a_number_are_those_of_the_window_by_whole_seconds(tables: Tables) -> None:
     refused, other = "connect() failed (111: Connection refused)", "connect() failed (1111: other)"
     rows = [(5, refused), (9, refused), (6, other), (4, refused), (10, refused)]
-    tables.given("errors", *({"time_us": 1_000_000 * second, "text": text} for second, text in rows))
-    assert tables.made("errors_with", "", start_us=5_500_000, end_us=9_000_000, code="111") == [(2,)]
+    tables.given("errors", "time_us text", *((1_000_000 * second, text) for second, text in rows))
+    assert tables.made("errors_with", start_us=5_500_000, end_us=9_000_000, code="111") == [(2,)]
 
 
 def test_error_numbers_are_those_in_brackets_each_once(tables: Tables) -> None:
     texts = ("(111: refused)", "a (110: timed out) and (104: reset)", "(111: refused)", "no number", "(x: y)", "7: z")
-    tables.given("errors", *({"text": text} for text in texts))
-    assert tables.made("error_numbers", "") == [(110,), (111,)]
+    tables.given("errors", "text", *((text,) for text in texts))
+    assert tables.made("error_numbers") == [(110,), (111,)]
 
 
 def test_requests_of_clients_are_counted_by_what_became_of_them(tables: Tables) -> None:
-    for vu, status, code, begin_us, end_us in ((1, 200, 0, 10, 20), (1, 500, 0, 5, 7), (2, 200, 0, 12, 15)):
-        times = {"time_us": begin_us, "end_us": end_us}
-        tables.given("requests", {"instance": "k6-1", "vu": vu, "status": status, "error_code": code, **times})
-    tables.given("requests", {"instance": "k6-2", "vu": 1, "status": 200, "error_code": 0, "time_us": 9, "end_us": 9})
-    tables.given("requests", {"instance": "k6-2", "vu": 0, "status": 0, "error_code": 1050, "time_us": 8, "end_us": 40})
+    first = [(1, 200, 0, 10, 20), (1, 500, 0, 5, 7), (2, 200, 0, 12, 15)]
+    tables.given("requests", "vu status error_code time_us end_us", *first, instance="k6-1")
+    second = [(1, 200, 0, 9, 9), (0, 0, 1050, 8, 40)]
+    tables.given("requests", "vu status error_code time_us end_us", *second, instance="k6-2")
     assert tables.named("requests_of_clients") == {
         "total": 5, "ok": 3, "users": 3, "users_failed": 1, "lasted_us": 35, "codes": {0: 4, 1050: 1},
         "statuses": {200: 3, 500: 1},
@@ -957,53 +882,486 @@ def test_requests_of_clients_are_counted_by_what_became_of_them(tables: Tables) 
 
 
 def test_dials_of_clients_are_counted_by_how_they_failed(tables: Tables) -> None:
-    for kind in (None, "timeout", "half-open", "odd"):
-        tables.given("dials", {"instance": "k6-1", "error": kind, "error_kind": kind, "duration_us": 3000})
-    tables.given("dials", {"instance": "gateway-1"})
-    kinds = {"timeout": 1, "half-open": 1, "other": 1}
+    kinds = [(kind, kind) for kind in (None, "timeout", "half-open", "odd")]
+    tables.given("dials", "error error_kind", *kinds, instance="k6-1", duration_us=3000)
+    tables.given("dials", instance="gateway-1")
     found = tables.named("dials_of_clients", instances=["k6-1"])
-    assert found == {"total": 4, "ok": 1, "failed": 2, "kinds": kinds}
+    assert found == {"total": 4, "ok": 1, "failed": 2, "kinds": {"timeout": 1, "half-open": 1, "other": 1}}
     # A dial that lasts for 3 ms has sent what is due before.
     asked = {"instances": ["k6-1"], "due_us": [0, 1000, 3000]}
-    assert tables.made("syns_of_dials", "", **asked, kinds=["timeout", "half-open"]) == [(4,)]
-    assert tables.made("syns_of_dials", "", **asked, kinds=["refused"]) == [(0,)]
+    assert tables.made("syns_of_dials", **asked, kinds=["timeout", "half-open"]) == [(4,)]
+    assert tables.made("syns_of_dials", **asked, kinds=["refused"]) == [(0,)]
 
 
 def test_access_lines_are_counted_by_status_and_time(tables: Tables) -> None:
-    times_ms = ((5, 200), (5, 404), (10, 404), (11, 404), (4, 404))
-    tables.given("access", *({"time_ms": time_ms, "status": status} for time_ms, status in times_ms))
-    assert tables.made("access_lines", "", start_us=5500, end_us=9500, low=400, high=499) == [(2,)]
+    tables.given("access", "time_ms status", (5, 200), (5, 404), (10, 404), (11, 404), (4, 404))
+    assert tables.made("access_lines", start_us=5500, end_us=9500, low=400, high=499) == [(2,)]
 
 
 def test_lines_begun_are_those_of_an_instance_whose_request_began_in_a_time(tables: Tables) -> None:
     lines = (("nginx", 10, 0.002), ("nginx", 12, None), ("nginx", 20, 0.001), ("haproxy", 10, 0.002))
-    for instance, time_ms, request_time in lines:
-        tables.given("access", {"instance": instance, "time_ms": time_ms, "request_time": request_time})
-    assert tables.made("begun", "", instance="nginx", first_us=8000, last_us=12_000) == [(2,)]
+    tables.given("access", "instance time_ms request_time", *lines)
+    assert tables.made("begun", instance="nginx", first_us=8000, last_us=12_000) == [(2,)]
 
 
 def test_named_requests_are_counted_and_timed_by_name_or_by_group(tables: Tables) -> None:
-    times = {"connecting_us": 1, "tls_us": 2, "error_code": 0}
     asked = (("pay", "::buy", 200, 10), ("pay", None, 500, 20), ("home", "", 200, 30), (None, "::buy", 200, 40))
-    for name, group, status, us in asked:
-        tables.given("requests", {**times, "name": name, "group": group, "status": status, "duration_us": us})
-    assert tables.made("named", "", parameter="request") == [("home", 1, 0), ("pay", 2, 1)]
-    assert tables.made("named", "", parameter="group") == [("", 1, 0), ("::buy", 2, 0)]
-    assert tables.made("took_with_name", "", parameter="request", given="pay") == [(13,)]
-    assert tables.made("took_with_name", "", parameter="group", given="::buy") == [(13,), (43,)]
+    tables.given("requests", "name group status duration_us", *asked, connecting_us=1, tls_us=2, error_code=0)
+    assert tables.made("named", parameter="request") == [("home", 1, 0), ("pay", 2, 1)]
+    assert tables.made("named", parameter="group") == [("", 1, 0), ("::buy", 2, 0)]
+    assert tables.made("took_with_name", parameter="request", given="pay") == [(13,)]
+    assert tables.made("took_with_name", parameter="group", given="::buy") == [(13,), (43,)]
 
 
 def test_decided_has_the_cause_or_why_clocks_leave_it_open(tables: Tables) -> None:
-    tables.given("known", *({"instance": "k6-1", "id": number, "apart_us": 10 * number} for number in (1, 2, 3)))
+    tables.given("known", "id apart_us", (1, 10), (2, 20), (3, 30), instance="k6-1")
     parts = {"cause": "if(id < 3, 'reset', NULL)", "doubted": "if(apart_us > 10, cause, NULL)"}
     found = tables.made("decided", "id, cause, doubted", parts, unexplained="unexplained")
     assert found == [(1, "reset", None), (2, "unexplained", "reset"), (3, None, None)]
 
 
 def test_attributed_tells_the_evidence_and_what_the_lab_did(tables: Tables) -> None:
-    tables.given(
-        "known", {"instance": "k6-1", "id": 1}, {"instance": "k6-1", "id": 2, "acted_says": "; the lab had begun"}
-    )
-    tables.given("decided", *({"instance": "k6-1", "id": number, "cause": "reset"} for number in (1, 2)))
+    tables.given("known", "id acted_says", (1, None), (2, "; the lab had begun"), instance="k6-1")
+    tables.given("decided", "id", (1,), (2,), instance="k6-1", cause="reset")
     found = tables.made("attributed", "id, cause, evidence", {"evidence": "CASE cause WHEN 'reset' THEN 'RST' END"})
     assert found == [(1, "reset", "RST"), (2, "reset", "RST; the lab had begun")]
+
+
+# Events of connections, as analysis.evidence.clocks makes the table.
+EVENTS = """machine:VARCHAR side:VARCHAR client:VARCHAR server:VARCHAR isn:BIGINT place:BIGINT places:BIGINT
+    what:VARCHAR sender:VARCHAR time_us:BIGINT"""
+DIALLED = "id client server place places time_us duration_us error error_kind"
+
+
+def one_machine(apart: Tables) -> None:
+    apart.given("instances", instance="k6-1", machine="one", address="c")
+    apart.given("events", EVENTS)
+
+
+def test_events_captured_are_those_of_one_end_and_whose_packets_they_are(apart: Tables, tmp_path: Path) -> None:
+    one_machine(apart)
+    columns = """client_port first_packet truncated_start syn_count syn_times_us first_rst_by first_rst_time_us
+        client_fin_time_us:BIGINT server_fin_time_us:BIGINT"""
+    whole, cut = (1000, 1, False, 2, [1, 2], "server", 9), (1001, 2, True, 1, [1], None, None)
+    times = {"synack_times_us": [3], "handshake_ack_time_us": 4, "client_first_data_time_us": 5,
+             "server_first_data_time_us": 6, "client_last_data_time_us": 8}  # fmt: skip
+    rows = [(*row, None, None) for row in (whole, cut)]
+    path = written(apart, tmp_path, columns, *rows, **without(ENDS, "client_port"), client_isn=7, **times)
+    found = apart.made("events_captured", "time_us, what, sender", path=path, instance="k6-1", one_of=1)
+    # The client's last data may not have come: at the client's end it says nothing.
+    assert found == [
+        (1, "syn", "client"), (2, "syn 2 of 2", "client"), (3, "answer", "server"), (4, "ack", "client"),
+        (5, "client data", "client"), (6, "server data", "server"), (9, "server rst", "server"),
+    ]  # fmt: skip
+    ends = apart.database.execute("SELECT DISTINCT machine, side, client, server FROM events").fetchall()
+    assert ends == [("one", "client", "c 1000", "s 80")]
+
+
+def test_events_dialled_bound_the_syn_and_the_answer_of_what_was_connected(apart: Tables) -> None:
+    one_machine(apart)
+    failed = (2, "c 2", "s 80", 1, 1, 20, 5, "late", "timeout")
+    apart.given("dialled", DIALLED, (1, "c 1", "s 80", 1, 1, 10, 5, None, None), failed)
+    assert apart.made("events_dialled", "client, what, sender, time_us, machine", instance="k6-1") == [
+        ("c 1", "answer", "server", 15, "one"),
+        ("c 1", "syn", "client", 10, "one"),
+        ("c 2", "syn", "client", 20, "one"),
+    ]
+
+
+def test_events_requested_bound_the_data_of_a_connection(apart: Tables) -> None:
+    one_machine(apart)
+    apart.given("dialled", DIALLED, (1, "c 1", "s 80", 1, 1, 10, 5, None, None))
+    apart.given("answered", "dial first_us last_us end_us", (1, 20, 30, 25), (9, 1, 1, 1))
+    found = apart.made("events_requested", "what, sender, time_us", instance="k6-1")
+    assert found == [("client data", "client", 20), ("last client data", "client", 30), ("server data", "server", 25)]
+
+
+def test_pairs_are_one_event_at_two_machines_from_sender_to_receiver(apart: Tables) -> None:
+    here, there = ("one", "client", "c 1", "s 80"), ("two", "server", "c 1", "s 80")
+    apart.given(
+        "events", EVENTS,
+        (*here, 7, 1, 1, "syn", "client", 10), (*there, 7, 1, 1, "syn", "client", 12),
+        (*there, 7, 1, 1, "answer", "server", 13), (*here, None, 1, 1, "answer", "server", 15),
+        (*there, 8, 1, 1, "ack", "client", 99), (*here, 7, 1, 1, "ack", "client", 16),
+    )  # fmt: skip
+    assert sorted(apart.made("pairs")) == [("one", "two", 10, 12), ("two", "one", 13, 15)]
+
+
+def test_too_late_counts_those_whose_next_syn_was_due_after_the_end(apart: Tables) -> None:
+    ticks = [(10, 1, 2, 1), (20, 1, 1, 1), (15, 0, None, None)]
+    apart.given("timeline", "time_us ticks listen_depth listen_limit", *ticks, instance="backend")
+    failed = {"dial_error_kind": "timeout", "dial_time_us": 1, "flow_observer": "backend"}
+    requests = [("full", 29, 1), ("full", 18, 2), ("else", 29, 1)]
+    apart.given("requests", "cause dial_duration_us flow_id", *requests, **failed)
+    flows = [(1, [2, 9]), (2, [2])]
+    here = {"observer": "backend", "to_instance": "backend", "first_time_us": 2, "established": False}
+    apart.given("flows", "id syn_times_us", *flows, **here)
+    # The second gave up at 19, before there was a free place.
+    assert apart.made("too_late", queues=1, cause="full") == [(1, 20, 7, 30, 30)]
+
+
+def test_queues_are_those_that_held_a_connection_by_steps(apart: Tables) -> None:
+    ticks = [("a:80", 1, 0, 0), ("a:80", 2, 50, 3), ("a:80", 3, 100, 1), ("b:80", 1, 50, 0)]
+    apart.given("ticks", "instance n time_us depth", *ticks, listeners=1, queue_limit=5)
+    assert apart.made("queues", start_us=0, end_us=100, steps=2) == [("a:80", 0, 0, 5), ("a:80", 1, 3, 5)]
+
+
+def test_listeners_are_counted_from_the_tick_before_the_window_to_the_one_after(apart: Tables) -> None:
+    ticks = [
+        ("a:80", 1, 0, 0, 3, 10), ("a:80", 2, 10, 0, 5, 20), ("a:80", 3, 20, 2, 6, 25), ("a:80", 4, 30, 1, 9, 27),
+        ("a:80", 5, 40, 9, 99, 99), ("b:80", 1, 20, 9, 9, 9),
+    ]  # fmt: skip
+    columns = "instance n time_us depth listen_drops overflows"
+    apart.given("ticks", columns, *ticks, listeners=1, queue_limit=1)
+    assert apart.made("listeners", prefix="a:", start_us=15, end_us=25) == [("a:80", 1, 2, 33.33, 4, 7)]
+
+
+# The columns of a connection in the ledger of what was watched, whose values may be null.
+_TIMES = "queued_us in_queue_us answered_us handshake_us first_byte_us"
+
+
+def ledger(apart: Tables, *rows: Row) -> None:
+    """Put connections into the ledger of what was watched; the ports tell them apart."""
+    plain = {
+        "observer": "a", "direction": "in", "to_instance": "a:80", "client_address": "c", "outcome": "ok",
+        "cause": None, "syn_count": 1, "time_wait_owner": None, "first_time_us": 0, "last_time_us": 10,
+        "in_window": True, "syns_lost": 0, "client_retransmissions": 0, "server_retransmissions": 0,
+        "closed_by": None, **dict.fromkeys(_TIMES.split()),
+    }  # fmt: skip
+    types = [f"{name}:BIGINT" if name in _TIMES.split() else name for name in plain]
+    filled = [tuple((plain | row).values()) for row in rows]
+    ends = {"server_address": "s", "server_port": 80, "client_isn": 7}
+    numbered = [(*row, port) for port, row in enumerate(filled, start=1)]
+    apart.given("ledger", " ".join([*types, "client_port"]), *numbered, **ends)
+
+
+OUT: Row = {"direction": "out", "to_instance": "a>s:80"}
+
+
+def test_peers_with_the_most_failed_connections_come_first(apart: Tables) -> None:
+    ledger(apart, {}, {"outcome": "recovered"}, {"outcome": "refused", "client_address": "d"}, OUT)
+    assert apart.made("peers", instance="a", most=2) == [("a:80", "d", 1, 1, 0), ("a:80", "c", 2, 0, 1)]
+
+
+def test_time_wait_most_are_those_that_the_instance_closed_first_within_a_minute(apart: Tables) -> None:
+    ours = {**OUT, "time_wait_owner": "client"}
+    late = [ours | {"last_time_us": us} for us in (59_000_000, 61_000_000)]
+    ledger(apart, ours, *late, ours | {"time_wait_owner": "server"})
+    assert apart.made("time_wait_most", instance="a") == [("a>s:80", 2)]
+
+
+def test_crossing_counts_what_left_the_peer_and_did_not_come(apart: Tables) -> None:
+    apart.given("own", observer="target", address="s")
+    rows = [("peer", 1, 1, "s", 3), ("target", 9, 1, "s", 1), ("peer", 2, 2, "s", 2), ("peer", 3, 3, "other", 2)]
+    ends = {"client_address": "c", "server_port": 80, "client_isn": 7, "truncated_start": False}
+    apart.given("flows", "observer id client_port server_address syn_count", *rows, **ends)
+    assert apart.made("crossing", peer="peer", target="target") == [(1, 1, 4)]
+
+
+def test_failed_at_counts_by_outcome_and_cause(apart: Tables) -> None:
+    never = {"outcome": "never-answered"}
+    full = never | {"cause": "accept-queue-drop"}
+    ledger(
+        apart, full | {"syn_count": 5}, full | {"syn_count": 3}, never, {"outcome": "never-accepted"},
+        {"outcome": "reset", "cause": "accept-queue-reset"}, {"outcome": "given-up"}, {"outcome": "recovered"},
+        full | {"to_instance": "b:80"},
+    )  # fmt: skip
+    assert apart.made("failed_at", server="a:80") == [(3, 2, 1, 1, 1, 1, 5)]
+
+
+def test_places_are_the_most_that_waited_or_stood_in_the_queue_at_once(apart: Tables) -> None:
+    waits = {"outcome": "never-answered", "first_time_us": 4}
+    taken = {"outcome": "never-accepted", "first_time_us": 5}
+    ledger(apart, {"queued_us": 2, "in_queue_us": 3}, waits, taken, {"outcome": "refused"}, {"outcome": "earlier"})
+    assert apart.made("places", server="a:80") == [(3,)]
+
+
+def test_servers_account_for_an_instance_s_connections_by_the_server_s_end(apart: Tables) -> None:
+    reset = {"outcome": "reset", "cause": "b", "closed_by": "server"}
+    slow = {"client_retransmissions": 3, "handshake_us": 20, "in_queue_us": 7}
+    ledger(
+        apart, reset | {"syns_lost": 1, "handshake_us": 10, "time_wait_owner": "client"},
+        {"outcome": "recovered", "cause": "a", "syns_lost": 2, **slow},
+        reset | {"server_retransmissions": 4, "first_byte_us": 5}, OUT, {"observer": "b", "to_instance": "b:80"},
+    )  # fmt: skip
+    nothing = {"count": 0, "p50": None, "p99": None, "max": None}
+    first, second = apart.made("servers", instance="a")
+    assert first == (
+        "a:80", "in", 3, 3, 3, 4, {"recovered": 1, "reset": 2}, {"a": 1, "b": 2},
+        {"count": 2, "p50": 15.0, "p99": pytest.approx(19.9), "max": 20},
+        {"count": 1, "p50": 5.0, "p99": 5.0, "max": 5}, {"count": 1, "p50": 7.0, "p99": 7.0, "max": 7},
+        {"nobody": 1, "server": 2}, {"client": 1, "unknown": 2},
+    )  # fmt: skip
+    assert second == (
+        "a>s:80", "out", 1, 0, 0, 0, {"ok": 1}, {}, nothing, nothing, nothing, {"nobody": 1}, {"unknown": 1},
+    )  # fmt: skip
+    # The file connections.json has them in this order.
+    maps = [each for each in first[:12] if isinstance(each, dict) and "p50" not in each]
+    assert [list(each) for each in maps] == [["recovered", "reset"], ["a", "b"], ["nobody", "server"]]
+
+
+def test_came_and_taken_are_those_that_began_in_the_window(apart: Tables) -> None:
+    taken = {"in_queue_us": 5}
+    ledger(apart, taken, {}, {"outcome": "earlier"}, taken | {"in_window": False}, taken | {"to_instance": "b:80"})
+    assert apart.made("came_and_taken", server="a:80") == [(2, 1)]
+
+
+def test_levels_are_the_greatest_of_each_step_that_has_a_tick(apart: Tables) -> None:
+    ticks = [
+        ("a", 100, 1, 3, 2, 7), ("a", 105, 1, 2, 9, 4), ("b", 105, 1, 4, 2, None), ("a", 110, 1, 0, 9, 1),
+        ("a", 107, 0, 99, 99, 99), ("else", 100, 1, 99, 99, 99),
+    ]  # fmt: skip
+    apart.given("timeline", "instance time_us ticks listen_depth listen_limit time_wait", *ticks)
+    found = apart.made("levels", start=100, width=10, queues=2, instances=["a", "b"])
+    assert sorted(found) == [("a", 0, 3, 9, 11, 0, 7), ("a", 1, 0, 9, 11, 0, 1), ("b", 0, 4, 2, 4, 1, None)]
+
+
+def test_grown_is_the_sum_over_instances_of_one_counter_where_it_is_known(apart: Tables) -> None:
+    ticks = [("a", 100, 1), ("b", 109, 2), ("a", 110, 4), ("a", 120, None), ("else", 100, 99)]
+    apart.given("timeline", "instance time_us Tcp.RetransSegs", *ticks, **{"Tcp.RetransSegsToo": 50})
+    found = apart.made("grown", counter="Tcp.RetransSegs", start=100, width=10, instances=["a", "b"])
+    assert found == [(0, 3), (1, 4)]
+
+
+def test_read_by_second_is_the_greatest_of_each_name_in_each_second(apart: Tables) -> None:
+    name = "sockets.server.listen"
+    read = [("b", 10, 1.0), ("a", 2_000_010, 2.0), ("a", 1_500_000, 3.0), ("a", 1_900_000, 4.0)]
+    apart.given("readings", "instance time_us value", *read, name=name)
+    apart.given("readings", "instance time_us value", ("a", 1_900_000, 99.0), name="host.cpu_percent")
+    found = apart.made("read_by_second", start=10, pattern="sockets.%")
+    assert found == [("a", name, 1, 4), ("a", name, 2, 2), ("b", name, 0, 1)]
+
+
+def test_machine_busy_is_what_one_sampler_read_of_all_processors(apart: Tables) -> None:
+    read = [("a", 20, 5.0), ("a", 10, 7.0), ("a", 10, 6.0), ("b", 10, 99.0)]
+    apart.given("readings", "instance time_us value", *read, name="host.cpu_percent")
+    apart.given("readings", instance="a", time_us=10, value=99.0, name="else")
+    assert apart.made("machine_busy", instance="a") == [(10, 7), (20, 5)]
+
+
+def requests(apart: Tables, *rows: Row) -> None:
+    """Put requests into the table that the drawings of a report read; each waited for a dial of its own."""
+    filled = []
+    for row in rows:
+        begin_us, number = row["time_us"], row["id"]
+        plain = {"outcome": "ok", "cause": None, "reused": False, "dial": number, "dial_time_us": begin_us}
+        filled.append(plain | {"dial_duration_us": 1, "total_us": row["end_us"] - begin_us} | row)
+    columns = sorted(filled[0])
+    apart.given(
+        "requests", " ".join(columns), *(tuple(row[name] for name in columns) for row in filled), instance="k6-1"
+    )
+
+
+def asked(number: int, begin_us: int, end_us: int, **values: object) -> Row:
+    return {"id": number, "time_us": begin_us, "end_us": end_us, **values}
+
+
+def test_ended_counts_what_became_of_the_requests_of_each_step(apart: Tables) -> None:
+    failed = [asked(n, 100, 105, outcome="failed", cause=cause) for n, cause in ((5, "refused"), (6, "reset"))]
+    requests(apart, asked(1, 90, 99), asked(2, 90, 100), asked(3, 100, 109), asked(4, 100, 110), *failed)
+    found = apart.made("ended", start=100, width=10)
+    assert [step for _, _, step, _ in found] == [0, 0, 0, 1]
+    assert sorted(found, key=str) == [
+        ("failed", "refused", 0, 1), ("failed", "reset", 0, 1), ("ok", None, 0, 2), ("ok", None, 1, 1),
+    ]  # fmt: skip
+
+
+def test_took_tells_connecting_of_those_alone_that_had_to(apart: Tables) -> None:
+    again = asked(4, 102, 202, reused=True, dial_duration_us=50)
+    requests(apart, asked(1, 110, 120), asked(2, 100, 101), asked(3, 101, 104, dial_duration_us=2), again)
+    assert apart.made("took", start=100, width=10) == [(0, 3.0, pytest.approx(90.3), 100, 2), (1, 10.0, 10.0, 10, 1)]
+
+
+def test_in_order_is_by_begin_and_gives_the_dial_to_whoever_waited_for_it(apart: Tables) -> None:
+    requests(apart, asked(3, 10, 20), asked(2, 10, 30, outcome="slow", reused=True), asked(9, 5, 6, outcome="failed"))
+    assert apart.made("in_order") == [
+        ("failed", 5, 6, 1, 1, 5, 1), ("slow", 10, 30, 20, 2, None, None), ("ok", 10, 20, 10, 3, 10, 1),
+    ]  # fmt: skip
+
+
+def test_dialled_has_each_dial_once_that_a_request_waited_long_for(apart: Tables) -> None:
+    rows = [asked(1, 30, 99, dial_duration_us=7), asked(2, 30, 99, dial=1, dial_duration_us=7)]
+    rows += [asked(3, 10, 99, dial_duration_us=5), asked(4, 10, 99, dial_duration_us=4)]
+    requests(apart, *rows, asked(5, 10, 99, dial_duration_us=9, reused=True))
+    assert apart.made("dialled", least_us=5) == [(10, 5), (30, 7)]
+
+
+def test_share_at_last_hop_is_of_one_cause(apart: Tables) -> None:
+    apart.given("requests", "cause status", ("reset", 0), ("reset", 502), ("refused", 502))
+    found = apart.made("share_at_last_hop", "*", {"at_last_hop": "status > 0"}, cause="reset")
+    assert found == [(0.5,)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("failure_of(NULL, NULL), failure_of('x', 'timeout')", (None, "timeout")),
+        ("failure_of('x', 'odd'), failure_of('x', NULL)", ("other", "other")),
+        ("succeeded(0, 399), succeeded(0, 400), succeeded(1, 200)", (True, False, False)),
+        ("host_of('[::1]:80'), port_of('[::1]:80')", ("::1", 80)),
+        ("host_of('10.0.0.2:81'), port_of('10.0.0.2')", ("10.0.0.2", None)),
+        ("seconds_of('0.5, -, -1, 2')", ([0.5, None, None, 2.0],)),
+    ],
+)
+def test_macros_of_records_ask_addresses_ends_and_tries(apart: Tables, asked: str, found: tuple[Any, ...]) -> None:
+    parts = {"succeeded": "error_code = 0 AND status BETWEEN 200 AND 399", "kinds": "'timeout', 'other'"}
+    apart.made("macros_of_records", "*", parts)
+    assert apart.database.execute(f"SELECT {asked}").fetchall() == [found]
+
+
+def test_macros_of_evidence_tell_moments_durations_and_a_server_s_close(apart: Tables) -> None:
+    apart.made("macros_of_evidence", "*", {"start_us": "1000000"})
+    asked = """SELECT moment(3500000), took(1500), took(1500000), server_close_us(9, 'server', 5),
+        server_close_us(9, 'client', 5), server_close_us(NULL, 'client', 5)"""
+    assert apart.database.execute(asked).fetchall() == [("2.500 s", "1.5 ms", "1.500 s", 5, 9, None)]
+
+
+def of_lines(tmp_path: Path, *lines: Row | str) -> str:
+    """Write a file of JSON Lines, with lines that are none as they stand, and return its path."""
+    path = tmp_path / "lines.jsonl"
+    path.write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+def test_captured_of_instance_adds_one_capture_s_connections(apart: Tables, tmp_path: Path) -> None:
+    path = written(apart, tmp_path, "id", (2,), (1,), isn=7, other="x")
+    apart.given("captured", "observer:VARCHAR handshakes_only:BOOLEAN id:BIGINT isn:BIGINT")
+    columns = {"columns": "id, isn"}
+    found = apart.made("captured_of_instance", "*", columns, path=path, observer="nginx", handshakes_only=True)
+    assert found == [("nginx", True, 1, 7), ("nginx", True, 2, 7)]
+
+
+def test_lines_of_requests_tell_records_header_end_and_what_is_corrupt(apart: Tables, tmp_path: Path) -> None:
+    path = of_lines(
+        tmp_path, {"kind": "header", "schema": "connlab.requests/1", "instance": "k6-1"},
+        {"kind": "header", "schema": "connlab.requests/1", "instance": "k6-2"}, {"kind": "header", "schema": "else"},
+        {"id": 3}, "{broken\n", {"kind": "end", "requests": 1},
+    )  # fmt: skip
+    fields = {**dict.fromkeys(("kind", "schema", "instance"), "VARCHAR"), "id": "BIGINT", "requests": "BIGINT"}
+    whole = {"whole": "kind IS NULL AND id IS NOT NULL"}
+    found = apart.made("lines_of_requests", "*", whole, path=path, instance="k6-1", writers=["k6-1"], fields=fields)
+    kinds = [(None, None, 1), (None, None, 3), (None, None, 3), (3, None, 0), (None, None, 4), (None, 1, 2)]
+    assert found == [(number, "k6-1", announced, kind) for number, announced, kind in kinds]
+
+
+def test_lines_of_dials_tell_closes_too(apart: Tables, tmp_path: Path) -> None:
+    path = of_lines(
+        tmp_path, {"kind": "header", "schema": "connlab.dials/1", "instance": "gateway"}, {"kind": "dial", "id": 1},
+        {"kind": "close", "id": 1}, {"kind": "close"}, {"kind": "end", "dials": 1}, {"id": 1},
+    )  # fmt: skip
+    fields = {**dict.fromkeys(("kind", "schema", "instance"), "VARCHAR"), "id": "BIGINT", "dials": "BIGINT"}
+    parts = {"whole": "kind = 'dial'", "closed": "kind = 'close' AND id IS NOT NULL"}
+    writers = {"instance": "gateway-1", "writers": ["gateway-1", "gateway"]}
+    found = apart.made("lines_of_dials", "*", parts, path=path, fields=fields, **writers)
+    assert [(id_, announced, kind) for id_, _, announced, kind in found] == [
+        (None, None, 1), (1, None, 0), (1, None, 5), (None, None, 3), (None, 1, 2), (1, None, 4),
+    ]  # fmt: skip
+
+
+def test_closes_are_those_of_an_instance_each_once(apart: Tables) -> None:
+    columns = "instance id time_us bytes_sent bytes_received error"
+    apart.given(
+        "closes", "instance:VARCHAR id:BIGINT time_us:BIGINT bytes_sent:BIGINT bytes_received:BIGINT error:VARCHAR"
+    )
+    rows = [
+        ("a", 2, 20, 1, 1, None, 5), ("a", 1, 10, 1, 1, "reset", 5), ("a", 2, 30, 1, 1, None, 5),
+        ("a", 3, 30, None, None, None, 0), ("b", 4, 10, 1, 1, None, 5),
+    ]  # fmt: skip
+    apart.given("dials", f"{columns} line_kind", *rows)
+    assert apart.made("closes", "id, time_us, error", instance="a") == [(1, 10, "reset"), (2, 20, None)]
+
+
+def test_dialled_has_dials_with_both_ends_as_a_capture_names_them(apart: Tables, tmp_path: Path) -> None:
+    ends = {"kind": "dial", "local": "[::1]:1000", "remote": "10.0.0.2:80"}
+    path = of_lines(
+        tmp_path, ends | {"id": 2, "time_us": 20}, ends | {"id": 1, "time_us": 10},
+        ends | {"id": 3, "local": "c:1001", "error_kind": "address-not-available"}, {"kind": "dial", "id": 4},
+        ends | {"kind": "close", "id": 1},
+    )  # fmt: skip
+    columns = "id, client, server, place, places"
+    found = apart.made("dialled_both_ends", columns, {"whole": "kind = 'dial'"}, path=path, one_of=1)
+    assert found == [(1, "::1 1000", "10.0.0.2 80", 1, 2), (2, "::1 1000", "10.0.0.2 80", 2, 2)]
+
+
+def test_answered_bounds_the_requests_of_a_plain_connection(apart: Tables, tmp_path: Path) -> None:
+    request = {"url": "http://s/", "status": 200, "tls_us": 0, "blocked_us": 1}
+    path = of_lines(
+        tmp_path,
+        request | {"dial": 1, "time_us": 10, "end_us": 15}, request | {"dial": 1, "time_us": 20, "end_us": 25},
+        request | {"dial": 2, "time_us": 10, "end_us": 15}, request | {"dial": 2, "status": 0},
+        request | {"dial": 3, "url": "https://s/", "time_us": 10}, request | {"time_us": 10},
+        request | {"dial": 1, "id": 9},
+    )  # fmt: skip
+    assert apart.made("answered", "*", {"whole": "id IS NULL"}, path=path) == [(1, 11, 21, 15)]
+
+
+def test_lines_of_an_access_log_have_numbers_and_the_format_s_columns(apart: Tables, tmp_path: Path) -> None:
+    path = of_lines(tmp_path, {"took": 500}, "\n", {"took": 10_000}, {"took": 2000})
+    parts = {"columns": "took / 1000 AS seconds", "within": "if(took BETWEEN -9000 AND 9000, took, NULL) AS took"}
+    found = apart.made("lines_of_logs", "*", parts, path=path, fields={"took": "BIGINT"})
+    assert found == [(0.5, 1), (None, 2), (2.0, 3)]
+
+
+@pytest.mark.parametrize(("speaks", "sentence"), [(True, 3), (False, 4)])
+def test_lines_of_access_leave_room_for_sentences(apart: Tables, speaks: bool, sentence: int) -> None:  # noqa: FBT001
+    apart.given("lines", "time_ms status", (900, 200), (None, None), (None, 200))
+    parts = {"whole": "time_ms IS NOT NULL AND status IS NOT NULL"}
+    found = apart.made("lines_of_access", "*", parts, instance="nginx", speaks=speaks)
+    assert found == [(900, 200, "nginx", 0), (None, None, "nginx", sentence), (None, 200, "nginx", 4)]
+
+
+def test_flows_of_what_was_watched_name_its_listener_or_the_server_elsewhere(apart: Tables) -> None:
+    apart.given("own", observer="web", address="10.0.0.1")
+    apart.given("ticks", instance="web:80")
+    ends = [
+        (1, "10.0.0.9", "10.0.0.1", 80), (2, "10.0.0.1", "10.0.0.3", 5432),
+        (3, "10.0.0.1", "10.0.0.1", 80), (4, "10.0.0.9", "10.0.0.7", 80),
+    ]  # fmt: skip
+    apart.given("captured", "id client_address server_address server_port", *ends, observer="web")
+    assert apart.made("flows", "id, direction, to_instance") == [
+        (1, "in", "web:80"), (2, "out", "web>10.0.0.3:5432"), (3, "in", "web:80"), (4, "in", "web:80"),
+    ]  # fmt: skip
+
+
+CONNECTION = {"observer": "web", "id": 1, "first_time_us": 10, "last_time_us": 90, "syn_times_us": [10], "syns_lost": 0,
+              "answered": True, "established": True, "entered": True, "refused": False, "truncated_start": False,
+              "client_inferred": False, "handshakes_only": False, "closed_by": "client"}  # fmt: skip
+UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2}
+
+
+@pytest.mark.parametrize(
+    ("values", "until_us", "overflowed", "found"),
+    [
+        ({"server_first_data_time_us": 50}, 99, 0, [("answered", None)]),
+        ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 1, [("recovered", "waited-for-syn-retry")]),
+        ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 0, [("recovered", None)]),
+        ({"client_fin_time_us": 40, "server_first_data_time_us": 50}, 99, 0, [("given-up", None)]),
+        ({"refused": True}, 99, 0, [("refused", "connection-refused")]),
+        (UNANSWERED, 9_000_000, 2, [("never-answered", "accept-queue-drop")]),
+        (UNANSWERED, 9_000_000, 1, [("never-answered", "unexplained")]),
+        (UNANSWERED, 3_000_000, 2, [("undecided", "waited-for-syn-retry")]),
+        ({"last_time_us": 9}, 99, 0, []),
+    ],
+)
+def test_ledger_of_what_was_watched_has_outcome_and_proven_cause(
+    values: Row, until_us: int, overflowed: int, found: list[tuple[str, str | None]]
+) -> None:
+    more = dict.fromkeys(("direction", "to_instance", "observer"), "VARCHAR") | dict.fromkeys(
+        ("handshakes_only", "entered", "refused", "aborted"), "BOOLEAN"
+    )
+    counts = dict.fromkeys(("syns_lost", "answered_us", "queued_us", "ack_dropped_min"), "BIGINT")
+    apart = Tables(APART, Account({"connections": {**FLOWS, **more, **counts}}, []))
+    apart.given("connections", **(CONNECTION | values))
+    apart.given("spans", observer="web", end_us=until_us)
+    apart.given("accepted", "observer:VARCHAR id:BIGINT accepted_after_us:BIGINT accepted_before_us:BIGINT")
+    none = dict.fromkeys(("syns_syn_queue_full", "syns_not_dropped", "syns_unsampled"), 0)
+    apart.given("queue_proof", observer="web", id=1, syns_overflowed=overflowed, **none, depth_max=1, queue_limit=1)
+    assert apart.made("ledger", "outcome, cause", start_us=10, end_us=99) == found
+
+
+def test_ledger_both_ends_gives_the_client_s_end_what_the_server_s_proves(apart: Tables) -> None:
+    rows = [(1, "in", "accept-queue-drop", 7), (2, "out", "unexplained", 7), (3, "out", "unexplained", 8)]
+    apart.given("ledger", "id direction cause client_isn", *rows, (4, "out", None, 7), **ENDS)
+    assert apart.made("ledger_both_ends", "id, cause") == [
+        (1, "accept-queue-drop"), (2, "accept-queue-drop"), (3, "unexplained"), (4, None),
+    ]  # fmt: skip

@@ -61,24 +61,17 @@ def test_a_step_that_fails_counts_until_then_and_the_next_is_no_part_of_it(clock
     assert steps.ms == {"prepare": 1000.0, "close": 500.0}
 
 
-def test_an_analysis_tells_its_steps_and_derives_the_same(run: RunFolder) -> None:
+def test_an_analysis_tells_its_steps_and_neither_they_nor_those_in_a_manifest_change_what_is_derived(
+    run: RunFolder,
+) -> None:
     steps, folder = Steps(), run.write()
     analyse(folder)
     derived = {file.name: file.read_bytes() for file in (folder / "derived").iterdir()}
-    analyse(folder, steps)
+    run.manifest["profile"] = {"prepare": 1250.0, "prepare/start": 250.0}
+    analyse(run.write(), steps)
 
     assert list(steps.ms) == [
         *("samples", "packets", "health", "joins", "ledger", "predictions"),
         *("tables", "readings", "ladders", "figures"),
     ]
-    assert {file.name: file.read_bytes() for file in (folder / "derived").iterdir()} == derived
-
-
-def test_the_steps_in_a_manifest_change_nothing_that_is_derived(run: RunFolder) -> None:
-    folder = run.write()
-    analyse(folder)
-    derived = {file.name: file.read_bytes() for file in (folder / "derived").iterdir()}
-    run.manifest["profile"] = {"prepare": 1250.0, "prepare/start": 250.0}
-    analyse(run.write())
-
     assert {file.name: file.read_bytes() for file in (folder / "derived").iterdir()} == derived
