@@ -218,7 +218,8 @@ def test_a_pod_that_is_gone_keeps_no_other_from_its_end(effective: Make) -> None
     containers.begin(parts, seen)
     for instance in ("backend-1", "k6-1"):
         containers.end_role(instance, 1)
-    assert client.calls[-1].startswith("exec connlab-run-1-k6-1 ")
+    signal, awaited = client.calls[-2:]
+    assert (signal.split()[-1], awaited.startswith("exec connlab-run-1-k6-1 ")) == ("TERM", True)
 
 
 @pytest.mark.parametrize("indent", [None, 4])

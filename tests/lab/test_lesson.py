@@ -209,7 +209,7 @@ def test_the_end_of_a_series_shows_each_arm_by_its_middle_run_and_which_had_less
     assert "✓ right The mean? Where is it less? you: few, measured: few" in told
     assert "○ off The mean? Where is it less? you: few, measured: many" in told
     assert "? unknown The mean? Where is it less? you: many, measured: unknown (too few runs)" in told
-    assert "- passed The mean?" in told
+    assert "- passed The mean? Where is it less? you: -, measured: " in told
 
 
 def test_without_an_answer_the_end_of_a_series_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,8 @@ def test_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker,
     docker_program.says("'container inspect'*", inspected(HostConfig={"NetworkMode": mode}))
     with pytest.raises(BadInput, match=r"in the host's own network namespace.*add --host"):
         find_targets(TargetNames(containers=["shop"]), docker_sidecar)
-    assert find_targets(TargetNames(containers=["shop"], host=True), docker_sidecar)[0].container.on_host
+    (found,) = find_targets(TargetNames(containers=["shop"], host=True), docker_sidecar)
+    assert (found.container.on_host, found.processes) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from analysis.verdicts.ledger_file import FILE
 from lab.console.run_output import MissingEvidence, print_ledger
+from lab.runs.reports import print_judgement
 
 Record = dict[str, Any]
 
@@ -98,6 +99,13 @@ def test_the_names_of_a_script_s_requests_that_failed_are_said(tmp_path: Path) -
     said = printed(tmp_path, make_ledger(names=[{**pay, "causes": {"refused": 2, "slow-handler": 1}}, home]))
     assert "        2 failed and 1 slow of 7 named pay in ::buy: refused 2, slow-handler 1" in said
     assert not any("home" in line for line in said)
+
+
+@pytest.mark.parametrize(("why", "last"), [("a hole", ["        why: a hole"]), (None, []), ("", [])])
+def test_what_is_not_decided_says_why(capsys: pytest.CaptureFixture[str], why: str | None, last: list[str]) -> None:
+    print_judgement(Console(), "unknown", "served", {"client.requests.ok": "3"}, why)
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["unknown served", "        client.requests.ok = 3", *last]
 
 
 @pytest.mark.parametrize("content", ['{"schema": "connlab.ledger/0"}', "{", None])
