@@ -36,7 +36,7 @@ debootstrap_trixie_slim() {
   on_debian || die "without a registry the base image is made with debootstrap, on Debian only" \
     "hint: load an image as $trixie_slim ('docker load', 'docker import') and run the command again"
   is_root || die "without a registry the base image is made with debootstrap, which needs root" \
-    "hint: run setup/base-image.sh as root once, or load an image as $trixie_slim"
+    "hint: run $PWD/base-image.sh as root once, or load an image as $trixie_slim"
   command -v debootstrap >/dev/null || apt_install debootstrap
   local mirror
   apt_update

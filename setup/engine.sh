@@ -94,7 +94,7 @@ if [[ -S /run/docker.sock ]] && ! is_root && [[ ! -w /run/docker.sock ]]; then
 fi
 if ! is_root; then
   die "no Docker Engine answers, and only root can install or start one" \
-    "hint: run setup/engine.sh as root once, or install: Docker Engine 25 or newer, Compose 2.20 or newer, buildx"
+    "hint: run $PWD/engine.sh as root once, or install: Docker Engine 25 or newer, Compose 2.20 or newer, buildx"
 fi
 # An engine that is there is the user's, also while it rests: it is started, and nothing is installed beside it.
 if ! command -v dockerd >/dev/null; then

@@ -256,6 +256,17 @@ def test_an_engine_at_rest_is_started_and_nothing_is_installed_beside_it(
     assert ("this is missing: buildx" in ended.stderr) == bool(buildx)
 
 
+def test_who_is_not_root_is_told_which_script_root_runs_wherever_the_lab_is_installed(
+    docker_program: FakeDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    write_program(tmp_path / "bin" / "id", "#!/bin/sh\necho 1000\n")
+    docker_program.says('"version "*', exit_code=1)
+    ended = run_program(paths.SETUP / "engine.sh")
+    assert ended.returncode == 4
+    assert f"hint: run {paths.SETUP}/engine.sh as root once" in ended.stderr
+
+
 def test_what_the_set_up_installs_removes_nothing_and_waits_for_others(tmp_path: Path) -> None:
     write_program(tmp_path / "apt-get", '#!/bin/sh\necho "$*" >>"$0.log"\n')
     file = script(tmp_path, f"PATH={tmp_path}:$PATH", "apt_install one two/trixie", "apt_install three")
