@@ -261,6 +261,7 @@ def test_who_is_not_root_is_told_which_script_root_runs_wherever_the_lab_is_inst
 ) -> None:
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     write_program(tmp_path / "bin" / "id", "#!/bin/sh\necho 1000\n")
+    docker_program.says('"context show"', "default")
     docker_program.says('"version "*', exit_code=1)
     ended = run_program(paths.SETUP / "engine.sh")
     assert ended.returncode == 4
