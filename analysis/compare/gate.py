@@ -86,8 +86,6 @@ class Decided(Written):
     """What two groups of values say.
 
     Attributes:
-        outcome: what follows.
-        why: why it is unknown; None if it is not.
         worse_by: the interval of how much worse b is, in the figure's unit; None without two runs of each.
         by_chance: how often runs of the same program, dealt out at random, differ as much beyond the limit; None
             where the interval does not lie beyond it.

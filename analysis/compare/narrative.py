@@ -295,8 +295,6 @@ class Moved:
     Attributes:
         stage: where they stand on the way from the cause to the user.
         says: what became of them, with the figure that stands for them: `fewer connections: 500 → 1`.
-        figure: that one.
-        others: how many more moved.
         by: the size of that figure's difference.
         plain: whether the group's name says what moved, and not only where it was counted.
     """

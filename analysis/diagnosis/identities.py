@@ -38,10 +38,6 @@ class Identity:
     """One identity.
 
     Attributes:
-        id: its name, unique on the hop.
-        says: what it says, in a sentence.
-        left: an expression.
-        right: another.
         right_max: where the right side is known within bounds only, the upper one; `right` is then the lower one.
     """
 

@@ -33,8 +33,6 @@ class Client:
     """All of one k6 instance; None for a count that it left no account of.
 
     Attributes:
-        dropped_iterations: iterations that k6 could not begin.
-        interrupted_iterations: iterations that k6 ended before their end.
         log_errors: lines of level error and above in k6.log.
         judged: checks and thresholds, from summary.json; None if k6 left no whole one.
     """

@@ -33,7 +33,6 @@ class Rate:
     """How one clock stands to another.
 
     Attributes:
-        about_us: a time on it.
         ahead_us: what the other one shows more at that time.
         drift: what that grows by, in µs for each µs.
     """

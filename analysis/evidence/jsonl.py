@@ -26,7 +26,6 @@ class Damage:
         missing: why it cannot be read at all, None if it can.
         bad_lines: lines that are not records, without a cut last one.
         first_bad_line: the number of the first of them, from 1; 0 if there is none or it is not known.
-        cut: whether the last line broke off.
     """
 
     missing: str | None = None

@@ -34,7 +34,6 @@ class Format:
     """A format of JSON Lines.
 
     Attributes:
-        fields: a line's fields, with their types.
         columns: each of `COLUMNS` that is not the field of its name: SQL over the fields.
         bounds: how far from 0 a field's number may be; one further away counts as missing.
         speaks: whether the program may write a sentence of its own between the lines.
@@ -68,7 +67,6 @@ class Message(NamedTuple):
     Attributes:
         time_us: when it was written, Unix epoch, as exact as the log is.
         connection: the client's connection that it is about, as the access log numbers it; 0 if it names none.
-        text: what it says.
     """
 
     time_us: int

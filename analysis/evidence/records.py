@@ -51,10 +51,8 @@ class Log:
     """What one file holds.
 
     Attributes:
-        damage: what is wrong with the file.
         header: whether there is a header of the version this reads.
         announced: how many records the last line, written at an orderly end, says there are; None without it.
-        count: how many records there are.
     """
 
     damage: Damage

@@ -70,11 +70,9 @@ class Samples:
     """All of one samples.jsonl.
 
     Attributes:
-        lines: the file and its damage.
         port: where the role takes its traffic.
         header: its first record, None if there is none of this version.
         ticks: in the order of the file, which is that of the monotonic clock.
-        counters: by the kernel's name.
         sockets, time_waits, processes, selves: the records of those kinds, each with its `time_us`, and the `mono_us`
             of the last tick before it.
         scrapes: how many connections the collector's metrics port had taken from outside; empty if it has none.

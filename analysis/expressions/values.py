@@ -56,7 +56,6 @@ class Function:
     """One function.
 
     Attributes:
-        usage: how it is written, for error messages and the documentation.
         parameters: the kinds of its arguments; the last repeats if `repeats`.
         repeats: whether it takes two or more numbers, or one list instead.
     """

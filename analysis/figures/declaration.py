@@ -43,10 +43,8 @@ class Figure:
 
     Attributes:
         pattern: its name, with parameters in angle brackets.
-        meaning: what it is, in a sentence.
         source: the files it is read from, or the module of the model.
         compute: its value in a run, given the parameters.
-        kind: what sort of value it has.
         unit: the value's unit; empty for a count.
         of_role: the role that must be on the path for there to be such a figure; None for no such condition.
     """

@@ -50,11 +50,7 @@ class Load:
     """The users.
 
     Attributes:
-        users: how many.
         arrival_gap_ms: how long after the last each arrives.
-        calls: calls of each, one after the other.
-        think_ms: pause between two calls.
-        handler_ms: how long the server works on a call.
         connect_timeout_ms: how long a user dials.
         ladder: when it sends SYNs meanwhile.
     """
@@ -74,7 +70,6 @@ class UsersOutcome:
 
     Attributes:
         served: users that got a connection.
-        failed: users whose connect timeout came first.
         dropped_syns: SYNs that met a full accept queue.
         first_ms: of the first call of each user served, from the beginning of its dial to its answer, ascending; the
             earliest possible times, meaningless where `served` is None.

@@ -261,7 +261,7 @@ FAULTS = {
     "requests fewer than their last line says spoil these": Fault(
         {"requests"},
         "k6/k6-1: requests.jsonl holds 102 requests, its last line says 103",
-        after=lambda folder: drop_line(folder / "raw" / "k6-1" / "role" / "requests.jsonl", 50),
+        after=lambda folder: lose_line(folder / "raw" / "k6-1" / "role" / "requests.jsonl", 50),
     ),
     "missing events spoil these": Fault(
         {"events", "order"},
@@ -312,11 +312,6 @@ FAULTS = {
         set(), "", after=lambda folder: remove(folder, "backend-1/capture.json")
     ),
 }  # fmt: skip
-
-
-def drop_line(path: Path, number: int) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[: number - 1] + lines[number:]))
 
 
 def without(lines: list[Record], first_s: float, last_s: float) -> list[Record]:

@@ -34,10 +34,26 @@ SUMMARY = {
 }
 
 
+def read(run: RunFolder) -> Run:
+    return Run(RawRun(run.write(), manifest.load_manifest(run.folder)))
+
+
+def summarized(run: RunFolder, summary: object = SUMMARY, *instances: str) -> Run:
+    """Read a run whose k6 left this summary, at each of these instances."""
+    run.write()
+    for instance in instances or ("k6-1",):
+        run.raw(f"{instance}/summary.json").write_text(json.dumps(summary))
+    return Run(RawRun(run.folder, manifest.load_manifest(run.folder)))
+
+
 def value(run: RunFolder, name: str, summary: object = SUMMARY) -> Value:
-    folder = run.write()
-    run.raw("k6-1/summary.json").write_text(json.dumps(summary))
-    return figures.value(Run(RawRun(folder, manifest.load_manifest(folder))), name)
+    return figures.value(summarized(run, summary), name)
+
+
+def why(run: Run, name: str) -> str:
+    found = figures.value(run, name)
+    assert isinstance(found, Unknown)
+    return found.why
 
 
 @pytest.mark.parametrize(
@@ -55,7 +71,7 @@ def test_what_k6_s_summary_says_is_a_figure(run: RunFolder, name: str, expected:
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
+    ("name", "reason"),
     [
         ("client.checks.paid.rate", "k6 made no check named paid; it made a_b, home_is_200, never_made"),
         ("client.checks.never_made.rate", "it was never made"),
@@ -63,25 +79,23 @@ def test_what_k6_s_summary_says_is_a_figure(run: RunFolder, name: str, expected:
         ("client.thresholds.checks_rate_is_1", "k6 judged no one threshold checks_rate_is_1; it made"),
     ],
 )
-def test_what_it_does_not_say_is_unknown(run: RunFolder, name: str, why: str) -> None:
-    found = value(run, name)
-    assert isinstance(found, Unknown)
-    assert why in found.why
+def test_what_it_does_not_say_is_unknown(run: RunFolder, name: str, reason: str) -> None:
+    assert reason in why(summarized(run), name)
 
 
 def test_requests_of_one_name_have_figures_of_their_own(run: RunFolder) -> None:
     for number, request in enumerate(run.clients["k6-1"].requests):
         request["name"] = "GET /pay" if number < 3 else "home"
     run.set_knobs(load__workload="script")
-    read = Run(RawRun(run.write(), manifest.load_manifest(run.folder)))
-    total, pay = (figures.value(read, name) for name in ("client.requests.total", "client.named.get_pay.total"))
+    named = read(run)
+    total, pay = (figures.value(named, name) for name in ("client.requests.total", "client.named.get_pay.total"))
     assert pay == 3
-    assert figures.value(read, "client.named.home.total") == int(str(total)) - 3
-    failed = [figures.value(read, f"client.named.{name}.failed") for name in ("get_pay", "home")]
-    assert sum(int(str(each)) for each in failed) == figures.value(read, "client.requests.failed")
-    slowest = [figures.value(read, f"client.named.{name}.latency_ms.max") for name in ("get_pay", "home")]
-    assert figures.value(read, "client.latency_ms.max") in slowest
-    assert "client.named.get_pay.latency_ms.max" in set(catalogue.figure_names(read))
+    assert figures.value(named, "client.named.home.total") == int(str(total)) - 3
+    failed = [figures.value(named, f"client.named.{name}.failed") for name in ("get_pay", "home")]
+    assert sum(int(str(each)) for each in failed) == figures.value(named, "client.requests.failed")
+    slowest = [figures.value(named, f"client.named.{name}.latency_ms.max") for name in ("get_pay", "home")]
+    assert figures.value(named, "client.latency_ms.max") in slowest
+    assert "client.named.get_pay.latency_ms.max" in set(catalogue.figure_names(named))
 
 
 def test_requests_of_one_group_have_figures_of_their_own_and_the_ledger_says_what_became_of_them(
@@ -92,18 +106,15 @@ def test_requests_of_one_group_have_figures_of_their_own_and_the_ledger_says_wha
         lost = request["status"] == 0
         request.update({"name": "pay", "group": "::shop::buy"} if lost else {"name": "home", "group": ""})
     run.set_knobs(load__workload="script")
-    folder = run.write()
-    read = Run(RawRun(folder, manifest.load_manifest(folder)))
-    failed = figures.value(read, "client.requests.failed")
-    assert figures.value(read, "client.groups.shop_buy.failed") == failed
-    assert isinstance(figures.value(read, "client.groups.shop_buy.latency_ms.max"), Unknown)
-    groups = {name for name in catalogue.figure_names(read) if name.startswith("client.groups.")}
+    grouped = read(run)
+    failed = figures.value(grouped, "client.requests.failed")
+    assert figures.value(grouped, "client.groups.shop_buy.failed") == failed
+    assert isinstance(figures.value(grouped, "client.groups.shop_buy.latency_ms.max"), Unknown)
+    groups = {name for name in catalogue.figure_names(grouped) if name.startswith("client.groups.")}
     assert "client.groups.shop_buy.total" in groups
     assert all(name.startswith("client.groups.shop_buy.") for name in groups)
-    found = figures.value(read, "client.groups.shop.total")
-    assert isinstance(found, Unknown)
-    assert found.why == "no request was in a group named shop"
-    told = ledger_file.build_ledger(read)
+    assert why(grouped, "client.groups.shop.total") == "no request was in a group named shop"
+    told = ledger_file.build_ledger(grouped)
     first, *others = told.names
     assert (first.name, first.group, first.failed, first.causes) == ("pay", "::shop::buy", failed, told.causes)
     assert [(each.name, each.failed) for each in others] == [("home", 0)]
@@ -112,11 +123,9 @@ def test_requests_of_one_group_have_figures_of_their_own_and_the_ledger_says_wha
 def test_a_name_that_no_request_has_or_two_have_is_unknown(run: RunFolder) -> None:
     for number, request in enumerate(run.clients["k6-1"].requests):
         request["name"] = "a b" if number < 3 else "a-b"
-    read = Run(RawRun(run.write(), manifest.load_manifest(run.folder)))
-    for name, why in (("pay", "no request was named pay"), ("a_b", "a b and a-b have this name")):
-        found = figures.value(read, f"client.named.{name}.total")
-        assert isinstance(found, Unknown)
-        assert why in found.why
+    named = read(run)
+    for name, reason in (("pay", "no request was named pay"), ("a_b", "a b and a-b have this name")):
+        assert reason in why(named, f"client.named.{name}.total")
 
 
 @pytest.mark.parametrize("summary", [{}, [], None, {"root_group": None, "metrics": {}}, {"metrics": {"a": 3}}])
@@ -128,13 +137,9 @@ def test_a_summary_that_is_not_whole_makes_them_unknown(run: RunFolder, summary:
 def test_a_threshold_that_each_instance_judged_for_itself_is_unknown(run: RunFolder) -> None:
     run.manifest["instances"]["k6"].append("k6-2")
     run.clients["k6-2"] = run.clients["k6-1"]
-    folder = run.write()
-    for instance in ("k6-1", "k6-2"):
-        run.raw(f"{instance}/summary.json").write_text(json.dumps(SUMMARY))
-    read = Run(RawRun(folder, manifest.load_manifest(folder)))
-    kept = figures.value(read, "client.thresholds.http_req_duration_name_pay_p_95_below_800")
-    assert isinstance(kept, Unknown)
-    assert "each instance of k6 judged its own share" in kept.why
+    judged = summarized(run, SUMMARY, "k6-1", "k6-2")
+    name = "client.thresholds.http_req_duration_name_pay_p_95_below_800"
+    assert "each instance of k6 judged its own share" in why(judged, name)
 
 
 def test_requests_of_setup_are_no_user_s(run: RunFolder) -> None:
@@ -164,9 +169,7 @@ def test_a_check_without_letters_has_a_name() -> None:
 
 def test_a_run_of_a_script_lists_its_checks_and_thresholds(run: RunFolder) -> None:
     def listed() -> set[str]:
-        folder = run.write()
-        run.raw("k6-1/summary.json").write_text(json.dumps(SUMMARY))
-        names = catalogue.figure_names(Run(RawRun(folder, manifest.load_manifest(folder))))
+        names = catalogue.figure_names(summarized(run))
         return {name for name in names if name.startswith(("client.checks.", "client.thresholds."))}
 
     assert listed() == set()
@@ -181,7 +184,7 @@ def test_on_a_connection_by_tls_the_time_of_data_says_nothing_of_a_request(run: 
     served[0]["tls_us"] = 900
     shared = {**served[0], "id": max(each["id"] for each in run.clients["k6-1"].requests) + 1, "tls_us": 0}
     run.clients["k6-1"].requests.append(shared)
-    joined = Run(RawRun(run.write(), manifest.load_manifest(run.folder))).joined
+    joined = read(run).joined
     assert not isinstance(joined, Unknown)
     rows = joined.rows("SELECT id, flow_id, flow_established, flow_server_first_data_time_us AS data_us FROM cases")
     told = {row["id"]: row for row in rows}

@@ -26,8 +26,6 @@ class Cause:
     In texts for people, `{client}` and `{server}` are the two roles of the hop.
 
     Attributes:
-        name: as the ledger has it.
-        meaning: what happened, in a sentence.
         proof: what must be on record, in sentences.
         when: the same as SQL, over the table `known` (analysis.diagnosis.attribution).
         says: SQL over the same table: the text that leads a reader to the records of one request.

@@ -76,12 +76,9 @@ class Story:
     """All records of one request.
 
     Attributes:
-        case: its row of `cases`.
         flows: the connections that carried it, first hop first, from every capture that has them: the columns of
             `flows`, and `try`, the row of `tries` that went over it, None for the client's own.
-        line: the proxy's access line, None if there is none.
         tries: the servers that the proxy tried, in order.
-        errors: what the proxy's error log says of it.
     """
 
     case: Row

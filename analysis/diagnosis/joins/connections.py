@@ -31,8 +31,6 @@ class Hop:
 
     Attributes:
         number: its place on the path, from 1.
-        client: the role that connects.
-        server: the role that it connects to.
         observers: the instances whose captures count its connections, all of one end; none if nothing captured it.
     """
 

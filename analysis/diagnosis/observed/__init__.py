@@ -30,7 +30,6 @@ class Observation(Tables):
     """What was observed.
 
     Attributes:
-        window: the time that it is about.
         database: its tables:
             `connections`, `lost_syns`, `queue_proof`, `accepted`: as analysis.diagnosis.joins.connections makes them; a
             server is named `instance:port`, one elsewhere `instance>address:port`.
