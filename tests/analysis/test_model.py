@@ -9,16 +9,19 @@ EXPONENTIAL = syn_ladder(6, 0)
 LINEAR_FIRST = syn_ladder(6, 4)
 
 
-def earliest_s(ladder: tuple[Syn, ...]) -> list[float]:
-    return [syn.earliest_ms / 1000 for syn in ladder]
-
-
-def test_without_linear_timeouts_the_timeout_doubles_from_the_first() -> None:
-    assert earliest_s(EXPONENTIAL) == [0, 1, 3, 7, 15, 31, 63]
-
-
-def test_linear_timeouts_come_first_and_add_to_the_retries() -> None:
-    assert earliest_s(LINEAR_FIRST) == [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67]
+@pytest.mark.parametrize(
+    ("ladder", "earliest_s"),
+    [
+        pytest.param(EXPONENTIAL, [0, 1, 3, 7, 15, 31, 63], id="the timeout doubles from the first"),
+        pytest.param(LINEAR_FIRST, [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67], id="linear timeouts add to the retries"),
+        pytest.param(syn_ladder(9, 0), [0, 1, 3, 7, 15, 31, 63, 127, 247, 367], id="it grows to its maximum"),
+        pytest.param(
+            syn_ladder(5, 0, timeout_max_ms=4_000), [0, 1, 3, 7, 11, 15], id="it grows to a maximum that is set"
+        ),
+    ],
+)
+def test_syns_come_when_the_kernel_s_timeouts_are_over(ladder: tuple[Syn, ...], earliest_s: list[float]) -> None:
+    assert [syn.earliest_ms / 1000 for syn in ladder] == earliest_s
 
 
 def test_a_kernel_that_was_measured_kept_to_its_ladder() -> None:
@@ -54,11 +57,6 @@ def test_a_dial_sends_the_syns_that_are_due_before_its_timeout(
 @pytest.mark.parametrize("connect_timeout_ms", [1_001, 3_100, 7_400, 15_800, 32_000])
 def test_a_timeout_that_a_late_timer_may_outlast_is_uncertain(connect_timeout_ms: int) -> None:
     assert not is_certain(EXPONENTIAL, connect_timeout_ms)
-
-
-def test_a_timeout_grows_no_longer_than_its_maximum() -> None:
-    assert earliest_s(syn_ladder(9, 0)) == [0, 1, 3, 7, 15, 31, 63, 127, 247, 367]
-    assert earliest_s(syn_ladder(5, 0, timeout_max_ms=4_000)) == [0, 1, 3, 7, 11, 15]
 
 
 def test_a_timer_is_as_late_as_the_coarsest_wheel_that_may_hold_it() -> None:
