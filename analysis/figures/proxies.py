@@ -58,7 +58,7 @@ _TRIES = {
     "aborted": (
         "Tries that ended before they were connected: the client left, or the proxy tried again and told no more."
     ),
-    "retried": "Tries in vain, after which the proxy tried again.",
+    "retried": "Failed tries, after which the proxy tried again.",
 }
 
 

@@ -80,7 +80,7 @@ def version_rows(record: Record) -> list[tuple[str, str]]:
         ("commit", f"{commit}{dirty}" if commit else "unknown"),
         ("kernel", str(host.get("kernel", "unknown"))),
         ("distribution", str(host.get("distribution", "unknown"))),
-        ("processors", formatting.format_value(host.get("cpus"))),
+        ("CPUs", formatting.format_value(host.get("cpus"))),
         ("memory", f"{memory_kb / (1 << 20):.1f} GB" if isinstance(memory_kb, int) else "unknown"),
         *((name, str(version)) for name, version in host.items() if name not in _MACHINE),
         *((f"image {role}", str(image)) for role, image in manifest.get("images", {}).items()),
