@@ -57,7 +57,7 @@ def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded()
     assert verdict["verdict"] == "inconclusive"
 
 
-AT_WORK = {f"connlab-{name}" for name in ("k6-1", "hello-1", "collector-hello-1", "beside", "holder-beside")}
+AT_WORK = {f"connlab-run-{name}" for name in ("k6-1", "hello-1", "collector-hello-1", "beside", "holder-beside")}
 
 
 def running() -> list[str]:
@@ -82,7 +82,7 @@ PLANT = 'for root in /proc/[0-9]*/root; do cp /bin/cat "$root/raw/planted" && ch
 
 def inside(instance: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run a shell script as a role, in its container."""
-    command = ["docker", "exec", *options, f"connlab-{instance}", "sh", "-c", script]
+    command = ["docker", "exec", *options, f"connlab-run-{instance}", "sh", "-c", script]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

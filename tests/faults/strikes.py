@@ -13,7 +13,7 @@ from tests.faults.world import HANG_S, RESULTS, Engine, Run, containers, docker,
 _FULL = paths.RESULTS / "full"
 _MOVED = RESULTS.with_name("moved")
 _BACKEND, _CLIENT, _PROXY = "backend-1", "k6-1", "nginx"
-_FOREIGN = "connlab-backend-1"
+_FOREIGN = "connlab-run-backend-1"
 _FOREIGN_NETWORK = "connlab-run_lab"
 # Room that a container is left with before its memory is filled.
 _ROOM_BYTES = 8 << 20
@@ -50,7 +50,7 @@ def killed(service: str, program: str = "") -> Strike:
     """Kill the oldest process of a service, or of its program."""
 
     def strike(run: Run, _: Engine) -> None:
-        wait_until(lambda: run.ended or (f"connlab-{service}" in containers() and pids(service, program)), service)
+        wait_until(lambda: run.ended or (f"connlab-run-{service}" in containers() and pids(service, program)), service)
         os.kill(pids(service, program)[0], signal.SIGKILL)
 
     return strike
@@ -70,7 +70,7 @@ def out_of_memory(service: str, program: str) -> Strike:
     """Take what a container has left of memory, until the kernel kills its program's youngest process."""
 
     def strike(_: Run, __: Engine) -> None:
-        container, victim = f"connlab-{service}", pids(service, program)[-1]
+        container, victim = f"connlab-run-{service}", pids(service, program)[-1]
         # The kernel's first choice; after it comes what fills the memory.
         Path(f"/proc/{victim}/oom_score_adj").write_text("1000")
         limit = str(_used(service) + _ROOM_BYTES)
@@ -131,7 +131,7 @@ def moved(_: Run, __: Engine) -> None:
 
 def stands_still(run: Run, _: Engine) -> None:
     """Stop the lab and everything that it started for a while, as a machine that sleeps does."""
-    still = [pid for name in containers() for pid in pids(name.removeprefix("connlab-"))]
+    still = [pid for name in containers() for pid in pids(name.removeprefix("connlab-run-"))]
     for pid in (run.process.pid, *still):
         os.kill(pid, signal.SIGSTOP)
     time.sleep(_STILL_S)

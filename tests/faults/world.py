@@ -89,7 +89,7 @@ def processes() -> dict[int, str]:
 
 def pids(service: str, program: str = "") -> list[int]:
     """Give the processes of a service's container, oldest first; those of one program, if it is named."""
-    container = docker("inspect", "--format", "{{.Id}}", f"connlab-{service}").strip()
+    container = docker("inspect", "--format", "{{.Id}}", f"connlab-run-{service}").strip()
     found = []
     for pid in sorted(processes()):
         try:

@@ -9,7 +9,7 @@ NEVER = "0001-01-01T00:00:00Z"
 def state(service: str, *, error: str = "", running: bool = False, code: int = 0, **more: object) -> str:
     began = NEVER if error else "2026-01-31T12:00:00.5Z"
     content = {"Running": running, "ExitCode": code, "Error": error, "StartedAt": began, "OOMKilled": False, **more}
-    return f"/connlab-{service} {json.dumps(content)}\n"
+    return f"/connlab-run-{service} {json.dumps(content)}\n"
 
 
 def event(action: str, **attributes: str) -> str:

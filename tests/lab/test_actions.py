@@ -54,7 +54,7 @@ def test_a_pause_lasts_as_long_as_it_should_and_is_written_down(
     with watch, Actions(session, watch) as actions:
         await_begun(session)
         assert actions.settle() is None
-    assert of_containers(fake_docker) == ["pause connlab-nginx", "unpause connlab-nginx"]
+    assert of_containers(fake_docker) == ["pause connlab-run-nginx", "unpause connlab-run-nginx"]
     session.finish("complete")
     (record,) = manifest.load_manifest(session.folder).actions
     assert (record.do, record.instance, record.at_ms, record.for_ms) == ("pause", "nginx", 100, 200)
@@ -71,15 +71,15 @@ def test_a_restart_s_end_is_no_crash_and_the_server_is_waited_for(
     session = session_of(effective, "at: 0s, do: restart, instance: nginx, for: 50ms")
     with watch, Actions(session, watch) as actions:
         wait_until(lambda: bool(of_containers(fake_docker)))
-        watch.take(event("die", name="connlab-nginx", exitCode="0"))
+        watch.take(event("die", name="connlab-run-nginx", exitCode="0"))
         assert actions.settle() is None
         assert watch.ended("nginx") is None
-        watch.take(event("die", name="connlab-nginx", exitCode="1"))
+        watch.take(event("die", name="connlab-run-nginx", exitCode="1"))
         assert watch.ended("nginx") == "nginx ended with exit code 1"
     assert of_containers(fake_docker) == [
-        "stop --time 15 connlab-nginx",
-        "start connlab-nginx",
-        "exec connlab-collector-nginx collector ready --within 90s",
+        "stop --time 15 connlab-run-nginx",
+        "start connlab-run-nginx",
+        "exec connlab-run-collector-nginx collector ready --within 90s",
     ]
     (record,) = session.manifest.actions
     assert record.exit_code == 0
@@ -106,8 +106,8 @@ def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
     session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 60s")
     with watch, Actions(session, watch):
         wait_until(lambda: bool(of_containers(fake_docker)))
-        assert of_containers(fake_docker) == ["pause connlab-nginx"]
-    assert of_containers(fake_docker)[-1] == "unpause connlab-nginx"
+        assert of_containers(fake_docker) == ["pause connlab-run-nginx"]
+    assert of_containers(fake_docker)[-1] == "unpause connlab-run-nginx"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.lab.waiting import is_at_work, wait_until
 
 
 def test_what_never_ran_has_no_exit_code(effective: Make, fake_docker: InMemoryDocker) -> None:
-    fake_docker.says("ps *", "connlab-k6-1\nconnlab-backend-1\n")
+    fake_docker.says("ps *", "connlab-k6-1\nconnlab-run-backend-1\n")
     fake_docker.says("inspect *", state("k6-1", StartedAt=NEVER) + state("backend-1", code=143))
     assert Compose().exit_codes(topology_of(effective())) == {"k6-1": None, "backend-1": 143}
 
@@ -26,13 +26,13 @@ def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fak
     text = MINIMAL.replace("[k6, backend]", "[k6, nginx, backend]")
     topology = topology_of(effective("backend.instances=2", text=text))
     services = [*topology.all, *map("collector-{}".format, topology.all)]
-    fake_docker.says("ps *", "\n".join(f"connlab-{service}" for service in services) + "\n")
+    fake_docker.says("ps *", "\n".join(f"connlab-run-{service}" for service in services) + "\n")
     Compose().stop_along_the_path(topology)
     assert [call for call in fake_docker.calls if call.startswith("stop ")] == [
         "stop --time 15 connlab-k6-1",
-        "stop --time 15 connlab-nginx",
-        "stop --time 15 connlab-backend-1 connlab-backend-2",
-        "stop --time 15 " + " ".join(f"connlab-collector-{instance}" for instance in topology.all),
+        "stop --time 15 connlab-run-nginx",
+        "stop --time 15 connlab-run-backend-1 connlab-run-backend-2",
+        "stop --time 15 " + " ".join(f"connlab-run-collector-{instance}" for instance in topology.all),
     ]
 
 
@@ -41,15 +41,15 @@ def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fak
 
 @pytest.fixture
 def watch(fake_docker: InMemoryDocker) -> Watch:
-    fake_docker.says("events *", event("die", name="connlab-nginx", exitCode="1") + "\n")
+    fake_docker.says("events *", event("die", name="connlab-run-nginx", exitCode="1") + "\n")
     return Watch("run-1")
 
 
 def test_the_end_of_a_container_is_seen(watch: Watch, fake_docker: InMemoryDocker) -> None:
     with watch:
         wait_until(lambda: watch.ended("nginx") is not None)
-        watch.take(event("oom", name="connlab-backend-1"))
-        watch.take(event("die", name="connlab-backend-1", exitCode="137"))
+        watch.take(event("oom", name="connlab-run-backend-1"))
+        watch.take(event("die", name="connlab-run-backend-1", exitCode="137"))
     assert watch.ended("nginx") == "nginx ended with exit code 1"
     assert watch.ended("backend-1") == "backend-1 ended with exit code 137, out of memory"
     assert (watch.exit_code("k6-1"), watch.ended("k6-1")) == (None, None)
@@ -89,12 +89,12 @@ def test_an_engine_that_stops_telling_is_an_error(watch: Watch) -> None:
 
 
 def test_what_the_engine_was_still_making_is_removed_too(fake_docker: InMemoryDocker) -> None:
-    fake_docker.says("ps *", "connlab-late\n", after="network rm", once=True)
+    fake_docker.says("ps *", "connlab-run-late\n", after="network rm", once=True)
     fake_docker.says("network ls *", "connlab-run_lab\n", once=True)
-    assert Compose().remove() == ["connlab-run_lab", "connlab-late"]
+    assert Compose().remove() == ["connlab-run_lab", "connlab-run-late"]
     assert [call for call in fake_docker.calls if call.split()[0] == "rm" or call.startswith("network rm")] == [
         "network rm connlab-run_lab",
-        "rm --force --volumes connlab-late",
+        "rm --force --volumes connlab-run-late",
     ]
 
 
@@ -123,7 +123,7 @@ def test_what_comes_back_after_each_removal_is_named(fake_docker: InMemoryDocker
 def test_only_what_bears_the_lab_s_labels_or_its_own_names_is_removed(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("ps *label=connlab.run*", "connlab-k6-1\n")
     fake_docker.says("ps *label=connlab.check*", "eager_name\n")
-    fake_docker.says("ps --all --format*", "connlab-db\n")
+    fake_docker.says("ps --all --format*", "connlab-run-db\n")
     fake_docker.says("network ls *label=*", "connlab-run_lab\n")
     fake_docker.says("volume ls *label=connlab.check*", "connlab-bare-trixie-1\n")
     fake_docker.says("volume ls --format *", "connlab-cache\nconnlab-backup\nold-connlab-cache\n")

@@ -162,7 +162,7 @@ def stepped(by_ns: int) -> Fault:
 
 
 def taken(_: World) -> None:
-    raise EngineFailed('the name "connlab-backend-1" is already in use')
+    raise EngineFailed('the name "connlab-run-backend-1" is already in use')
 
 
 STRIKES: dict[str, Fault] = {

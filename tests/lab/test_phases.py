@@ -88,7 +88,9 @@ def underway(opened: Callable[..., Session], fake_docker: InMemoryDocker, monkey
     fake_docker.says("logs *", "last words\n")
 
     def go(phase: Phase, *overrides: str, text: str = LONG, ends: Mapping[str, int] | None = None) -> str | None:
-        told = (event("die", name=f"connlab-{service}", exitCode=str(code)) for service, code in (ends or {}).items())
+        told = (
+            event("die", name=f"connlab-run-{service}", exitCode=str(code)) for service, code in (ends or {}).items()
+        )
         fake_docker.stays("events *", "".join(f"{one}\n" for one in told))
         session = opened(*overrides, text=text)
         session.manifest.begin("measure")
@@ -225,7 +227,7 @@ def test_it_waits_until_every_instance_stands_paused(fake_docker: InMemoryDocker
     fake_docker.says("exec *", status(4, paused=True))
     with Watch("run-1") as watch:
         phases.await_clients(Compose(), ["k6-1", "k6-2"], watch)
-    assert sum(call.startswith("exec connlab-collector-k6-") for call in fake_docker.calls) == 2
+    assert sum(call.startswith("exec connlab-run-collector-k6-") for call in fake_docker.calls) == 2
 
 
 def test_an_instance_that_ended_is_named_with_its_last_words(fake_docker: InMemoryDocker) -> None:
@@ -244,8 +246,8 @@ def test_all_instances_are_let_go(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("exec *", status(5, paused=False))
     phases.release_clients(Compose(), ["k6-1", "k6-2"])
     assert {call.split(" collector ")[0] for call in fake_docker.calls} == {
-        "exec connlab-collector-k6-1",
-        "exec connlab-collector-k6-2",
+        "exec connlab-run-collector-k6-1",
+        "exec connlab-run-collector-k6-2",
     }
     assert all("--method PATCH" in call and '"paused": false' in call for call in fake_docker.calls)
 

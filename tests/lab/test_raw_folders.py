@@ -307,7 +307,7 @@ def test_what_the_last_run_left_never_ends_the_next(
 def test_a_link_in_the_place_of_a_containers_log_is_not_written_through(
     effective: Make, fake_docker: InMemoryDocker, tmp_path: Path, target: Path, name: str
 ) -> None:
-    fake_docker.says("ps *", "connlab-backend-1\nconnlab-collector-backend-1\n")
+    fake_docker.says("ps *", "connlab-run-backend-1\nconnlab-run-collector-backend-1\n")
     fake_docker.says("logs *", "what it said\n")
     folder = tmp_path / "raw" / "backend-1"
     folder.mkdir(parents=True)

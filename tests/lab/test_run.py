@@ -51,7 +51,7 @@ def test_compose_s_failure_aborts_the_run_and_all_is_removed(
     start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker
 ) -> None:
     fake_docker.says("compose * up *", stderr="no space left on device", exit_code=1)
-    fake_docker.says("ps *", "connlab-backend-1\n")
+    fake_docker.says("ps *", "connlab-run-backend-1\n")
     fake_docker.says("network ls *", "connlab-run_lab\n")
     with pytest.raises(LabError, match=r"(?s)the run was aborted: .*no space left on device.*stays in"):
         start()
@@ -59,7 +59,7 @@ def test_compose_s_failure_aborts_the_run_and_all_is_removed(
     assert manifest["status"] == "aborted"
     assert "no space left on device" in manifest["reason"]
     after = fake_docker.calls[[" up " in call for call in fake_docker.calls].index(True) :]
-    assert "rm --force --volumes connlab-backend-1" in after
+    assert "rm --force --volumes connlab-run-backend-1" in after
     assert "network rm connlab-run_lab" in after
     assert not (elsewhere / "results" / "one" / "latest").is_symlink()
 
@@ -67,9 +67,9 @@ def test_compose_s_failure_aborts_the_run_and_all_is_removed(
 def test_a_container_that_ends_at_its_start_is_named_with_its_last_words(
     start: Callable[..., Path], fake_docker: InMemoryDocker
 ) -> None:
-    died = {"Action": "die", "Actor": {"Attributes": {"name": "connlab-backend-1", "exitCode": "2"}}}
+    died = {"Action": "die", "Actor": {"Attributes": {"name": "connlab-run-backend-1", "exitCode": "2"}}}
     fake_docker.says("events *", json.dumps(died) + "\n")
-    fake_docker.says("compose * up *", stderr="container connlab-backend-1 exited (2)", exit_code=1, once_told=True)
+    fake_docker.says("compose * up *", stderr="container connlab-run-backend-1 exited (2)", exit_code=1, once_told=True)
     fake_docker.says("logs --tail *", "backend: CONNLAB_HEAP_MB is missing\n")
     with pytest.raises(
         LabError, match=r"(?s)backend-1 ended with exit code 2 during its start:\n  backend: CONNLAB_HEAP_MB"
@@ -81,7 +81,7 @@ def test_a_container_that_ended_is_named_though_compose_says_so_before_the_engin
     start: Callable[..., Path], fake_docker: InMemoryDocker
 ) -> None:
     fake_docker.says("compose * up *", exit_code=1)
-    fake_docker.says("ps *", "connlab-collector-backend-1\nconnlab-backend-1\n")
+    fake_docker.says("ps *", "connlab-run-collector-backend-1\nconnlab-run-backend-1\n")
     states = state("collector-backend-1", code=137) + state("backend-1", running=True)
     fake_docker.says("inspect --format {{.Name}} *", states)
     with pytest.raises(LabError, match="collector-backend-1 ended with exit code 137 during its start"):

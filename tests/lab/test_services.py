@@ -192,7 +192,7 @@ def test_its_own_time_begins_when_all_containers_have_started(
 def listens(fake_docker: InMemoryDocker, port: int) -> None:
     """Something listens on this port of the shop, and on no other."""
     said = json.dumps({"listeners": [{"address": "::", "port": port}]})
-    fake_docker.says("exec connlab-collector-shop-1 collector inspect", said)
+    fake_docker.says("exec connlab-run-collector-shop-1 collector inspect", said)
 
 
 def start(effective: ResolvedScenario, folder: Path, watch: InMemoryWatch | None = None) -> None:
@@ -217,7 +217,7 @@ def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_fo
 
     listens(fake_docker, 80)
     if compose == "says nothing":
-        fake_docker.says("inspect * connlab-collector-shop-1 connlab-shop-1", "starting\n\n")
+        fake_docker.says("inspect * connlab-run-collector-shop-1 connlab-run-shop-1", "starting\n\n")
     fake_docker.says("inspect *", "healthy")
     monkeypatch.setattr(run_file, "run_compose", run_compose)
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
@@ -254,7 +254,7 @@ def test_one_that_listens_and_is_not_ready_is_said_with_what_was_asked(
 ) -> None:
     fake_docker.says("compose * --wait *", stderr="application not healthy after 120s", exit_code=1)
     listens(fake_docker, 9000)
-    fake_docker.says(f"inspect * connlab-{'shop-1' if '[' in ready else 'collector-shop-1'}", "starting")
+    fake_docker.says(f"inspect * connlab-run-{'shop-1' if '[' in ready else 'collector-shop-1'}", "starting")
     fake_docker.says("inspect *", "healthy")
     effective = shop(ready=f"ready: {ready}")
     with pytest.raises(BadInput, match=f"shop-1 listens on port 9000, and {re.escape(said)}"):
@@ -266,9 +266,9 @@ def test_what_it_needs_and_never_was_ready_is_said_before_itself(
     shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, path: str
 ) -> None:
     fake_docker.says("compose * --wait *", stderr="dependency failed to start", exit_code=1)
-    fake_docker.says("exec connlab-collector-shop-1 collector inspect", '{"listeners": []}')
+    fake_docker.says("exec connlab-run-collector-shop-1 collector inspect", '{"listeners": []}')
     fake_docker.says(
-        "exec connlab-collector-db-1 collector inspect", '{"listeners": [{"address": "::", "port": 8080}]}'
+        "exec connlab-run-collector-db-1 collector inspect", '{"listeners": [{"address": "::", "port": 8080}]}'
     )
     fake_docker.says("inspect *", "starting")
     effective = shop(path=path)

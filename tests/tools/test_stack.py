@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from ruamel.yaml import YAML
 
 from lab import paths
+from lab.engines.compose.containers import container_name
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.knobs import CATALOGUE
 from tools import stack
@@ -67,6 +68,13 @@ def test_the_stack_is_reached_from_its_own_machine_alone_and_through_a_proxy() -
         for name, service in services().items()
         if "networks" in service and name not in published
     )
+
+
+def test_no_container_of_a_run_has_the_name_of_one_of_the_stack() -> None:
+    # Compose names them connlab-<service>-<number>; `backend-1` is an instance of a run, too.
+    of_stack = {f"connlab-{name}-{number}" for name in services() for number in (1, 2, 3)}
+    of_run = {container_name(f"{before}{name}-1") for name in services() for before in ("", "collector-")}
+    assert of_stack & of_run == set()
 
 
 def test_who_builds_by_compose_has_the_lab_s_compilers() -> None:

@@ -33,7 +33,7 @@ _ROUNDS = 5
 
 def container_name(service: str) -> str:
     """Name a service's container; `docker exec` finds it so without asking Compose."""
-    return f"{_NAME}-{service}"
+    return f"{PROJECT}-{service}"
 
 
 def existing_containers(services: Iterable[str]) -> list[str]:
