@@ -17,7 +17,7 @@ from tests.lab.waiting import is_at_work, wait_until
 
 
 def test_what_never_ran_has_no_exit_code(effective: Make, fake_docker: InMemoryDocker) -> None:
-    fake_docker.says("ps *", "connlab-k6-1\nconnlab-run-backend-1\n")
+    fake_docker.says("ps *", "connlab-run-k6-1\nconnlab-run-backend-1\n")
     fake_docker.says("inspect *", state("k6-1", StartedAt=NEVER) + state("backend-1", code=143))
     assert Compose().exit_codes(topology_of(effective())) == {"k6-1": None, "backend-1": 143}
 
@@ -29,7 +29,7 @@ def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fak
     fake_docker.says("ps *", "\n".join(f"connlab-run-{service}" for service in services) + "\n")
     Compose().stop_along_the_path(topology)
     assert [call for call in fake_docker.calls if call.startswith("stop ")] == [
-        "stop --time 15 connlab-k6-1",
+        "stop --time 15 connlab-run-k6-1",
         "stop --time 15 connlab-run-nginx",
         "stop --time 15 connlab-run-backend-1 connlab-run-backend-2",
         "stop --time 15 " + " ".join(f"connlab-run-collector-{instance}" for instance in topology.all),
@@ -113,15 +113,15 @@ def test_what_cannot_be_removed_is_said(fake_docker: InMemoryDocker) -> None:
 
 
 def test_what_comes_back_after_each_removal_is_named(fake_docker: InMemoryDocker) -> None:
-    fake_docker.says("ps *", "connlab-again\n")
+    fake_docker.says("ps *", "connlab-run-again\n")
     fake_docker.revives = True
-    with pytest.raises(LabError, match=r"(?s)after 5 removals .*connlab-again.*make clean"):
+    with pytest.raises(LabError, match=r"(?s)after 5 removals .*connlab-run-again.*make clean"):
         Compose().remove()
-    assert fake_docker.calls.count("rm --force --volumes connlab-again") == 5
+    assert fake_docker.calls.count("rm --force --volumes connlab-run-again") == 5
 
 
 def test_only_what_bears_the_lab_s_labels_or_its_own_names_is_removed(fake_docker: InMemoryDocker) -> None:
-    fake_docker.says("ps *label=connlab.run*", "connlab-k6-1\n")
+    fake_docker.says("ps *label=connlab.run*", "connlab-run-k6-1\n")
     fake_docker.says("ps *label=connlab.check*", "eager_name\n")
     fake_docker.says("ps --all --format*", "connlab-run-db\n")
     fake_docker.says("network ls *label=*", "connlab-run_lab\n")
@@ -135,7 +135,7 @@ def test_only_what_bears_the_lab_s_labels_or_its_own_names_is_removed(fake_docke
     fake_docker.says("image ls *reference=connlab/trixie-slim*", "connlab/trixie-slim:latest\n")
     fake_docker.says("image ls *reference=*", "connlab/mine:latest\n")
     cleaned = clean()
-    assert cleaned.containers == ["connlab-k6-1", "eager_name"]
+    assert cleaned.containers == ["connlab-run-k6-1", "eager_name"]
     assert cleaned.networks == ["connlab-run_lab"]
     assert cleaned.volumes == ["connlab-bare-trixie-1", "connlab-cache"]
     roles, bases = ["connlab/k6:latest", "connlab/bare:trixie"], ["connlab/base:latest", "connlab/trixie-slim:latest"]

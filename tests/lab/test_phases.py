@@ -152,7 +152,7 @@ def test_a_load_that_does_not_end_is_stopped_and_spoils_the_run(
     settings = ("load.instances=2", "load.max_duration=1s")
     fault = underway(phases.run_load, *settings, text=MINIMAL, ends={"k6-1": 0})
     assert fault == "k6 did not end within 1 s and was stopped"
-    assert "stop --time 15 connlab-k6-1 connlab-k6-2" in fake_docker.calls
+    assert "stop --time 15 connlab-run-k6-1 connlab-run-k6-2" in fake_docker.calls
 
 
 def test_an_action_that_fails_ends_the_load(underway: Underway, fake_docker: InMemoryDocker) -> None:
@@ -231,7 +231,7 @@ def test_it_waits_until_every_instance_stands_paused(fake_docker: InMemoryDocker
 
 
 def test_an_instance_that_ended_is_named_with_its_last_words(fake_docker: InMemoryDocker) -> None:
-    died = {"Action": "die", "Actor": {"Attributes": {"name": "connlab-k6-1", "exitCode": "107"}}}
+    died = {"Action": "die", "Actor": {"Attributes": {"name": "connlab-run-k6-1", "exitCode": "107"}}}
     fake_docker.says("events *", json.dumps(died) + "\n")
     fake_docker.says("exec *", exit_code=1)
     fake_docker.says("logs *", "CONNLAB_USERS must be set\n")

@@ -41,8 +41,8 @@ def ended(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Call
         fake_docker.says("*/actuator/tomcat", json.dumps({"settings": SETTINGS}))
         fake_docker.says("* PATCH *", status(5, paused=False))
         fake_docker.says("*/v1/status", status(4, paused=True))
-        fake_docker.stays("events *", event("die", name="connlab-k6-1", exitCode=str(client)) + "\n")
-        fake_docker.says("ps *", "connlab-k6-1\n")
+        fake_docker.stays("events *", event("die", name="connlab-run-k6-1", exitCode=str(client)) + "\n")
+        fake_docker.says("ps *", "connlab-run-k6-1\n")
         state = {
             "Running": False,
             "ExitCode": client,
@@ -50,7 +50,7 @@ def ended(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Call
             "OOMKilled": False,
             "Error": "",
         }
-        fake_docker.says("inspect *", f"/connlab-k6-1 {json.dumps(state)}\n")
+        fake_docker.says("inspect *", f"/connlab-run-k6-1 {json.dumps(state)}\n")
         fake_docker.says("logs --tail *", "last words\n")
         return run(resolved, Compose(), ["connlab", "run", "one"], Console(quiet=True), tries_out=tries_out)
 
@@ -69,7 +69,7 @@ def test_how_its_load_ended_says_how_it_ended(
     assert [phase.name for phase in left.phases] == ["prepare", "measure", "drain"]
     assert all(phase.end_us for phase in left.phases)
     assert left.exits == {"k6-1": client, "backend-1": None}
-    stop, remove = "stop --time 15 connlab-k6-1", "rm --force --volumes connlab-k6-1"
+    stop, remove = "stop --time 15 connlab-run-k6-1", "rm --force --volumes connlab-run-k6-1"
     calls = [call for call in fake_docker.calls if call in (stop, remove)]
     assert set(calls[calls.index(stop) + 1 :]) == {remove}
 
