@@ -164,6 +164,90 @@ def test_a_file_that_haproxy_cannot_run_is_refused_with_its_line(tmp_path: Path,
     assert not (RESULTS / "refused-file").exists()
 
 
+AS_THEY_ARE = """\
+schema: 1
+title: A file as production has it
+question: Does every request have its connection?
+path: [k6, {role}, backend]
+{role}: {{config: ./{file}}}
+knobs:
+  backend: {{max_connections: 300, accept_count: 100}}
+  load: {{workload: users, users: 10, arrival_gap: 100ms, handler_delay: 20ms, calls: 3, think_time: 300ms}}
+predictions:
+  - {{id: answered, description: All are answered., expression: client.requests.status.2xx == client.requests.total}}
+  - {{id: unexplained, description: All of it is explained., expression: ledger.unexplained == 0}}
+  - {{id: identities, description: All counted the same., expression: ledger.identities.failed == 0}}
+"""
+COUNTED = "  - {id: checks, description: Checks are counted apart., expression: flows.backend.checks > 0}\n"
+# A fragment with TLS for a name that is not the default server's.
+FRAGMENT = """\
+upstream app {
+    server app:3000;
+    keepalive 8;
+}
+server {
+    listen 80 default_server;
+    listen [::]:80 default_server;
+    return 301 https://$host$request_uri;
+}
+server {
+    listen 443 ssl default_server;
+    ssl_certificate /etc/letsencrypt/live/other/fullchain.pem;
+    ssl_certificate_key /etc/letsencrypt/live/other/privkey.pem;
+    return 404;
+}
+server {
+    listen 443 ssl;
+    server_name shop.example;
+    ssl_certificate /etc/letsencrypt/live/shop/fullchain.pem;
+    ssl_certificate_key /etc/letsencrypt/live/shop/privkey.pem;
+    access_log /var/log/nginx/shop.log;
+    location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; }
+}
+"""
+CHECKED = """\
+global
+    user haproxy
+    chroot /var/lib/haproxy
+    daemon
+    log /dev/log local0
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+frontend web
+    bind :80
+    default_backend app
+backend app
+    option httpchk GET /api/delay?ms=0&bytes=1
+    server one 10.0.0.7:3000 check inter 200ms
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "more"),
+    [
+        ("nginx.conf", FRAGMENT, ""),
+        ("haproxy.cfg", CHECKED, COUNTED),
+        ("haproxy.cfg", CHECKED.replace("mode http", "mode tcp"), ""),
+    ],
+    ids=["fragment", "checks", "tcp"],
+)
+def test_a_file_as_production_has_it_runs_unchanged(
+    run: Callable[..., Run], tmp_path: Path, file: str, text: str, more: str
+) -> None:
+    role, home = Path(file).stem, tmp_path / "as-it-is"
+    home.mkdir()
+    (home / file).write_text(text)
+    (home / "scenario.yaml").write_text(AS_THEY_ARE.format(role=role, file=file) + more)
+    ended = run(str(home))
+    assert_reproduced(ended)
+    port = 443 if text is FRAGMENT else 80
+    assert port in {one["port"] for one in ended.manifest["listeners"][role]}
+    assert (home / file).read_text() == text
+
+
 @pytest.fixture(scope="module")
 def checkout(run: Callable[..., Run]) -> Run:
     ended = run(str(CHECKOUT))
