@@ -88,7 +88,8 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
         yield from _of_proxy(manifest, hop.client, hop.server)
     path = manifest.path
     next_server = path[hop.number + 1] if hop.number + 1 < len(path) else None
-    yield from _of_kernels(hop, next_server, scraped=manifest.metrics_port is not None)
+    at_edges = sum(_checks_at_edges(manifest, role) for role in (hop.client, hop.server))
+    yield from _of_kernels(hop, next_server, scraped=manifest.metrics_port is not None, at_edges=at_edges)
     if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy" and _logs_requests(manifest, hop.server):
         yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
@@ -180,6 +181,12 @@ def _most_checks(manifest: Manifest, client: str) -> int:
     return role.checks.servers * len(manifest.of_role(client)) * (span_ms // role.checks.every_ms + 2)
 
 
+def _checks_at_edges(manifest: Manifest, proxy: str) -> int:
+    """Return how many connections of health checks may be under way as the window begins and as it ends."""
+    role = manifest.roles.get(proxy)
+    return 0 if role is None or role.checks is None else 2 * role.checks.servers * len(manifest.of_role(proxy))
+
+
 def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity]:
     aborted = f"access.{client}.tries.aborted"
     checks, checked = _most_checks(manifest, client), ""
@@ -224,7 +231,7 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         )
 
 
-def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool) -> Iterator[Identity]:
+def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool, at_edges: int) -> Iterator[Identity]:
     client, server = hop.client, hop.server
     # Who scrapes the collector's metrics port makes connections that belong to no role.
     without = " Connections to the collector's metrics port are left out." if scraped else ""
@@ -240,6 +247,7 @@ def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool) -> Iterator
             + (f" + {of_client}" if scraped else ""),
             f"flows.{server}.total",
         )
+    checked = " A health check may be under way as the window begins or ends." if at_edges else ""
     cookies = f"kernel.{server}.TcpExt.TCPReqQFullDoCookies"
     onwards = f" - flows.{next_server}.total" if next_server else ""
     yield Identity(
@@ -248,10 +256,12 @@ def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool) -> Iterator
         + (", minus those that it opened, " if next_server else " ")
         + "are those in the capture. Connections within its own namespace count as both and are subtracted. A capture"
         " alone cannot always tell whether the server ever had a connection by SYN cookie. If ACK and data came at"
-        f" once, one connection in a thousand may count twice.{without}",
+        f" once, one connection in a thousand may count twice.{checked}{without}",
         f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens" + (f" - {of_server}" if scraped else ""),
-        f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies}){onwards}",
-        f"flows.{server}.entered{onwards} + min(flows.{server}.made_at_once, 1 + flows.{server}.entered // 1000)",
+        f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies}){onwards}"
+        + (f" - {at_edges}" * bool(at_edges)),
+        f"flows.{server}.entered{onwards} + min(flows.{server}.made_at_once, 1 + flows.{server}.entered // 1000)"
+        + (f" + {at_edges}" * bool(at_edges)),
     )
     # A proxy's kernel counts the SYN-ACKs that it repeats as a server in the same place.
     as_server = f" + flows.{client}.synack_retransmissions" if client != "k6" else ""

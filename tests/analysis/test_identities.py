@@ -319,3 +319,11 @@ def test_health_checks_are_counted_apart_as_far_as_their_interval_allows(
     CHECKS(proxied)
 
     assert failing(proxied, 1) == false
+
+
+def test_a_health_check_at_the_window_s_edge_is_counted_on_either_side(proxied: RunFolder) -> None:
+    proxied.manifest["roles"]["nginx"]["checks"] = {"servers": 1, "every_ms": 2000}
+    count("backend-1", "Tcp.PassiveOpens")(proxied)
+    assert failing(proxied, 1) == set()
+    count("backend-1", "Tcp.PassiveOpens", more=2)(proxied)
+    assert failing(proxied, 1) == {"accepted"}
