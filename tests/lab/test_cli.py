@@ -228,7 +228,8 @@ def test_what_its_program_refuses_is_refused_without_a_run_if_the_program_can_be
     knobs = MINIMAL[MINIMAL.index("knobs:") : MINIMAL.index("predictions:")]
     text = yaml_with(MINIMAL, {knobs: own.written, "backend]": "nginx, backend]", "== load.users": "> 0"})
     (tmp_path / "shop").mkdir()
-    for file, content in (("scenario.yaml", text), ("own.js", ""), ("own.conf", "")):
+    proxy = "http { server { listen 80; location / { proxy_pass http://backend; } } }\n"
+    for file, content in (("scenario.yaml", text), ("own.js", ""), ("own.conf", proxy)):
         (tmp_path / "shop" / file).write_text(content)
 
     def ends() -> set[tuple[int, str]]:
