@@ -215,7 +215,8 @@ def wait_until(condition: Callable[[], bool], what: str, of: subprocess.Popen[st
     end = time.monotonic() + WAIT_S
     while not condition():
         if of is not None and of.poll() is not None and not condition():
-            pytest.fail(f"{what}: the command ended before, with exit code {of.returncode}")
+            output, _ = of.communicate(timeout=HANG_S)
+            pytest.fail(f"{what}: the command ended before, with exit code {of.returncode}:\n{output}")
         if time.monotonic() > end:
             pytest.fail(f"{what}: not within {WAIT_S} s")
         time.sleep(0.1)
