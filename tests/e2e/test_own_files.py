@@ -237,7 +237,8 @@ backend app
 def test_a_file_as_production_has_it_runs_unchanged(
     run: Callable[..., Run], tmp_path: Path, file: str, text: str, more: str
 ) -> None:
-    role, home = Path(file).stem, tmp_path / "as-it-is"
+    role = Path(file).stem
+    home = tmp_path / f"as-it-is-{'tcp' if 'mode tcp' in text else role}"
     home.mkdir()
     (home / file).write_text(text)
     (home / "scenario.yaml").write_text(AS_THEY_ARE.format(role=role, file=file) + more)

@@ -467,6 +467,11 @@ def test_a_file_that_cannot_work_here_is_refused_with_a_way_on(tmp_path: Path, r
     assert fault.where is not None or not text
 
 
+def test_what_the_program_itself_says_better_is_left_to_it(tmp_path: Path) -> None:
+    assert nginx(tmp_path, "include conf.d/gone.conf;").faults == []
+    assert haproxy(tmp_path, "default_backend app", "default_backend ap").faults == []
+
+
 def test_a_server_with_no_role_behind_the_proxy_is_refused(tmp_path: Path) -> None:
     [fault] = nginx(tmp_path, SERVER, behind=(), role=None).faults
     assert fault.what == "it proxies to app:3000, and the path ends at nginx"

@@ -260,7 +260,10 @@ class HaproxyCopy:
         self._faults += faults
         for _, line in lines:
             self._set_server(line, found.get(_address(line, port) or ""))
-        if self._around.behind and not any(_servers_of(section, self._sections)):
+        chosen = section.last("default_backend")
+        # HAProxy itself says that there is no such backend.
+        missing = chosen is not None and all(one.name != chosen.words[-1] for one in self._sections)
+        if self._around.behind and not missing and not any(_servers_of(section, self._sections)):
             what = f"{section.kind} {section.name} leads to no server line"
             hint = f"write default_backend, and in that backend: server one {self._around.behind[-1]}"
             self._faults.append(Fault(what, section.head.where, hint))

@@ -154,7 +154,8 @@ class NginxCopy:
             # nginx itself says it better; if it can read the file, the reader of what it read says it.
             return Adaptation(entry)
         if entry is None:
-            return Adaptation(None, faults=[self._nowhere()])
+            # A server may stand in a file that is missing: nginx itself says which.
+            return Adaptation(None, faults=[] if self._tree.missing else [self._nowhere()])
         self._of_process()
         self._listening()
         self._logging()
