@@ -159,6 +159,6 @@ def test_without_its_environment_there_is_a_hint(tmp_path: Path, monkeypatch: py
     failing = tmp_path / "python.sh"
     failing.write_text("#!/bin/sh\nexit 1\n")
     failing.chmod(0o755)
-    monkeypatch.setattr(notebook, "_SETUP", failing)
+    monkeypatch.setattr(paths, "SETUP", tmp_path)
     with pytest.raises(LabError, match="environment is missing"):
         notebook.install()
