@@ -13,14 +13,7 @@ from analysis.figures import Run
 from analysis.output import make_folder, write
 from analysis.reports.stories import ladders
 from analysis.steps import Steps
-from analysis.verdicts import (
-    clocks_file,
-    connections_file,
-    figures_file,
-    ledger_file,
-    tables,
-    verdict_file,
-)
+from analysis.verdicts import clocks_file, connections_file, figures_file, ledger_file, parquet_files, verdict_file
 from analysis.verdicts.verdict_file import JudgedRun, Verdict
 from formats import manifest
 from formats.manifest import ManifestError
@@ -64,10 +57,10 @@ def analyse(run_dir: Path, steps: Steps | None = None) -> Verdict:
     with steps.step("tables"):
         make_folder(folder)
         write(run_dir / ledger_file.FILE, found.account.to_json())
-        tables.write(found.run, folder)
+        parquet_files.write(found.run, folder)
         clocks_file.write(found.run, run_dir)
     with steps.step("readings"):
-        tables.write_readings(found.run, run_dir)
+        parquet_files.write_readings(found.run, run_dir)
     with steps.step("ladders"):
         ladders.write(found.run, run_dir)
     with steps.step("figures"):

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
-from formats import owner
 from formats import role as role_file
+from formats import run_liveness
 from formats.atomic_write import atomic_write
 from formats.field_types import (
     MS_MAX,
@@ -424,7 +424,7 @@ def load_manifest(run_dir: Path) -> Manifest:
     A manifest that says `running` of a run whose process was killed is read as one that was aborted.
     """
     found = read_manifest(run_dir)
-    if found.status == "running" and owner.is_gone(run_dir):
+    if found.status == "running" and run_liveness.is_abandoned(run_dir):
         return found.model_copy(update={"status": "aborted", "reason": _KILLED})
     return found
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.diagnosis.settings import Settings, UndefinedError, require
+from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings, require
 
 INITIAL_TIMEOUT_MS = 1_000
 TIMEOUT_MAX_MS = 120_000
@@ -97,7 +97,7 @@ def ladder_of_role(settings: Settings, role: str) -> tuple[Syn, ...]:
 def _ladder_of(settings: Settings, instance: str) -> tuple[Syn, ...]:
     syn_retries = settings.sysctl(instance, SYN_RETRIES)
     if syn_retries is None:
-        raise UndefinedError(f"the kernel of {instance} has no {SYN_RETRIES}")
+        raise ModelNotApplicable(f"the kernel of {instance} has no {SYN_RETRIES}")
     return syn_ladder(
         syn_retries,
         # A kernel without these behaves as if it had them at these values.

@@ -29,7 +29,7 @@ def select_role(series: Iterable[Record], names: Collection[str]) -> list[Record
 
 def under_load(series: Sequence[Record], window: Window) -> list[Record]:
     """Return the readings around the phase `measure`."""
-    return timeline.readings_around(series, window.start_us, window.load_end_us)
+    return timeline.readings_enclosing(series, window.start_us, window.load_end_us)
 
 
 def read_machine_ms(reading: Record) -> tuple[int, int] | None:

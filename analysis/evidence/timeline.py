@@ -25,7 +25,7 @@ class Span:
     last: int
 
 
-def enclose(ticks: Sequence[Tick], window: Window, gap_ms: float) -> Span | Unknown:
+def find_enclosing_ticks(ticks: Sequence[Tick], window: Window, gap_ms: float) -> Span | Unknown:
     """Return the ticks that enclose the window; unknown if there are none, or a hole above `gap_ms` lies at an edge."""
     times_us = [tick.time_us for tick in ticks]
     first, last = _up_to(times_us, window.start_us) - 1, _before(times_us, window.end_us)
@@ -57,27 +57,29 @@ def longest_step_ms(samples: Samples, span: Span) -> float:
     return max((abs(after - before) / 1000 for before, after in pairwise(offsets)), default=0.0)
 
 
-def within(times_us: Sequence[int], start_us: int, end_us: int) -> range:
+def indices_from_before_start(times_us: Sequence[int], start_us: int, end_us: int) -> range:
     """Return the readings of a series from the last at or before the start to the last at or before the end."""
     return range(max(_up_to(times_us, start_us) - 1, 0), _before(times_us, end_us + 1))
 
 
-def around(times_us: Sequence[int], start_us: int, end_us: int) -> range:
+def indices_enclosing(times_us: Sequence[int], start_us: int, end_us: int) -> range:
     """Return the readings from the last at or before the start to the first at or after the end, if any."""
     return range(max(_up_to(times_us, start_us) - 1, 0), min(_before(times_us, end_us) + 1, len(times_us)))
 
 
-def readings_within(series: Sequence[Record], start_us: int, end_us: int) -> list[Record]:
-    """Return the same as `within`, of records that have a `time_us`."""
-    return [series[index] for index in within([each["time_us"] for each in series], start_us, end_us)]
+def readings_from_before_start(series: Sequence[Record], start_us: int, end_us: int) -> list[Record]:
+    """Return the same as `indices_from_before_start`, of records that have a `time_us`."""
+    return [
+        series[index] for index in indices_from_before_start([each["time_us"] for each in series], start_us, end_us)
+    ]
 
 
-def readings_around(series: Sequence[Record], start_us: int, end_us: int) -> list[Record]:
-    """Return the same as `around`, of records that have a `time_us`."""
-    return [series[index] for index in around([each["time_us"] for each in series], start_us, end_us)]
+def readings_enclosing(series: Sequence[Record], start_us: int, end_us: int) -> list[Record]:
+    """Return the same as `indices_enclosing`, of records that have a `time_us`."""
+    return [series[index] for index in indices_enclosing([each["time_us"] for each in series], start_us, end_us)]
 
 
-def inside(times_us: Sequence[int], start_us: int, end_us: int) -> range:
+def indices_between(times_us: Sequence[int], start_us: int, end_us: int) -> range:
     """Return the readings from the first at or after the start to the last before the end."""
     return range(_up_to(times_us, start_us - 1), _before(times_us, end_us))
 
@@ -94,6 +96,6 @@ def _before(times_us: Sequence[int], edge_us: int) -> int:
 
 def longest_silence_ms(times_us: Sequence[int], start_us: int, end_us: int) -> float:
     """Return the longest part of a stretch of time without a reading, from the last one at or before its start on."""
-    readings = [times_us[index] for index in within(times_us, start_us, end_us)]
+    readings = [times_us[index] for index in indices_from_before_start(times_us, start_us, end_us)]
     begin_us = min([start_us, *readings])
     return max(after - before for before, after in pairwise(sorted([begin_us, *readings, end_us]))) / 1000

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from analysis import figures
 from analysis.database import sql
+from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings
 from analysis.diagnosis.health import Evidence
-from analysis.diagnosis.settings import Settings, UndefinedError
 from analysis.diagnosis.syn_ladder import TIMEOUT_MAX_MS, Syn, before, syn_ladder
 from analysis.expressions.values import Unknown, Value, is_number, merge, unknown
 from analysis.figures import Run
@@ -175,7 +175,7 @@ def _estimate_of(run: Run, server: str) -> Estimate | Unknown:
     settings = Settings(run.raw.manifest)
     try:
         clients = tuple(_client(settings, instance) for instance in settings.instances("k6"))
-    except UndefinedError as undefined:
+    except ModelNotApplicable as undefined:
         return unknown(str(undefined))
     return Estimate(overflows, clients)
 
@@ -183,7 +183,7 @@ def _estimate_of(run: Run, server: str) -> Estimate | Unknown:
 def _client(settings: Settings, instance: str) -> SynTimers:
     values = {name: settings.sysctl(instance, name) for name in SYSCTLS}
     if values[SYN_RETRIES] is None:
-        raise UndefinedError(f"the kernel of {instance} has no {SYN_RETRIES}")
+        raise ModelNotApplicable(f"the kernel of {instance} has no {SYN_RETRIES}")
     # A kernel without the others behaves as if it had them at these values.
     without = {LINEAR_TIMEOUTS: 0, TIMEOUT_MAX: TIMEOUT_MAX_MS}
     known = {name: without[name] if value is None else value for name, value in values.items()}

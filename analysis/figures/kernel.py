@@ -126,7 +126,7 @@ def _time_wait(read: Callable[[Counter, Span], int | None]) -> Callable[[Samples
 def _time_wait_loopback(samples: Samples, window: Window, _found: Mapping[str, str]) -> Value:
     counts = [
         sum(integer(group, "count") or 0 for group in records(reading, "groups") if _is_inside(group))
-        for reading in timeline.readings_around(samples.time_waits, window.end_us, window.end_us)
+        for reading in timeline.readings_enclosing(samples.time_waits, window.end_us, window.end_us)
     ]
     return max(counts) if counts else unknown("there is no reading of the sockets in TIME_WAIT")
 
@@ -144,7 +144,7 @@ def _in_state(reading: Record, state: str) -> int:
 
 def _of_state(choose: Callable[[list[int]], int]) -> Callable[[Samples, Window, Mapping[str, str]], Value]:
     def value(samples: Samples, window: Window, found: Mapping[str, str]) -> Value:
-        readings = timeline.readings_within(samples.sockets, window.start_us, window.end_us)
+        readings = timeline.readings_from_before_start(samples.sockets, window.start_us, window.end_us)
         counts = [_in_state(reading, found["state"]) for reading in readings]
         return choose(counts) if counts else unknown("there is no reading of the sockets")
 

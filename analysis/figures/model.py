@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from analysis.database import sql
 from analysis.diagnosis import syn_ladder
+from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings, accept_capacity, listen_backlog
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import connections
-from analysis.diagnosis.settings import Settings, UndefinedError, accept_capacity, listen_backlog
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures import model_outcomes as outcomes
 from analysis.figures.declaration import Compute, Figure
@@ -36,7 +36,7 @@ def _of_load(compute: Callable[[Settings], Value]) -> Compute:
 def _compute(run: Run, compute: Callable[[Settings], Value]) -> Value:
     try:
         return compute(Settings(run.raw.manifest))
-    except UndefinedError as undefined:
+    except ModelNotApplicable as undefined:
         return unknown(f"the model gives none: {undefined}")
 
 
@@ -67,7 +67,7 @@ def _of_role(name: str, read: Callable[[Settings, str], int | None], before: int
             if values == {None} and before is not None:
                 return before
             if len(values) != 1 or None in values:
-                raise UndefinedError(f"the manifest has no one {name} of {found['role']}")
+                raise ModelNotApplicable(f"the manifest has no one {name} of {found['role']}")
             return next(each for each in values if each is not None)
 
         return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
@@ -91,7 +91,7 @@ FIGURES: tuple[Figure, ...] = (
         "model.accept_capacity",
         "Connections that all of the last servers hold at once: each its limit of connections (backend.max_connections)"
         " + model.listen_backlog + 1.",
-        "analysis.diagnosis.settings",
+        "analysis.diagnosis.accept_queue_limits",
         _of_settings(accept_capacity),
         unit="connections",
     ),
@@ -123,7 +123,7 @@ FIGURES: tuple[Figure, ...] = (
         "The limit of the last server's accept queue, min(backlog, net.core.somaxconn), where the backlog is"
         " backend.accept_count. A service without such a knob has the kernel's limit, as read back. The queue holds one"
         " more.",
-        "analysis.diagnosis.settings",
+        "analysis.diagnosis.accept_queue_limits",
         _of_settings(listen_backlog),
         unit="connections",
     ),

@@ -1,15 +1,15 @@
 """What a run's settings make of the model, and the loads for which it does not hold.
 
-Every function raises UndefinedError where the model does not hold, with the reason.
+Every function raises ModelNotApplicable where the model does not hold, with the reason.
 """
 
 from __future__ import annotations
 
 from analysis.diagnosis import syn_ladder
-from analysis.diagnosis.settings import (
+from analysis.diagnosis.accept_queue_limits import (
     BACKEND,
+    ModelNotApplicable,
     Settings,
-    UndefinedError,
     accept_capacity,
     answering_role,
     listen_backlog,
@@ -33,10 +33,10 @@ def syns_of_failed_try(settings: Settings) -> tuple[Syn, ...]:
     manifest = settings.manifest
     name = next((name for name in manifest.path if manifest.kind_of(name) == "proxy"), None)
     if name is None:
-        raise UndefinedError("there is no proxy on the path")
+        raise ModelNotApplicable("there is no proxy on the path")
     role = manifest.roles[name]
     if role.limits.connect_timeout is None:
-        raise UndefinedError(f"nothing declares how long {name} tries to connect")
+        raise ModelNotApplicable(f"nothing declares how long {name} tries to connect")
     return _certain_before(syn_ladder.ladder_of_role(settings, name), settings, role.knob(role.limits.connect_timeout))
 
 
@@ -109,7 +109,7 @@ def _undisturbed(settings: Settings) -> None:
 
 def _certain(figure: int | None) -> int:
     if figure is None:
-        raise UndefinedError(
+        raise ModelNotApplicable(
             "it depends on which of two events comes first that are too close to tell: a SYN, the acceptor's turn, the"
             " end of a keep-alive; another load.arrival_gap may part them"
         )

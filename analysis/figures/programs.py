@@ -52,7 +52,7 @@ def _most(key: str, unit: int = 1) -> Callable[[list[Record], Window], Value]:
     def value(series: list[Record], window: Window) -> Value:
         totals = [
             processes.total(reading, key)
-            for reading in timeline.readings_within(series, window.start_us, window.end_us)
+            for reading in timeline.readings_from_before_start(series, window.start_us, window.end_us)
         ]
         known = [each for each in totals if each is not None]
         if not known:
@@ -199,4 +199,6 @@ def _growth(scraped: Scraped, name: str, window: Window) -> Value:
 
 def _inside(scraped: Scraped, window: Window) -> Iterable[Mapping[str, int]]:
     times_us = scraped.scrape.times_us
-    return (scraped.values[index] for index in timeline.within(times_us, window.start_us, window.end_us))
+    return (
+        scraped.values[index] for index in timeline.indices_from_before_start(times_us, window.start_us, window.end_us)
+    )

@@ -47,7 +47,7 @@ class Run:
             return dict.fromkeys(self.raw.samples, self.raw.window)
         window = self.raw.window
         return {
-            instance: timeline.enclose(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
+            instance: timeline.find_enclosing_ticks(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
             for instance, samples in self.raw.samples.items()
         }
 

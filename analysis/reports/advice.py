@@ -9,10 +9,10 @@ from typing import Any
 from analysis import command_hints, formatting
 from analysis.database import composed, sql
 from analysis.diagnosis import causes, syn_ladder
+from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings
 from analysis.diagnosis.causes import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
-from analysis.diagnosis.causes.remedies import NO_KNOB, Recorded
-from analysis.diagnosis.settings import Settings, UndefinedError
+from analysis.diagnosis.causes.remedies import NO_KNOB, RunSettings
 from analysis.formatting import format_count, format_ms
 from analysis.reports import time_series
 from analysis.reports.run_record import Record
@@ -110,7 +110,7 @@ def _next_syn_ms(record: Record) -> int | None:
         return None
     try:
         ladder = syn_ladder.ladder_of_users(Settings(load_manifest(record.folder)))
-    except (UndefinedError, ManifestError):
+    except (ModelNotApplicable, ManifestError):
         return None
     return next((syn.earliest_ms for syn in ladder if syn.earliest_ms >= timeout_ms), None)
 
@@ -157,7 +157,9 @@ def advise_on_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], caus
         declared = declared_roles(manifest)
         kinds = {name: role.kind for name, role in declared.items()}
         limits = {name: role.limiting_knobs() for name, role in declared.items()}
-        found = remedy(Recorded(manifest, ledger, kinds, limits, role_file.request_path(manifest["path"], kinds.get)))
+        found = remedy(
+            RunSettings(manifest, ledger, kinds, limits, role_file.request_path(manifest["path"], kinds.get))
+        )
     except KeyError as missing:
         return Advice(cause, count, _without(manifest, str(missing.args[0])))
     if found is None:

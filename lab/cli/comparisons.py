@@ -25,8 +25,8 @@ from lab import paths
 from lab.console.next_steps import worst_request
 from lab.console.run_lookup import find_run
 from lab.errors import BadInput, Problem
-from lab.reading.messages import did_you_mean
-from lab.runs.reports import STYLES, format_figure
+from lab.reading.validation_messages import did_you_mean
+from lab.runs.run_results import STYLES, format_figure
 from lab.scenarios import places
 from lab.series import matrices
 

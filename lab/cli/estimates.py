@@ -18,7 +18,7 @@ from analysis.formatting import format_count
 from formats import manifest
 from formats.durations import format_duration, parse_duration
 from lab.errors import BadInput, ExitCode, Problem
-from lab.reading.messages import did_you_mean
+from lab.reading.validation_messages import did_you_mean
 from lab.scenarios import sysctls
 
 WIDTH = 100

@@ -18,7 +18,7 @@ from analysis.formatting import format_count
 from formats.sanitize import visible
 from lab.cli import comparisons
 from lab.errors import BadInput, ExitCode, Problem
-from lab.runs.reports import format_figure
+from lab.runs.run_results import format_figure
 
 if TYPE_CHECKING:
     from analysis.compare.intervals import Interval

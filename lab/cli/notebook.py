@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lab import paths, setup_scripts
 from lab.errors import LabError
-from lab.runs import reports
+from lab.runs import run_results
 
 _PATTERN = paths.ROOT / "notebook" / "run.py"
 _COPIES = paths.CACHE / "notebook"
@@ -27,7 +27,7 @@ def copy_for(folder: Path) -> Path:
         BadInput: the folder is not that of a run.
         LabError: its files cannot be derived, or the copy cannot be written.
     """
-    reports.ensure_report(folder)
+    run_results.ensure_report(folder)
     try:
         _COPIES.mkdir(parents=True, exist_ok=True)
         notebook = Path(tempfile.mkdtemp(dir=_COPIES)) / "notebook.py"
@@ -49,7 +49,7 @@ def install() -> None:
 
 def command(notebook: Path, folder: Path) -> list[str]:
     """Return the command that opens a notebook over a run; it binds 127.0.0.1 alone, and prints its address."""
-    options = [] if reports.has_screen() else ["--headless"]
+    options = [] if run_results.has_screen() else ["--headless"]
     return [str(_MARIMO), "edit", "--skip-update-check", *options, str(notebook), *over(folder)]
 
 

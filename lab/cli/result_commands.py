@@ -36,10 +36,10 @@ def analyse(
     from lab.console import run_lookup
     from lab.observe import printing
     from lab.outcomes import outcome
-    from lab.runs import reports
+    from lab.runs import run_results
 
     folder = run_lookup.find_run(run)
-    verdict = reports.analyse_run(folder)
+    verdict = run_results.analyse_run(folder)
     if printing.was_observed(folder):
         end_observed(folder, as_json=as_json)
     end_judged(outcome.Outcome(folder, verdict), as_json=as_json)
@@ -54,13 +54,13 @@ def report(
     """Write a run's report again, and the index of all runs."""
     from lab import paths
     from lab.console import next_steps, run_lookup
-    from lab.runs import reports
+    from lab.runs import run_results
 
     folder = run_lookup.find_run(run)
     try:
-        page = reports.ensure_report(folder)
+        page = run_results.ensure_report(folder)
     except OSError as error:
-        if error.errno not in reports.CLOSED:
+        if error.errno not in run_results.CLOSED:
             raise
         hint = f"a report that is only looked at needs no such folder: {next_steps.opened(folder)}"
         raise LabError(f"{error.filename or paths.shown(folder)}: {error.strerror}", hint=hint) from None
@@ -84,11 +84,11 @@ def open_report(
     from lab import paths
     from lab.console import next_steps, run_lookup
     from lab.observe import printing
-    from lab.runs import reports
+    from lab.runs import run_results
 
-    folder = run_lookup.find_run(run) if run else reports.newest_run()
-    page = reports.report_to_open(folder)
-    opened = reports.open_in_browser(page)
+    folder = run_lookup.find_run(run) if run else run_results.newest_run()
+    page = run_results.report_to_open(folder)
+    opened = run_results.open_in_browser(page)
     if as_json:
         terminal.result_json({"report": str(page), "opened": opened})
     else:
@@ -110,9 +110,9 @@ def notebook(
     from lab import paths
     from lab.cli import notebook as notebooks
     from lab.console import run_lookup
-    from lab.runs import reports
+    from lab.runs import run_results
 
-    folder = run_lookup.find_run(run) if run else reports.newest_run()
+    folder = run_lookup.find_run(run) if run else run_results.newest_run()
     found = notebooks.copy_for(folder)
     notebooks.install()
     if as_json:

@@ -14,8 +14,8 @@ from rich.text import Text
 from formats.durations import format_duration
 from formats.knob_types import format_knob_value
 from lab.runs.capacity import Demand
-from lab.runs.reports import format_figure as show_measured
-from lab.scenarios import preflight, sources
+from lab.runs.run_results import format_figure as show_measured
+from lab.scenarios import forecast, sources
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
@@ -46,7 +46,7 @@ def summarize(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dic
         scenario.arms.repetitions if scenario.arms else 1,
     )
     # The arms differ in how long their load takes.
-    expected = [preflight.expected_s(one) for one in variants]
+    expected = [forecast.expected_load_s(one) for one in variants]
     return {
         "scenario": effective.slug,
         "experiment": scenario.experiment,
@@ -54,7 +54,7 @@ def summarize(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dic
         "paths": describe_paths(variants),
         "script": scenario.load.script if scenario.load else None,
         "load_s": None if None in expected else repetitions * sum(filter(None, expected)),
-        "load_s_min": repetitions * sum(preflight.least_s(one) for one in variants),
+        "load_s_min": repetitions * sum(forecast.minimum_load_s(one) for one in variants),
         "runs": repetitions * len(variants),
     }
 
@@ -116,7 +116,7 @@ def describe(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict
             {
                 **prediction.model_dump(),
                 # Each arm has values of its own.
-                "known": {} if scenario.arms else preflight.known_before_run(effective, preflight.names_of(prediction)),
+                "known": {} if scenario.arms else forecast.known_before_run(effective, forecast.names_of(prediction)),
             }
             for prediction in scenario.predictions
         ],

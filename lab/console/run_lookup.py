@@ -10,7 +10,7 @@ from formats.series import FILE as SERIES_FILE
 from formats.series import load_series
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.reading.messages import did_you_mean
+from lab.reading.validation_messages import did_you_mean
 from lab.scenarios import places
 
 _NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"

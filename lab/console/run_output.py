@@ -27,8 +27,8 @@ from formats.safe_open import read_regular
 from formats.series import Search, Series
 from lab import paths
 from lab.console.advice import advice_outcome
-from lab.runs import reports
-from lab.runs.reports import REPORT_FILE, STYLES
+from lab.runs import run_results
+from lab.runs.run_results import REPORT_FILE, STYLES
 
 _LONGEST = "client.latency_ms.max"
 
@@ -47,7 +47,7 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
     for one in verdict["predictions"]:
         title = Text.assemble((one["id"], "bold"), f": {one['description']}")
         why = lacks.short(one.get("why") or "")
-        reports.print_judgement(console, one["status"], title, reports.format_figures(one["measured"]), why)
+        run_results.print_judgement(console, one["status"], title, run_results.format_figures(one["measured"]), why)
     for problem in verdict.get("problems", []):
         console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
     print_guesses(console, folder, verdict)
@@ -82,7 +82,7 @@ _NAMES = 10
 
 def print_ledger(console: Console, folder: Path, lacks: MissingEvidence) -> None:
     """Print the ledger of a run; what its instruments lack is printed elsewhere."""
-    ledger = reports.read_derived(folder, LEDGER_FILE, Ledger)
+    ledger = run_results.read_derived(folder, LEDGER_FILE, Ledger)
     _print_causes(console, ledger)
     for hop in ledger.hops:
         _print_hop(console, hop, lacks)
@@ -166,7 +166,7 @@ def print_guesses(console: Console, folder: Path, verdict: Mapping[str, Any]) ->
     manifest = json.loads(read_regular(folder / MANIFEST_FILE))
     if not any(one["value"] is not None for one in manifest.get("guesses", [])):
         return
-    figures = reports.read_derived(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)
+    figures = run_results.read_derived(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)
     console.print(Text("your predictions", "bold"))
     for outcome in guesses.score_guesses(manifest, verdict, figures):
         print_guess(console, outcome)

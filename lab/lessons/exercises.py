@@ -21,9 +21,9 @@ from lab import paths
 from lab.console import next_steps
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading import document as documents
-from lab.reading import messages
+from lab.reading import validation_messages
 from lab.reading.document import Location
-from lab.runs.reports import format_figures, print_judgement
+from lab.runs.run_results import format_figures, print_judgement
 from lab.scenarios import places
 from lab.scenarios.overrides import parse_overrides
 from lab.scenarios.places import Place
@@ -98,12 +98,12 @@ def load_exercises(place: Place) -> tuple[Exercise, ...]:
     try:
         return tuple(Exercises.model_validate(document.content).exercises)
     except ValidationError as error:
-        raise messages.refuse_findings(error, document, _say) from None
+        raise validation_messages.refuse_findings(error, document, _say) from None
 
 
 def _say(error: ErrorDetails, location: Location) -> tuple[str, str | None]:
-    name = messages.name_place(location) or "the file"
-    return messages.sentence(error, messages.siblings(Exercises, location), name)
+    name = validation_messages.name_place(location) or "the file"
+    return validation_messages.describe_error(error, validation_messages.siblings(Exercises, location), name)
 
 
 # Who turns these fixes nothing: the clients are other people's.

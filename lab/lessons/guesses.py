@@ -25,7 +25,7 @@ from lab.console import listing
 from lab.console.run_output import print_answer, print_guess
 from lab.lessons import questions
 from lab.lessons.questions import Question, WhichArm
-from lab.runs import reports
+from lab.runs import run_results
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series.plan import Answers, Plan
@@ -214,7 +214,7 @@ def print_guesses_of_series(
 def _derived(folder: Path) -> Iterable[dict[str, Any]]:
     files: dict[Path, type[BaseModel]] = {verdict_file.FILE: Verdict, figures_file.FILE: FiguresFile}
     for file, model in files.items():
-        yield reports.read_derived(folder, file, model).model_dump(mode="json", by_alias=True)
+        yield run_results.read_derived(folder, file, model).model_dump(mode="json", by_alias=True)
 
 
 def _print_choice(console: Console, choice: ExpectedArm, prediction: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from analysis.evidence.rawfiles import FOLDER, Places
-from formats import owner
+from formats import run_liveness
 from formats.durations import format_duration
 from formats.manifest import SCHEMA, Listener, Manifest, Observed, utc_now
 from formats.predictions import Tolerance
@@ -16,7 +16,7 @@ from lab import paths, terminal
 from lab.engines.protocol import Engine, Sidecar, Sidecars
 from lab.errors import EngineFailed, FilesLost, LabError
 from lab.observe.targets import FoundTarget, ObserveOptions
-from lab.runs import machine, raw_folders, reports
+from lab.runs import machine, raw_folders, run_results
 from lab.runs.session import make_run_folder, point_latest, unwritable
 from lab.runs.signals import Interrupted, interruptible, shielded
 
@@ -154,11 +154,11 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
                 measured = any(phase.name == "measure" for phase in record.phases)
                 why = None if failed is None else failed.what
                 record.finish("complete" if failed is None and measured else "failed", why)
-                owner.release(folder)
+                run_liveness.release_run(folder)
                 record.save(folder)
     if failed is not None or record.status != "complete":
         raise failed or LabError("nothing was recorded: it was interrupted before the collectors were ready")
-    reports.analyse_run(folder)
+    run_results.analyse_run(folder)
     point_latest(folder)
     return folder
 
@@ -168,7 +168,7 @@ def _folder(name: str) -> Path:
     try:
         parent.mkdir(parents=True, exist_ok=True)
         folder = make_run_folder(parent, "default-r01")
-        owner.reserve(folder)
+        run_liveness.hold_run(folder)
     except OSError as error:
         raise unwritable(error, parent) from None
     return folder

@@ -15,7 +15,7 @@ from lab.engines.container_settings import ROOT
 from lab.engines.protocol import Container, Sidecars
 from lab.errors import BadInput, Problem
 from lab.reading import document
-from lab.reading.messages import did_you_mean
+from lab.reading.validation_messages import did_you_mean
 from lab.roles import declared_roles
 
 _PROGRAMS = Path(__file__).with_name("programs.yaml")

@@ -13,7 +13,7 @@ from rich.text import Text
 from lab import paths
 from lab.errors import ConnlabError, ExitCode, Interruption
 from lab.outcomes.outcome import Brief, Outcome, build_brief, run_scenario
-from lab.runs import reports
+from lab.runs import run_results
 from lab.runs.lock import machine_lock
 from lab.runs.signals import Interrupted
 from lab.scenarios.model import Stop
@@ -128,7 +128,7 @@ def print_summary(console: Console, ended: Iterable[ScenarioEnd]) -> None:
     for column in ("scenario", "verdict", "took", "unexplained", "not true, or why", "result"):
         table.add_column(column, no_wrap=column in ("scenario", "verdict"), overflow="fold")
     for one in ended:
-        verdict = Text(one.state, reports.STYLES.get(one.state, "bold red"))
+        verdict = Text(one.state, run_results.STYLES.get(one.state, "bold red"))
         table.add_row(one.scenario, verdict, f"{one.took_s:.0f} s", *_details(one))
     console.print(table)
 
@@ -137,4 +137,4 @@ def _details(one: ScenarioEnd) -> tuple[str, str, str]:
     if one.outcome is None or one.account is None:
         return "-", one.why or "", "-"
     wanting = [*(f"{name} false" for name in one.account.false), *(f"{name} unknown" for name in one.account.unknown)]
-    return reports.format_figure(one.account.unexplained), ", ".join(wanting), paths.shown(one.outcome.folder)
+    return run_results.format_figure(one.account.unexplained), ", ".join(wanting), paths.shown(one.outcome.folder)

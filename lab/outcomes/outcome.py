@@ -19,7 +19,7 @@ from lab.console import run_output
 from lab.engines.selection import selected_engine
 from lab.errors import BadInput, ExitCode, Gathered, Problem
 from lab.lessons import guesses
-from lab.runs import reports
+from lab.runs import run_results
 from lab.runs.lock import Lock
 from lab.runs.run import run
 from lab.scenarios import places, predictions
@@ -53,7 +53,7 @@ class Outcome:
         """Return the exit code: where runs are missing the lab or the machine failed, whatever the others say."""
         if self.series and self.series.status not in ("complete", "stopped"):
             return ExitCode.LAB_FAILED
-        return reports.exit_code(self.verdict)
+        return run_results.exit_code(self.verdict)
 
     @property
     def runs(self) -> list[Path]:
@@ -104,7 +104,7 @@ def run_once(
         tries_out=tries_out,
         profile=profile,
     )
-    return Outcome(folder, reports.analyse_run(folder))
+    return Outcome(folder, run_results.analyse_run(folder))
 
 
 def run_series(
@@ -125,7 +125,7 @@ def run_series(
     folder = executor.run_plan(
         plan, selected_engine(), arguments, console, new=new, answers=answers, lock=lock, profile=profile
     )
-    return Outcome(folder, reports.derive_series(folder), series_file.load_series(folder), answers)
+    return Outcome(folder, run_results.derive_series(folder), series_file.load_series(folder), answers)
 
 
 def judge_folder(folder: Path) -> Outcome:
@@ -136,8 +136,8 @@ def judge_folder(folder: Path) -> Outcome:
     """
     if (folder / series_file.FILE).is_file():
         series = _series(folder)
-        return Outcome(folder, reports.derive_series(folder), series)
-    return Outcome(folder, reports.analyse_run(folder))
+        return Outcome(folder, run_results.derive_series(folder), series)
+    return Outcome(folder, run_results.analyse_run(folder))
 
 
 def _series(folder: Path) -> Series:
@@ -213,7 +213,7 @@ class Brief:
 
 def build_brief(outcome: Outcome, resolved: ResolvedScenario) -> Brief:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
-    of_runs = {folder: reports.read_derived(folder, FILE, Verdict) for folder in outcome.runs}
+    of_runs = {folder: run_results.read_derived(folder, FILE, Verdict) for folder in outcome.runs}
     judged = [(one["id"], one["status"]) for one in outcome.verdict["predictions"]] if outcome.series else []
     for folder, verdict in of_runs.items():
         name = f"{folder.parent.name}/{folder.name}"

@@ -11,7 +11,7 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
-from lab.reading.messages import list_findings, sentence, siblings
+from lab.reading.validation_messages import describe_error, list_findings, siblings
 
 
 def load_role(file: Path) -> Role:
@@ -37,7 +37,7 @@ def _problem(finding: Any, parsed: Document) -> Problem:  # noqa: ANN401 # a Typ
         model, below = KNOB_TYPES[str(location[2])], location[3:]
         location = (*location[:2], *below)
     name = ".".join(map(str, location)) or "the declaration"
-    what, hint = sentence(finding, siblings(model, below), name)
+    what, hint = describe_error(finding, siblings(model, below), name)
     return Problem(what, parsed.where(location), hint)
 
 

@@ -11,7 +11,7 @@ from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.runs import machine, user_files
 from lab.runs.user_files import Configurations
-from lab.scenarios import preflight, sysctls
+from lab.scenarios import forecast, sysctls
 from lab.scenarios.knobs import KnobValue, RoleName
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import (
@@ -233,7 +233,7 @@ def _of_role(resolved: ResolvedScenario, topology: Topology, name: str) -> RoleD
         instances=len(instances),
         connections=held,
         ports=-(-onwards // _addresses(resolved, topology, servers)) if servers else None,
-        ports_max=preflight.known_before_run(resolved, [ports]).get(ports) if servers else None,
+        ports_max=forecast.known_before_run(resolved, [ports]).get(ports) if servers else None,
         files=(resolved.number(role.knob(process)) if process else held) + role.files,
         memory_mb=memory_mb(resolved, topology, name, connections_of_load(resolved)[0]) // len(instances)
         + COLLECTOR_MB,

@@ -15,7 +15,7 @@ from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.roles import readback_parser
 from lab.roles.configurations import ParsedConfiguration
-from lab.scenarios import own_configuration, preflight, sysctls
+from lab.scenarios import forecast, own_configuration, sysctls
 from lab.scenarios.knobs import KnobValue, RoleName, format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
@@ -88,7 +88,7 @@ _IN_PREDICTION = re.compile(r"sysctl\.[a-z0-9_]+\.exists\.(?P<name>.+)")
 
 def _sysctl_names(resolved: ResolvedScenario) -> list[str]:
     asked = {name for names in resolved.scenario.knobs.kernel.values() for name in names}
-    named = (name for stated in resolved.predictions for name in preflight.names_in(stated.prediction.expression))
+    named = (name for stated in resolved.predictions for name in forecast.names_in(stated.prediction.expression))
     predicted = {match["name"] for name in named if (match := _IN_PREDICTION.fullmatch(name))}
     return sorted(asked.union(predicted, sysctls.RECORDED))
 

@@ -9,18 +9,18 @@ from rich.console import Console
 from analysis import command_hints
 from analysis.evidence import rawfiles
 from analysis.steps import Steps
-from formats import manifest, owner
+from formats import manifest, run_liveness
 from formats.manifest import Guess
 from lab import paths, terminal
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
-from lab.runs import capacity, phases, raw_folders, reports, scrape_targets, user_files
+from lab.runs import capacity, phases, raw_folders, run_results, scrape_targets, user_files
 from lab.runs.gauges import Gauges
 from lab.runs.live_display import Display
 from lab.runs.lock import Lock, is_ours, machine_lock
 from lab.runs.session import Occasion, Session, open_session, point_latest
 from lab.runs.signals import Interrupted, interruptible, shielded
-from lab.scenarios import preflight
+from lab.scenarios import forecast
 from lab.scenarios.resolved import ResolvedScenario
 
 _STOP_GRACE_ABORTED_S = 5
@@ -99,7 +99,7 @@ def _finish_dead_run(name: str, pid: int) -> None:
     try:
         left.removed.extend(raw_folders.seal_raw_folders(folder / rawfiles.FOLDER))
     finally:
-        owner.release(folder)
+        run_liveness.release_run(folder)
         left.save(folder)
 
 
@@ -167,11 +167,11 @@ def _derive_what_was_recorded(session: Session) -> Iterator[str]:
     """Derive what can be derived of a run that broke off, and return lines that say where it lies."""
     yield f"what was recorded stays in {paths.shown(session.folder)}"
     try:
-        reports.analyse_run(session.folder)
+        run_results.analyse_run(session.folder)
     except Exception as error:  # noqa: BLE001 # whatever half a run's files make of the analysis, why it broke off matters more
         yield f"there is no report of it: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     else:
-        yield f"its report: {paths.shown(session.folder / reports.REPORT_FILE)}"
+        yield f"its report: {paths.shown(session.folder / run_results.REPORT_FILE)}"
 
 
 def _reason(error: BaseException) -> str:
@@ -225,7 +225,7 @@ def _phases(session: Session, console: Console, title: str) -> None:
         gauges = Gauges(topology.clients, ports, session.places) if session.engine.on_this_machine else None
         display.watch(gauges)
         with step("measure"):
-            _begin(session, display, "measure", preflight.expected_s(session.resolved))
+            _begin(session, display, "measure", forecast.expected_load_s(session.resolved))
             fault = phases.run_load(session, watch, display)
         with step("drain"):
             _begin(session, display, "drain", scenario.drain / 1000)

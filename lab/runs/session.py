@@ -11,7 +11,7 @@ from pathlib import Path
 from analysis.evidence import rawfiles
 from analysis.evidence.rawfiles import Places
 from analysis.steps import Steps
-from formats import manifest, owner
+from formats import manifest, run_liveness
 from formats.manifest import ActionRecord, Guess, Knob, Manifest, Status, utc_now
 from lab import paths, terminal
 from lab.engines.protocol import Engine
@@ -83,7 +83,7 @@ class Session:
     def finish(self, status: Status, reason: str | None = None) -> None:
         """Write the last manifest; a full disk has room for this one."""
         self.manifest.finish(status, reason)
-        owner.release(self.folder)
+        run_liveness.release_run(self.folder)
         self.save()
 
 
@@ -147,7 +147,7 @@ def open_session(
     apart = occasion.tries_out or tries_out(occasion.series)
     session = Session(engine, resolved, topology, folder, first, apart, occasion.profile or Steps())
     try:
-        owner.reserve(folder)
+        run_liveness.hold_run(folder)
         session.save()
     except OSError as error:
         # A folder without a manifest is not a run.

@@ -9,12 +9,12 @@ from formats import role as role_file
 from formats.durations import format_duration
 from formats.role import KINDS
 from lab.errors import Problem
-from lab.reading.messages import did_you_mean
+from lab.reading.validation_messages import did_you_mean
 from lab.scenarios import overrides, own_configuration, own_script, sysctls
+from lab.scenarios.forecast import expected_load_s, load_ms, user_ms
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.model import Action
 from lab.scenarios.predictions import prediction_problems
-from lab.scenarios.preflight import expected_s, load_ms, user_ms
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import needed_by
 from lab.scenarios.topology import topology_of
@@ -315,7 +315,7 @@ def _load_ends(resolved: ResolvedScenario) -> tuple[float, str]:
     if load.workload == "spike":
         return load.duration, f"load.duration is {format_duration(load.duration)}"
     undisturbed = resolved.scenario.model_copy(update={"actions": []})
-    lasts_s = expected_s(replace(resolved, scenario=undisturbed))
+    lasts_s = expected_load_s(replace(resolved, scenario=undisturbed))
     if lasts_s is None:
         return load.max_duration, f"load.max_duration is {format_duration(load.max_duration)}"
     return 1000 * lasts_s, f"it takes about {format_number(lasts_s)} s"

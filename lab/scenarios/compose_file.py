@@ -15,7 +15,7 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean, locate, name_place, sentence
+from lab.reading.validation_messages import describe_error, did_you_mean, locate, name_place
 from lab.scenarios.services import Capability, Service, is_service_name, is_variable, split_volume, spoken
 
 _KEY = "services"
@@ -143,7 +143,7 @@ class _Taking:
     ) -> Problem:
         """Return what the lab's form refuses of a service as a problem at its place, here or in the scenario."""
         location = locate(finding)
-        what, hint = sentence(finding, [], name_place((service, *location)))
+        what, hint = describe_error(finding, [], name_place((service, *location)))
         key = str(location[0]) if location else ""
         if key in own or not location:
             return Problem(what, scenario.where((_KEY, name, *location)), hint)

@@ -8,7 +8,7 @@ from typing import Literal
 from formats.renamed_keys import new_name
 from lab.errors import BadInput, Gathered, Problem
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean, nearest
+from lab.reading.validation_messages import did_you_mean, nearest
 from lab.scenarios.knobs import CATALOGUE, KnownKnob
 from lab.scenarios.model import Preset, Scenario, Value
 

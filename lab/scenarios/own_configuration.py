@@ -13,7 +13,7 @@ from pathlib import Path
 from formats.role import ConfigurationFormat as Declared
 from lab import paths
 from lab.errors import Problem
-from lab.reading.messages import did_you_mean
+from lab.reading.validation_messages import did_you_mean
 from lab.roles.configurations import (
     Adaptation,
     Fault,

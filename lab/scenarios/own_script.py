@@ -13,7 +13,7 @@ from formats.durations import parse_duration
 from formats.predictions import Claim
 from lab import paths
 from lab.errors import Problem
-from lab.reading.messages import did_you_mean
+from lab.reading.validation_messages import did_you_mean
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
 

@@ -9,7 +9,7 @@ from analysis import command_hints
 from analysis.command_hints import quote
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.reading.messages import did_you_mean
+from lab.reading.validation_messages import did_you_mean
 
 FILE = "scenario.yaml"
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

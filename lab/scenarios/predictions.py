@@ -14,7 +14,7 @@ from analysis.verdicts.predictions import check as check_expression
 from analysis.verdicts.predictions import check_known, check_prediction
 from formats.predictions import Part, Published
 from lab.errors import Problem
-from lab.reading.messages import did_you_mean
+from lab.reading.validation_messages import did_you_mean
 from lab.scenarios.resolved import ResolvedScenario, knob_sentence
 
 

@@ -14,7 +14,7 @@ from formats.role import Role
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
-from lab.reading.messages import name_place, refuse_findings, sentence, siblings
+from lab.reading.validation_messages import describe_error, name_place, refuse_findings, siblings
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import compose_file, services
 from lab.scenarios.knobs import CATALOGUE, KnownKnob, build_catalogue, knobs_with
@@ -89,7 +89,7 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> Re
 
 
 def _say(error: ErrorDetails, location: Location) -> tuple[str, str | None]:
-    return sentence(error, siblings(Service, location[1:]), name_place((KEY, *location)))
+    return describe_error(error, siblings(Service, location[1:]), name_place((KEY, *location)))
 
 
 def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Problem]:
@@ -102,7 +102,7 @@ def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Proble
             # What no role can be declared with, such as a choice of one value.
             for finding in error.errors():
                 location = (KEY, name, *finding["loc"])
-                what, hint = sentence(finding, [], name_place(location))
+                what, hint = describe_error(finding, [], name_place(location))
                 yield Problem(what, document.where(location), hint)
 
 

@@ -11,7 +11,7 @@ from analysis.formatting import format_ms, format_number
 from analysis.verdicts.predictions import check_known
 from formats.predictions import Claim
 from lab.errors import BadInput, Problem
-from lab.scenarios import checks, preflight
+from lab.scenarios import checks, forecast
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import AS_WRITTEN, ResolvedScenario, Stated, Variant, load_unchecked
 
@@ -117,7 +117,7 @@ def _shown(resolved: ResolvedScenario, place: re.Match[str]) -> str:
         if isinstance(value, bool) or not isinstance(value, int):
             return format_knob(place[1], value, resolved.registry.knobs)
         return format_ms(value) if knob is not None and knob.is_duration else format_number(value)
-    known = preflight.values_before_run(resolved, expression.names)
+    known = forecast.values_before_run(resolved, expression.names)
     if set(expression.names) - set(known):
         return "?"
     result = expression.evaluate(known.__getitem__)

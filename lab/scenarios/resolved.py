@@ -13,7 +13,15 @@ from formats.role import Role
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean, expected, list_findings, locate, name_place, sentence, siblings
+from lab.reading.validation_messages import (
+    describe_error,
+    did_you_mean,
+    expected,
+    list_findings,
+    locate,
+    name_place,
+    siblings,
+)
 from lab.roles.configurations import Entry
 from lab.scenarios import places
 from lab.scenarios.configuration_files import entry_by_file
@@ -280,4 +288,4 @@ def knob_sentence(
         return f"unknown knob '{name}'", nearest_knob(name, catalogue)
     if error["type"] == "literal_error" and (location[-1] == "[key]" or location[0] == "path"):
         return f"unknown role '{error['input']}'", did_you_mean(str(error["input"]), expected(error))
-    return sentence(error, siblings, name, lambda knob, value: format_knob(knob, value, catalogue))
+    return describe_error(error, siblings, name, lambda knob, value: format_knob(knob, value, catalogue))

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from lab.reading.messages import nearest
+from lab.reading.validation_messages import nearest
 
 PROC_SYS = Path("/proc/sys")
 

@@ -12,7 +12,7 @@ from analysis.expressions.values import Kind
 from formats.series import Axis, Level
 from lab.errors import BadInput, Gathered, Problem
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean
+from lab.reading.validation_messages import did_you_mean
 from lab.scenarios import overrides
 from lab.scenarios.model import Arms
 from lab.scenarios.overrides import Override, parse_overrides

@@ -21,10 +21,10 @@ from formats.series import Fingerprint, PlannedRun, Series, Status, Verdict
 from lab import paths
 from lab.engines.protocol import Engine
 from lab.errors import ConnlabError, Gathered, Interruption, LabError, Problem
-from lab.runs import capacity, reports, user_files
+from lab.runs import capacity, run_results, user_files
 from lab.runs.lock import Lock, machine_lock
-from lab.runs.reports import VERDICT_FILE
 from lab.runs.run import clear_up_after, record
+from lab.runs.run_results import VERDICT_FILE
 from lab.runs.session import Occasion, open_session
 from lab.runs.signals import Interrupted, interruptible
 from lab.runs.user_files import Configurations
@@ -80,7 +80,7 @@ class Runner:
 
     def derive(self, folder: Path) -> Verdict | None:
         """Derive everything and return the verdict; None if nothing was predicted of this run alone."""
-        verdict = reports.analyse_run(folder)
+        verdict = run_results.analyse_run(folder)
         if not verdict["predictions"]:
             return None
         found: Verdict = verdict["verdict"]

@@ -17,7 +17,7 @@ from lab import paths
 from lab.errors import BadInput, Gathered, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
-from lab.reading.messages import did_you_mean, refuse_findings, siblings
+from lab.reading.validation_messages import did_you_mean, refuse_findings, siblings
 from lab.scenarios import places
 from lab.scenarios.model import Series as Rules
 from lab.scenarios.model import Settings

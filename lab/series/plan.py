@@ -13,7 +13,7 @@ from formats.predictions import Claim, Published
 from formats.series import Axis, Cell, Kind, Search
 from formats.series import ExpectedArm as Chosen
 from lab.errors import BadInput, Problem
-from lab.scenarios import preflight
+from lab.scenarios import forecast
 from lab.scenarios.model import Series as Rules
 from lab.scenarios.overrides import parse_overrides
 from lab.scenarios.resolved import ResolvedScenario
@@ -160,14 +160,14 @@ def require_duration(plan: Plan, where: str) -> None:
 
 def build_cell(name: str, resolved: ResolvedScenario, levels: Mapping[str, str]) -> Cell:
     """Describe a cell as series.json has it."""
-    known = preflight.known_before_run(resolved, [f"model.{figure}" for figure in _MODEL_FIGURES])
+    known = forecast.known_before_run(resolved, [f"model.{figure}" for figure in _MODEL_FIGURES])
     return Cell(
         cell=name,
         scenario=resolved.slug,
         levels=dict(levels),
         path=list(resolved.scenario.path),
         knobs={one.knob: resolved.values[one.knob] for one in resolved.overrides},
-        load_s=preflight.least_s(resolved),
+        load_s=forecast.minimum_load_s(resolved),
         model={figure.removeprefix("model."): value for figure, value in known.items()},
     )
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from formats.knob_types import format_knob_value
 from formats.series import PlannedRun, Search, Series
 from lab import paths
-from lab.runs.reports import STYLES, format_figure, print_judgement
+from lab.runs.run_results import STYLES, format_figure, print_judgement
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series.plan import BESIDES_S, Plan

@@ -10,7 +10,7 @@ from formats.durations import parse_duration
 from formats.knob_types import format_knob_value
 from formats.series import Axis, Level, PlannedRun, Search
 from lab.errors import BadInput, Gathered, Problem
-from lab.scenarios import preflight
+from lab.scenarios import forecast
 from lab.scenarios.model import Series as Rules
 from lab.scenarios.overrides import may_be_knob, nearest_knob, parse_overrides
 from lab.scenarios.resolve import resolve
@@ -294,7 +294,7 @@ def _holds(until: str, resolved: ResolvedScenario) -> Status:
     names = {name: counterparts.get(name, name) for name in expression.names}
     if no_failure and "client.requests.failed" in names:
         names["client.requests.failed"] = "model.users_failed"
-    known = preflight.values_before_run(resolved, set(names.values()))
+    known = forecast.values_before_run(resolved, set(names.values()))
 
     def value(name: str) -> Value:
         return known.get(names[name], unknown("the model does not say"))

@@ -23,7 +23,7 @@ from formats.manifest import load_manifest
 from lab import paths, terminal
 from lab.console import run_lookup
 from lab.errors import BadInput, ConnlabError, LabError, Problem
-from lab.runs import machine, reports
+from lab.runs import machine, run_results
 
 SCENARIO = "accept-queue-overflow"
 EXAMPLE = paths.ROOT / "docs" / "example"
@@ -48,7 +48,7 @@ def main(run: str) -> int:
         refuse_unfit(folder, quiet=not run)
         if folder.resolve() != EXAMPLE:
             _take(folder)
-        reports.analyse_run(EXAMPLE)
+        run_results.analyse_run(EXAMPLE)
         STORY.write_text(with_story(STORY.read_text()))
         _draw()
     except ConnlabError as error:

@@ -5,7 +5,7 @@ from typing import Any
 
 from analysis.derivation import judge
 from analysis.diagnosis.joins import Joined
-from analysis.verdicts.tables import REQUESTS
+from analysis.verdicts.parquet_files import REQUESTS
 
 
 def one_request(folder: Path, *columns: str) -> tuple[Any, ...]:

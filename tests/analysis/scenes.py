@@ -22,7 +22,7 @@ import pytest
 from analysis.derivation import judge
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import Joined
-from analysis.verdicts.tables import REQUESTS
+from analysis.verdicts.parquet_files import REQUESTS
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, RunFolder, at_us, make_capture, make_dial, make_request, raw_file
 

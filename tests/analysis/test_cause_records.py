@@ -9,7 +9,7 @@ from analysis.derivation import judge
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause, cause_named
 from analysis.diagnosis.causes.__main__ import markdown
 from analysis.diagnosis.joins import Joined
-from analysis.verdicts.tables import REQUESTS
+from analysis.verdicts.parquet_files import REQUESTS
 from tests.analysis.support import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,14 +6,14 @@ import duckdb
 
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.verdicts import tables
+from analysis.verdicts import parquet_files
 from formats import manifest
 from tests.analysis.support import DRAIN_END_S, MEASURE_S, RunFolder, at_us
 
 
 def derive(folder: Path) -> None:
     (folder / "derived").mkdir(exist_ok=True)
-    tables.write_readings(Run(RawRun(folder, manifest.load_manifest(folder))), folder)
+    parquet_files.write_readings(Run(RawRun(folder, manifest.load_manifest(folder))), folder)
 
 
 def values(run: RunFolder, instance: str, name: str) -> list[float]:
@@ -21,7 +21,7 @@ def values(run: RunFolder, instance: str, name: str) -> list[float]:
     derive(folder)
     rows = duckdb.execute(
         "SELECT value FROM read_parquet($path) WHERE instance = $instance AND name = $name ORDER BY time_us",
-        {"path": str(folder / tables.READINGS), "instance": instance, "name": name},
+        {"path": str(folder / parquet_files.READINGS), "instance": instance, "name": name},
     ).fetchall()
     return [value for (value,) in rows]
 
@@ -69,7 +69,7 @@ def test_a_run_that_never_measured_has_none(run: RunFolder) -> None:
     run.manifest["phases"] = []
     folder = run.write()
     (folder / "derived").mkdir()
-    (folder / tables.READINGS).write_text("of an earlier analysis")
+    (folder / parquet_files.READINGS).write_text("of an earlier analysis")
     derive(folder)
 
-    assert not (folder / tables.READINGS).exists()
+    assert not (folder / parquet_files.READINGS).exists()

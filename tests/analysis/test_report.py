@@ -27,7 +27,7 @@ from analysis.reports import (
     timelines,
 )
 from analysis.reports.time_series import Chart, ChartSeries
-from analysis.verdicts import tables
+from analysis.verdicts import parquet_files
 from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.results import Results
@@ -102,8 +102,8 @@ def read_tables(run: RunFolder) -> run_record.Record:
     derived = folder / "derived"
     derived.mkdir()
     found = Run(RawRun(folder, manifest.load_manifest(folder)))
-    tables.write(found, derived)
-    tables.write_readings(found, folder)
+    parquet_files.write(found, derived)
+    parquet_files.write_readings(found, folder)
     return run_record.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})
 
 

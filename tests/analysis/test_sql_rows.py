@@ -12,7 +12,7 @@ import pytest
 from analysis.database import create, in_memory
 from analysis.derivation import judge
 from analysis.diagnosis.joins import Joined
-from analysis.diagnosis.joins.tables import FLOWS
+from analysis.diagnosis.joins.load_tables import FLOWS
 from tests.analysis.whole import make_run
 
 Row = dict[str, Any]

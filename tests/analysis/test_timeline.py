@@ -22,7 +22,7 @@ def ticks(seconds: Sequence[float]) -> list[Tick]:
 
 
 def enclose(seconds: Sequence[float]) -> Span | Unknown:
-    return timeline.enclose(ticks(seconds), WINDOW, 500)
+    return timeline.find_enclosing_ticks(ticks(seconds), WINDOW, 500)
 
 
 REGULAR = [number / 10 for number in range(90, 220)]
@@ -82,10 +82,10 @@ def test_the_ticks_that_enclose_the_window_lie_outside_it(times_ms: list[int]) -
 def test_readings_within_a_stretch_begin_with_the_one_in_force_at_its_start() -> None:
     times_us = [at_us(second) for second in (8.5, 9.5, 10.5, 19.5, 20.5)]
 
-    assert list(timeline.within(times_us, WINDOW.start_us, WINDOW.end_us)) == [1, 2, 3]
-    assert list(timeline.around(times_us, WINDOW.start_us, WINDOW.end_us)) == [1, 2, 3, 4]
-    assert list(timeline.around(times_us[2:3], WINDOW.start_us, WINDOW.end_us)) == [0]
-    assert list(timeline.within([], WINDOW.start_us, WINDOW.end_us)) == []
+    assert list(timeline.indices_from_before_start(times_us, WINDOW.start_us, WINDOW.end_us)) == [1, 2, 3]
+    assert list(timeline.indices_enclosing(times_us, WINDOW.start_us, WINDOW.end_us)) == [1, 2, 3, 4]
+    assert list(timeline.indices_enclosing(times_us[2:3], WINDOW.start_us, WINDOW.end_us)) == [0]
+    assert list(timeline.indices_from_before_start([], WINDOW.start_us, WINDOW.end_us)) == []
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from lab.runs import reports
+from lab.runs import run_results
 from tests.bench.passing import passing_run
 
 _SCENARIO = "keep-alive-to-servers"
@@ -84,7 +84,7 @@ def main() -> int:
     memory.start()
     with passing_run(_SCENARIO, settings) as folder:
         memory.stop()
-        verdict = reports.analyse_run(folder)
+        verdict = run_results.analyse_run(folder)
         line = {"bench": "hour", "minutes": minutes, **_of_samplers(folder), **_of_files(folder)}
     line |= {"memory": _growth(memory.seen), "ledger": verdict["ledger"], "problems": verdict["problems"]}
     sys.stdout.write(json.dumps(line) + "\n")

@@ -8,7 +8,7 @@ The arm `raised` of long-polling-at-scale, at its published size, with ever more
 import json
 import sys
 
-from lab.runs import reports
+from lab.runs import run_results
 from tests.bench.passing import passing_run
 
 _SCENARIO = "long-polling-at-scale"
@@ -31,7 +31,7 @@ def main() -> int:
 def _verdict(users: int) -> str:
     settings = (f"load.users={users}", "backend.max_connections=20000")
     with passing_run(_SCENARIO, settings, "published") as folder:
-        verdict = str(reports.analyse_run(folder)["verdict"])
+        verdict = str(run_results.analyse_run(folder)["verdict"])
     sys.stderr.write(f"{users} users: {verdict}\n")
     return verdict
 

@@ -16,7 +16,7 @@ import pytest
 
 from lab import paths
 from lab.errors import ConnlabError, ExitCode
-from lab.runs import reports
+from lab.runs import run_results
 from tests.e2e.conftest import RUNS_MAX
 from tests.e2e.conftest import Run as Ended
 from tests.faults import world
@@ -193,7 +193,7 @@ def strike(run: Run, seen: Seen, engine: Engine) -> None:
 
 def readable(folder: Path) -> bool:
     try:
-        reports.derive_run(folder)
+        run_results.derive_run(folder)
     except ConnlabError:
         return False
     return True

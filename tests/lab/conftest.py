@@ -13,7 +13,7 @@ from hypothesis import settings
 from formats.manifest import Git
 from lab import paths
 from lab.observe import observing
-from lab.runs import phases, reports
+from lab.runs import phases, run_results
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from tests.analysis.whole import make_run
@@ -44,7 +44,7 @@ def _samplers_are_awaited_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def _derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("derived")
-    reports.derive_run(make_run(folder).write())
+    run_results.derive_run(make_run(folder).write())
     return folder
 
 

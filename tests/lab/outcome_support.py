@@ -9,7 +9,7 @@ from formats import manifest
 from formats.manifest import Git
 from lab import paths
 from lab.outcomes.outcome import Outcome
-from lab.runs.reports import VERDICT_FILE
+from lab.runs.run_results import VERDICT_FILE
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from tests.lab.series_support import FakeRunner, executor

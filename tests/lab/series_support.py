@@ -12,7 +12,7 @@ from rich.console import Console
 from formats.series import Fingerprint, Verdict
 from lab import paths
 from lab.errors import LabError
-from lab.runs.reports import VERDICT_FILE
+from lab.runs.run_results import VERDICT_FILE
 from lab.runs.session import Occasion, make_folder
 from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario

@@ -100,8 +100,8 @@ def test_no_other_run_comes_between_two_scenarios(
         return {}
 
     derived: list[str] = []
-    monkeypatch.setattr("lab.runs.reports.analyse_run", derive)
-    monkeypatch.setattr("lab.runs.reports.derive_series", derive)
+    monkeypatch.setattr("lab.runs.run_results.analyse_run", derive)
+    monkeypatch.setattr("lab.runs.run_results.derive_series", derive)
     monkeypatch.setattr(catalogue_run, "build_brief", lambda *_: None)
     monkeypatch.setattr(Outcome, "print", lambda *_: None)
     quiet = Console(quiet=True)

@@ -326,7 +326,7 @@ def recorded(tmp_path: Path, derived_run: Callable[[Path], Path], monkeypatch: p
     (folder / verdict_file.FILE).write_text(json.dumps(VERDICT))
     (folder.parent / "latest").symlink_to("r")
     monkeypatch.setattr("analysis.derivation.analyse", lambda run, _: derived.read(run, verdict_file.FILE, Verdict))
-    monkeypatch.setattr("lab.runs.reports.write_report", lambda _: None)
+    monkeypatch.setattr("lab.runs.run_results.write_report", lambda _: None)
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     return folder
 

@@ -27,7 +27,7 @@ Go = Callable[..., Manifest]
 @pytest.fixture
 def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     """Take a scenario through a run on an engine, and give what its manifest says."""
-    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
+    monkeypatch.setattr("lab.runs.run_results.analyse_run", lambda _: {})
     assert elsewhere.is_dir()
 
     def take(engine: Engine, *overrides: str, text: str = WITH_GATEWAY) -> Manifest:
@@ -100,7 +100,7 @@ def test_a_restart_is_the_action_s_own_end_of_a_server(go: Go) -> None:
 
 
 def test_a_series_runs_each_of_its_places(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {"predictions": [1], "verdict": "reproduced"})
+    monkeypatch.setattr("lab.runs.run_results.analyse_run", lambda _: {"predictions": [1], "verdict": "reproduced"})
     of_arms = yaml_with(
         ARMS, {"[k6, nginx, backend]": "[k6, gateway, backend]", "      nginx.keepalive_timeout: 5s\n": ""}
     )

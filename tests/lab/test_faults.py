@@ -23,7 +23,7 @@ from formats import atomic_write as atomic
 from formats import manifest
 from lab import paths
 from lab.errors import EngineFailed
-from lab.runs import machine, phases, reports
+from lab.runs import machine, phases, run_results
 from lab.scenarios.topology import collector_of
 from tests.faults.table import CANNOT, CELLS, FAULTS, INCONCLUSIVE, PHASES
 from tests.lab.engine import InMemoryEngine
@@ -221,7 +221,7 @@ class Analysis:
     def __init__(self, folder: Path) -> None:
         self._kept = folder / "kept"
         self._verdict: dict[str, Any] = {}
-        self._derive = reports.derive_run
+        self._derive = run_results.derive_run
 
     def derive(self, folder: Path) -> dict[str, Any]:
         if not self._verdict:
@@ -239,7 +239,7 @@ def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 
 def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch, analysis: Analysis | None = None) -> int:
     """Run the scenario by the command line, and give its exit code; a good run needs no analysis of its own."""
-    derive = analysis.derive if analysis else reports.derive_run
+    derive = analysis.derive if analysis else run_results.derive_run
 
     def derived(folder: Path, *_: object) -> dict[str, Any]:
         world.at("analysis")
@@ -248,9 +248,9 @@ def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch, analysi
     with patch.context() as context:
         # Making its page is most of what a run's end takes.
         if world.phase != "analysis":
-            context.setattr("lab.runs.reports.write_report", lambda _: None)
+            context.setattr("lab.runs.run_results.write_report", lambda _: None)
         context.setattr("lab.outcomes.outcome.selected_engine", lambda: engine)
-        context.setattr(reports, "derive_run", derived)
+        context.setattr(run_results, "derive_run", derived)
         return connlab("run", "one")
 
 

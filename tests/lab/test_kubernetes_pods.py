@@ -269,7 +269,7 @@ def test_files_that_are_lost_are_said_to_be(cluster: Cluster, tmp_path: Path) ->
 @pytest.fixture
 def watch(cluster: Cluster, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], manifest.Manifest]:
     """Observe the pod for a second, and give the manifest."""
-    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
+    monkeypatch.setattr("lab.runs.run_results.analyse_run", lambda _: {})
     cluster.says("* collector inspect *", json.dumps({"sysctls": {}, "addresses": ["192.0.2.9"], "listeners": []}))
     cluster.says("* date +%s%6N", "1763956800000000\n")
     cluster.says("* version *", json.dumps({name: {"gitVersion": "v1"} for name in ("serverVersion", "clientVersion")}))

@@ -18,7 +18,7 @@ from lab.console import run_output
 from lab.engines.compose.engine import Compose
 from lab.lessons import guesses, questions
 from lab.roles.declared_roles import ROLES
-from lab.runs import reports
+from lab.runs import run_results
 from lab.runs.session import Occasion, open_session
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
@@ -179,7 +179,7 @@ def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
     run.manifest["guesses"] = kept
     run.manifest["predictions"] = [stated.prediction.model_dump() for stated in resolved.predictions]
     folder = run.write()
-    verdict = reports.derive_run(folder)
+    verdict = run_results.derive_run(folder)
     run_output.print_verdict(Console(width=200), verdict, folder)
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "✓ right How many users get all of their answers? you: 3, measured: 3" in told

@@ -68,8 +68,8 @@ def test_a_run_that_has_ended_stays_as_it_ended(running: Manifest) -> None:
 HOLDS = """
 import sys
 from pathlib import Path
-from formats.owner import reserve
-reserve(Path(sys.argv[1]))
+from formats.run_liveness import hold_run
+hold_run(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """

@@ -184,7 +184,7 @@ Go = Callable[[InMemoryEngine], tuple[manifest.Manifest, str]]
 @pytest.fixture
 def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     """Take a scenario through a run, and give its manifest and what was printed."""
-    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
+    monkeypatch.setattr("lab.runs.run_results.analyse_run", lambda _: {})
     assert elsewhere.is_dir()
 
     def take(engine: InMemoryEngine) -> tuple[manifest.Manifest, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from formats import manifest, owner
+from formats import manifest, run_liveness
 from lab.engines.compose import docker_sidecar
 from lab.errors import BadInput, LabError
 from lab.observe import observing
@@ -179,7 +179,7 @@ def test_it_says_what_it_will_see_before_it_starts(docker_program: FakeDocker) -
 @pytest.fixture
 def watch(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     """Observe a container on an engine in memory, for a second or until it ends, and give the manifest."""
-    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
+    monkeypatch.setattr("lab.runs.run_results.analyse_run", lambda _: {})
 
     def take(sidecars: InMemorySidecars) -> manifest.Manifest:
         targets = find_targets(TargetNames(containers=["shop"]), sidecars)
@@ -223,8 +223,8 @@ def test_what_was_removed_from_its_files_stands_in_the_manifest(watch: Watched) 
 def test_an_observation_is_held_by_its_process_to_its_end(watch: Watched, elsewhere: Path) -> None:
     sidecars = Planting()
     watch(sidecars)
-    assert owner.FILE in sidecars.held
-    assert not list(elsewhere.glob(f"results/*/*/{owner.FILE}"))
+    assert run_liveness.FILE in sidecars.held
+    assert not list(elsewhere.glob(f"results/*/*/{run_liveness.FILE}"))
 
 
 def test_files_that_cannot_be_sealed_end_the_observation_and_the_manifest_says_so(

@@ -13,7 +13,7 @@ from formats.manifest import Manifest
 from lab import paths
 from lab.cli import main
 from lab.errors import LabError
-from lab.runs import phases, reports
+from lab.runs import phases, run_results
 from lab.runs.run import run
 from lab.series import arms, executor
 from tests.lab.engine import InMemoryEngine
@@ -66,26 +66,26 @@ def test_a_run_says_how_long_each_of_its_steps_took(go: Go) -> None:
 
 def test_a_run_that_nobody_profiles_says_nothing_of_its_steps(go: Go) -> None:
     folder = go(None)
-    reports.analyse_run(folder)
+    run_results.analyse_run(folder)
     assert manifest.load_manifest(folder).profile is None
-    assert "Where the time of the run went" not in (folder / reports.REPORT_FILE).read_text()
+    assert "Where the time of the run went" not in (folder / run_results.REPORT_FILE).read_text()
 
 
 def test_the_first_analysis_adds_its_steps_and_a_later_one_changes_nothing(go: Go) -> None:
     folder = go(Steps())
     before = manifest.load_manifest(folder)
-    reports.analyse_run(folder)
+    run_results.analyse_run(folder)
     after = manifest.load_manifest(folder)
 
     profile = after.profile or {}
     assert outermost(profile) == [*outermost(before.profile), "analysis", "report"]
     assert within(profile, "analysis")[-1] == "figures"
     assert after.model_copy(update={"profile": before.profile}) == before
-    page = (folder / reports.REPORT_FILE).read_text()
+    page = (folder / run_results.REPORT_FILE).read_text()
     assert "Where the time of the run went" in page
     assert f'<td class="number">{profile["analysis"]:,.0f}</td>' in page
 
-    reports.analyse_run(folder)
+    run_results.analyse_run(folder)
     assert manifest.load_manifest(folder) == after
 
 
@@ -104,7 +104,7 @@ def test_each_run_of_a_series_has_steps_of_its_own(
     effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, *, profile: bool
 ) -> None:
     monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
-    monkeypatch.setattr("lab.runs.reports.write_report", lambda _: None)
+    monkeypatch.setattr("lab.runs.run_results.write_report", lambda _: None)
     of_arms = yaml_with(
         ARMS, {"[k6, nginx, backend]": "[k6, gateway, backend]", "      nginx.keepalive_timeout: 5s\n": ""}
     )

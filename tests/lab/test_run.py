@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from formats import owner
+from formats import run_liveness
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, Interruption, LabError
 from lab.runs.lock import machine_lock
@@ -130,7 +130,7 @@ def test_a_disk_without_room_for_a_manifest_leaves_no_folder(
         assert folder.is_dir()
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(owner, "reserve", full)
+    monkeypatch.setattr(run_liveness, "reserve", full)
     with pytest.raises(LabError, match=r"one/.*: No space left on device\nhint: see that results/ is writable"):
         start()
     assert list((elsewhere / "results" / "one").iterdir()) == []
@@ -167,7 +167,7 @@ def test_an_analysis_that_fails_hides_not_why_the_run_broke_off(
     def fail(_: Path) -> None:
         raise ValueError("half a file\nand more")
 
-    monkeypatch.setattr("lab.runs.reports.analyse_run", fail)
+    monkeypatch.setattr("lab.runs.run_results.analyse_run", fail)
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with pytest.raises(LabError, match=r"(?s)the run was aborted: .*broken.*\nthere is no report of it: half a file$"):
         start()
@@ -279,7 +279,7 @@ def test_a_run_that_had_come_to_its_end_keeps_its_manifest(start: Callable[..., 
 
 
 @pytest.mark.parametrize(
-    "moment", ["lab.runs.run.clear_up_after", "lab.runs.machine.describe_host", "formats.owner.reserve"]
+    "moment", ["lab.runs.run.clear_up_after", "lab.runs.machine.describe_host", "formats.run_liveness.reserve"]
 )
 def test_an_interruption_before_the_run_is_at_work_needs_no_traceback(
     start: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, moment: str

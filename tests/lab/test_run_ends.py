@@ -15,7 +15,7 @@ from formats.manifest import Manifest
 from lab.engines.compose.engine import Compose
 from lab.engines.protocol import STOP_GRACE_S
 from lab.errors import EngineFailed, Interruption, LabError
-from lab.runs import reports
+from lab.runs import run_results
 from lab.runs.run import run
 from lab.scenarios.topology import Topology
 from tests.lab.container_states import event
@@ -148,7 +148,7 @@ Go = Callable[[InMemoryEngine], None]
 @pytest.fixture
 def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     assert elsewhere.is_dir()
-    monkeypatch.setattr("lab.runs.reports.analyse_run", lambda _: {})
+    monkeypatch.setattr("lab.runs.run_results.analyse_run", lambda _: {})
 
     def take(engine: InMemoryEngine) -> None:
         run(effective(text=MINIMAL + "drain: 0s\n"), engine, ["connlab"], Console(quiet=True))
@@ -217,8 +217,8 @@ def test_a_signal_in_the_analysis_says_what_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
     (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr("lab.runs.reports.derive_run", lambda *_: os.kill(os.getpid(), number))
-    monkeypatch.setattr(reports, "write_report", lambda folder: folder)
+    monkeypatch.setattr("lab.runs.run_results.derive_run", lambda *_: os.kill(os.getpid(), number))
+    monkeypatch.setattr(run_results, "write_report", lambda folder: folder)
     assert connlab("analyse", str(tmp_path)) == 4
     said = capsys.readouterr().err
     assert "during the analysis; what was recorded stays in" in said

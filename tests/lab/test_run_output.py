@@ -10,7 +10,7 @@ from rich.console import Console
 
 from analysis.verdicts.ledger_file import FILE
 from lab.console.run_output import MissingEvidence, print_ledger
-from lab.runs.reports import print_judgement
+from lab.runs.run_results import print_judgement
 
 Record = dict[str, Any]
 

@@ -7,7 +7,7 @@ import pytest
 from lab import paths
 from lab.console import listing
 from lab.outcomes import outcome
-from lab.scenarios import preflight
+from lab.scenarios import forecast
 from lab.scenarios.places import slugs
 from lab.scenarios.resolve import resolve
 from lab.series import arms, matrices
@@ -30,7 +30,7 @@ def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> No
     applies: dict[str, bool] = {}
     for cell in arms.resolve_variants(resolve(slug)):
         for prediction in (stated.prediction for stated in cell.predictions):
-            held = preflight.applies(prediction, cell) is True
+            held = forecast.applies(prediction, cell) is True
             applies[prediction.id] = held or applies.get(prediction.id, False)
     assert [name for name, once in applies.items() if not once] == []
 
@@ -224,8 +224,8 @@ def test_what_an_advice_or_an_exercise_takes_the_ground_from_is_not_applicable(
 ) -> None:
     cell = resolve(slug, overrides) if arm is None else arms.resolve_arm(resolve(slug), overrides, arm)
     stated = [one.prediction for one in cell.predictions]
-    assert {one.id for one in stated if preflight.applies(one, cell) is False} == kept_out
-    assert all(preflight.applies(one, cell) is not None for one in stated)
+    assert {one.id for one in stated if forecast.applies(one, cell) is False} == kept_out
+    assert all(forecast.applies(one, cell) is not None for one in stated)
 
 
 def test_a_matrix_s_exercise_takes_the_ground_from_its_predictions(tmp_path: Path) -> None:
@@ -236,12 +236,12 @@ def test_a_matrix_s_exercise_takes_the_ground_from_its_predictions(tmp_path: Pat
     for name, planned in matrices.plan_matrix(str(file)).cells.items():
         stated = {one.prediction.id: one.prediction for one in planned.resolved.predictions}
         applies = not name.endswith("users-40") or name.startswith("accept-count-20-max-connections-20-")
-        assert preflight.applies(stated["failed"], planned.resolved) is applies, name
-        assert preflight.applies(stated["served"], planned.resolved) is applies, name
+        assert forecast.applies(stated["failed"], planned.resolved) is applies, name
+        assert forecast.applies(stated["served"], planned.resolved) is applies, name
 
 
 def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:
-    known = preflight.known_before_run(
+    known = forecast.known_before_run(
         resolve("accept-queue-overflow"),
         ("model.users_served", "model.users_failed", "model.syns_per_failed_dial", "model.listen_drops"),
     )
@@ -250,14 +250,14 @@ def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:
 
 def test_the_overflow_s_predictions_follow_overrides() -> None:
     overrides = ["backend.max_connections=2", "backend.accept_count=3", "load.users=9"]
-    known = preflight.known_before_run(
+    known = forecast.known_before_run(
         resolve("accept-queue-overflow", overrides), ("model.users_served", "model.users_failed", "model.listen_drops")
     )
     assert list(known.values()) == [6, 3, 15]
 
 
 def test_the_four_users_wait_for_one_another() -> None:
-    known = preflight.known_before_run(
+    known = forecast.known_before_run(
         resolve("accept-queue-four-users"), ("model.response_ms.list", "model.users_failed")
     )
     assert known == {"model.response_ms.list": [1000, 21_800, 42_600], "model.users_failed": 1}
@@ -265,18 +265,18 @@ def test_the_four_users_wait_for_one_another() -> None:
 
 @pytest.mark.parametrize("slug", slugs())
 def test_the_load_s_length_is_estimated(slug: str) -> None:
-    least_s = preflight.least_s(resolve(slug))
+    least_s = forecast.minimum_load_s(resolve(slug))
     assert 0 < least_s < 300
-    assert preflight.expected_s(resolve(slug)) in (None, least_s)
+    assert forecast.expected_load_s(resolve(slug)) in (None, least_s)
 
 
 def test_where_the_model_is_silent_no_length_is_promised() -> None:
-    assert preflight.expected_s(resolve("accept-queue-healthy")) == 2.02
+    assert forecast.expected_load_s(resolve("accept-queue-healthy")) == 2.02
     for slug in ("connection-per-request", "spike-through-nginx", "one-port", "slow-clients", "syn-queue"):
-        assert preflight.expected_s(resolve(slug)) is None
+        assert forecast.expected_load_s(resolve(slug)) is None
         assert listing.summarize(resolve(slug))["load_s"] is None
 
 
 def test_what_the_files_of_a_run_tell_is_not_known_before_it() -> None:
     names = ("model.failed_dials_syns.min", "model.failed_dials_syns.max", "model.syns_per_failed_dial")
-    assert preflight.known_before_run(resolve("accept-queue-overflow"), names) == {"model.syns_per_failed_dial": 5}
+    assert forecast.known_before_run(resolve("accept-queue-overflow"), names) == {"model.syns_per_failed_dial": 5}

@@ -17,7 +17,7 @@ from lab.engines.programs import ProgramTimeout
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.roles import readback_parser
-from lab.scenarios import preflight
+from lab.scenarios import forecast
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import Capability
@@ -123,11 +123,11 @@ def test_a_service_is_a_role_with_knobs_and_limits(shop: Shop) -> None:
 
 def test_the_model_predicts_with_its_limits(shop: Shop) -> None:
     names = ("model.accept_capacity", "model.listen_backlog", "model.users_served", "model.users_failed")
-    assert list(preflight.known_before_run(shop(), names).values()) == [6, 3, 3, 0]
+    assert list(forecast.known_before_run(shop(), names).values()) == [6, 3, 3, 0]
     # Who exceeds the places waits for others, and for how long nobody declares.
-    assert list(preflight.known_before_run(shop("load.users=7"), names)) == list(names[:2])
+    assert list(forecast.known_before_run(shop("load.users=7"), names)) == list(names[:2])
     # Without a knob the kernel's own limit counts, which is read back in the run.
-    assert preflight.known_before_run(shop(queue="unit: places"), names) == {}
+    assert forecast.known_before_run(shop(queue="unit: places"), names) == {}
 
 
 def test_its_container_is_confined_but_for_what_it_asks(shop: Shop, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_a_database_behind_it_is_observed_and_answers_no_request(shop: Shop) -> 
 
 def test_what_the_model_predicts_is_about_the_server_that_answers(shop: Shop) -> None:
     found = shop(path="path: [k6, shop, db]")
-    assert preflight.known_before_run(found, ("model.accept_capacity", "model.users_served")) == {
+    assert forecast.known_before_run(found, ("model.accept_capacity", "model.users_served")) == {
         "model.accept_capacity": 2 + 3 + 1,
         "model.users_served": 3,
     }

@@ -14,7 +14,7 @@ from analysis.expressions import Expression, parse, parts
 from analysis.expressions.tree import Chain, Name, Node
 from analysis.expressions.values import Unknown, Value, is_number, unknown
 from lab.errors import Problem
-from lab.scenarios import preflight
+from lab.scenarios import forecast
 from lab.scenarios.model import Prediction
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
@@ -73,7 +73,7 @@ def _about(
         yield "", specimen.between
         return
     for arm, values in specimen.arms.items():
-        if prediction.judges(None if arm == WHOLE else arm) and preflight.applies(prediction, settings[arm]) is True:
+        if prediction.judges(None if arm == WHOLE else arm) and forecast.applies(prediction, settings[arm]) is True:
             yield "" if arm == WHOLE else f" in the arm {arm}", values
 
 

@@ -18,7 +18,7 @@ from formats.predictions import Claim
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.outcomes.outcome import LIES_WHOLE, Outcome, format_read_error
-from lab.scenarios import preflight
+from lab.scenarios import forecast
 from lab.scenarios.resolved import ResolvedScenario
 from tools.recording import recorded_runs
 
@@ -124,7 +124,7 @@ def _runs(outcome: Outcome) -> Iterator[tuple[str, Run]]:
 
 
 def _names(claims: Iterable[Claim]) -> list[str]:
-    return sorted({name for claim in claims for name in preflight.names_in(claim.expression)})
+    return sorted({name for claim in claims for name in forecast.names_in(claim.expression)})
 
 
 def _values(run: Run, names: Iterable[str]) -> dict[str, Recorded]:

@@ -13,7 +13,7 @@ from analysis.diagnosis.causes import answering, connecting, waiting
 from analysis.diagnosis.causes.cause import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.remedies import NO_KNOB
 
-__all__ = ["CAUSES", "UNEXPLAINED", "Cause", "named"]
+__all__ = ["CAUSES", "UNEXPLAINED", "Cause", "cause_named"]
 
 # A request has the first of them that its evidence proves. docs/causes.md is made from this list.
 CAUSES = (*connecting.CAUSES, *answering.CAUSES, *waiting.CAUSES)

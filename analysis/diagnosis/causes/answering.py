@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, Cause
-from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Recorded, Remedy, more, more_places
+from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, RunSettings, more_places, raise_knob
 from formats.durations import format_duration
 
 # A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
@@ -37,7 +37,7 @@ def _stale_says(prefix: str) -> str:
         moment({prefix}_client_last_data_time_us))"""
 
 
-def _process_connections(run: Recorded) -> Remedy | None:
+def _process_connections(run: RunSettings) -> Remedy | None:
     knob, processes = run.limit(run.proxy, "process_connections"), run.limit(run.proxy, "processes")
     if knob is None:
         return None
@@ -52,7 +52,7 @@ def _process_connections(run: Recorded) -> Remedy | None:
     return Remedy(knob, str(value), why)
 
 
-def _idle_before_the_server(run: Recorded) -> Remedy | None:
+def _idle_before_the_server(run: RunSettings) -> Remedy | None:
     knob, kept = run.limit(run.proxy, "server_idle"), run.limit(run.server, "idle")
     if knob is None or kept is None or run.server == run.proxy:
         return None
@@ -63,20 +63,20 @@ def _idle_before_the_server(run: Recorded) -> Remedy | None:
     return None if 0 < now_ms <= value_ms else Remedy(knob, format_duration(value_ms), why)
 
 
-def _patience(run: Recorded) -> Remedy | None:
+def _patience(run: RunSettings) -> Remedy | None:
     value_ms = 2 * run.integer("load.handler_delay") + TIMEOUT_MARGIN_MS
     why = "twice the time that the handler takes, and a second"
-    return more(run, run.limit(run.proxy, "answer_timeout"), value_ms, why, format_duration)
+    return raise_knob(run, run.limit(run.proxy, "answer_timeout"), value_ms, why, format_duration)
 
 
-def _queue(run: Recorded) -> Remedy | None:
+def _queue(run: RunSettings) -> Remedy | None:
     """Return as many requests as the server takes connections; None where it gets these already."""
     taken = run.limit(run.server, "connections")
     if taken is None:
         return None
     value = min(math.ceil(run.at_once / run.backends), run.integer(taken))
     why = f"{value} requests for each {run.server}, which takes as many at once"
-    return more(run, run.limit(run.proxy, "server_connections"), value, why)
+    return raise_knob(run, run.limit(run.proxy, "server_connections"), value, why)
 
 
 CAUSES = (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.diagnosis.causes.remedies import Recorded, Remedy
+from analysis.diagnosis.causes.remedies import Remedy, RunSettings
 
 # Places on the path.
 BEFORE_CONNECTION = "Between {client} and {server}, while connecting."
@@ -64,7 +64,7 @@ class Cause:
     hop: str
     explains: tuple[str, ...]
     knobs: Mapping[str, str]
-    remedy: Callable[[Recorded], Remedy | None] | str
+    remedy: Callable[[RunSettings], Remedy | None] | str
     accept_queue: Literal["full", "held"] | None = None
     lesson: str | None
 

@@ -16,7 +16,16 @@ from analysis.diagnosis.causes.cause import (
     Cause,
     syns,
 )
-from analysis.diagnosis.causes.remedies import KNOBS, NO_KNOB, QUEUE, SILENCE, Recorded, Remedy, more_places, other
+from analysis.diagnosis.causes.remedies import (
+    KNOBS,
+    NO_KNOB,
+    QUEUE,
+    SILENCE,
+    Remedy,
+    RunSettings,
+    more_places,
+    set_sysctl,
+)
 
 _PORTS = "1024 65535"
 
@@ -79,16 +88,16 @@ def _silent(prefix: str) -> str:
                 AND {prefix}_syns_not_dropped = {prefix}_syns_lost)"""
 
 
-def _ports(run: Recorded) -> Remedy | None:
+def _ports(run: RunSettings) -> Remedy | None:
     # A client that keeps its connections to the proxy opens few of them: then the proxy lacks ports.
     role = run.proxy if run.proxy and run.keeps_connections else run.client
     if pool := _pool(run, role):
         return pool
     why = "64,512 ports instead of the range that was held in TIME_WAIT"
-    return other(run, f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
+    return set_sysctl(run, f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
 
 
-def _pool(run: Recorded, role: str) -> Remedy | None:
+def _pool(run: RunSettings, role: str) -> Remedy | None:
     """Return a pool with room for all; None where that is not what the role lacks."""
     room = {"pool": run.at_once, "server_pool": math.ceil(run.at_once / run.backends)}
     wanted = {knob: most for what, most in room.items() if (knob := run.limit(role, what)) is not None}
@@ -109,9 +118,9 @@ def _pool(run: Recorded, role: str) -> Remedy | None:
     return Remedy(first, str(wanted[first]), why, besides)
 
 
-def _cookies(run: Recorded) -> Remedy | None:
+def _cookies(run: RunSettings) -> Remedy | None:
     why = "the kernel then answers SYNs for which its queue has no place"
-    return other(run, f"kernel.{run.crowded}.net.ipv4.tcp_syncookies", "1", why)
+    return set_sysctl(run, f"kernel.{run.crowded}.net.ipv4.tcp_syncookies", "1", why)
 
 
 CAUSES = (

@@ -29,7 +29,7 @@ class Remedy:
     choices: Mapping[str, str] = field(default_factory=dict)
 
 
-class Recorded:
+class RunSettings:
     """What of a run's record the remedies read.
 
     Args:
@@ -131,12 +131,14 @@ class Recorded:
         return max(reversed(self._request_path[1:]), key=lambda role: dropped.get(role, 0))
 
 
-def more(run: Recorded, knob: str | None, value: int, why: str, shown: Callable[[int], str] = str) -> Remedy | None:
+def raise_knob(
+    run: RunSettings, knob: str | None, value: int, why: str, shown: Callable[[int], str] = str
+) -> Remedy | None:
     """Return a greater value; None where there is no such knob, or the value is no greater."""
     return Remedy(knob, shown(value), why) if knob is not None and run.integer(knob) < value else None
 
 
-def other(run: Recorded, knob: str, value: str, why: str) -> Remedy | None:
+def set_sysctl(run: RunSettings, knob: str, value: str, why: str) -> Remedy | None:
     """Return a value of a sysctl; None where the path has nobody to set it for, or has set it."""
     now = run.manifest["knobs"].get(knob, {}).get("value")
     return Remedy(knob, value, why) if run.has(knob) and now != value else None
@@ -160,21 +162,23 @@ SILENCE = (
 )
 
 
-def more_places(run: Recorded) -> Remedy | None:
+def more_places(run: RunSettings) -> Remedy | None:
     """Return more places where most SYNs were dropped: connections that are served, or else those that may wait."""
     role = run.crowded
     each, queue = math.ceil(run.at_once / run.instances(role)), run.queue_of(role)
     connections = run.limit(role, "connections")
     if connections is None:
         why = f"{each} connections may wait for each {role} to accept them; net.core.somaxconn must not be less"
-        return more(run, run.limit(role, "backlog"), each, why)
+        return raise_knob(run, run.limit(role, "backlog"), each, why)
     if queue is None:
-        return more(run, connections, each, f"{each} connections may come to each {role} at once")
+        return raise_knob(run, connections, each, f"{each} connections may come to each {role} at once")
     held = queue + 1
     kept = run.keeps_connections and run.manifest["path"] == [run.client, role]
     # Who waits for a client that keeps its connection waits long, so that there all are served at once.
     value = each if kept else max(1, each - held)
-    remedy = more(run, connections, value, f"{each} connections for each {role}, whose accept queue holds {queue} + 1")
+    remedy = raise_knob(
+        run, connections, value, f"{each} connections for each {role}, whose accept queue holds {queue} + 1"
+    )
     if remedy is None or each <= held:
         return remedy
     waiting = (
@@ -185,7 +189,7 @@ def more_places(run: Recorded) -> Remedy | None:
     return replace(remedy, choices={str(value): effect for value, effect in found.items() if value > now})
 
 
-def _ends(run: Recorded, role: str, *, kept: bool) -> str:
+def _ends(run: RunSettings, role: str, *, kept: bool) -> str:
     """Return what a connection in the accept queue waits for."""
     idle = run.limit(role, "idle")
     if not kept or idle is None or not isinstance(idle_ms := run.knob(idle), int) or not idle_ms:

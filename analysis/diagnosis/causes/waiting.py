@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 
 from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, LAST_HOP, UP, Cause, syns
-from analysis.diagnosis.causes.remedies import KNOBS, NO_KNOB, QUEUE, SILENCE, Recorded, Remedy, more, more_places
+from analysis.diagnosis.causes.remedies import (
+    KNOBS,
+    NO_KNOB,
+    QUEUE,
+    SILENCE,
+    Remedy,
+    RunSettings,
+    more_places,
+    raise_knob,
+)
 
 
 def _main(part: str) -> str:
@@ -42,13 +51,13 @@ def _queued_says(prefix: str, part: str) -> str:
         moment({prefix}_accepted_after_us), took({part}), took(total_us))"""
 
 
-def _served_at_once(run: Recorded) -> Remedy | None:
+def _served_at_once(run: RunSettings) -> Remedy | None:
     each = math.ceil(run.at_once / run.backends)
     why = f"{each} connections for each {run.server}, none left in the queue"
-    return more(run, run.limit(run.server, "connections"), each, why)
+    return raise_knob(run, run.limit(run.server, "connections"), each, why)
 
 
-def _connections(run: Recorded) -> Remedy | None:
+def _connections(run: RunSettings) -> Remedy | None:
     """More connections to each server; None where no proxy limits them."""
     knob = run.limit(run.proxy, "server_connections")
     now = run.integer(knob) if knob else 0
@@ -61,10 +70,10 @@ def _connections(run: Recorded) -> Remedy | None:
     return Remedy(knob, str(each), why)
 
 
-def _threads(run: Recorded) -> Remedy | None:
+def _threads(run: RunSettings) -> Remedy | None:
     connections = run.limit(run.server, "connections")
     value = min(run.at_once, run.integer(connections)) if connections else run.at_once
-    return more(run, run.limit(run.server, "threads"), value, f"{value} requests may be in progress at once")
+    return raise_knob(run, run.limit(run.server, "threads"), value, f"{value} requests may be in progress at once")
 
 
 CAUSES = (

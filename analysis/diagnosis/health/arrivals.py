@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.database import literal, over_files, sql
+from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings, accept_capacity
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
-from analysis.diagnosis.settings import Settings, UndefinedError, accept_capacity
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.expressions.values import is_number
@@ -116,7 +116,7 @@ def _capacity(raw: RawRun, instance: str) -> int | None:
         return None
     try:
         return accept_capacity(Settings(manifest)) // len(servers)
-    except UndefinedError:
+    except ModelNotApplicable:
         return None
 
 

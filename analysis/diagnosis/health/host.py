@@ -78,7 +78,7 @@ def _examine_stall(report: Report, instance: str, samples: Samples, window: Wind
         # By the monotonic clock: a wall clock that was set is not a hole.
         (after.mono_us - before.mono_us) / 1000
         for before, after in pairwise(
-            ticks[index] for index in timeline.around(times_us, window.start_us, window.load_end_us)
+            ticks[index] for index in timeline.indices_enclosing(times_us, window.start_us, window.load_end_us)
         )
     )
     stall_ms, limit_ms = max(under_load, default=0.0), limits.gap_ms(samples.rate_hz)
@@ -132,7 +132,7 @@ def _late_percent(raw: RawRun, window: Window) -> float | None:
 
 def _late_percent_of(samples: Samples, window: Window) -> float | None:
     times_us = [tick.time_us for tick in samples.ticks]
-    under_load = timeline.inside(times_us, window.start_us, window.load_end_us)
+    under_load = timeline.indices_between(times_us, window.start_us, window.load_end_us)
     if not under_load:
         return None
     late = sum(samples.ticks[index].late_us > 500_000 / samples.rate_hz for index in under_load)

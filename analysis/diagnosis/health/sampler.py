@@ -61,7 +61,7 @@ def _examine_end(report: Report, samples: Samples) -> None:
 
 
 def _examine_ticks(report: Report, samples: Samples, window: Window) -> None:
-    span = timeline.enclose(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
+    span = timeline.find_enclosing_ticks(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
     if isinstance(span, Unknown):
         report.add(f"the samples do not cover the window: {span.why}", Evidence.COUNTERS, Evidence.TICKS)
         return
@@ -85,7 +85,8 @@ def examine_clock(raw: RawRun, window: Window | None) -> Report:
     if window is None:
         return report
     spans = [
-        (each, timeline.enclose(each.ticks, window, limits.edge_gap_ms(each.rate_hz))) for each in raw.samples.values()
+        (each, timeline.find_enclosing_ticks(each.ticks, window, limits.edge_gap_ms(each.rate_hz)))
+        for each in raw.samples.values()
     ]
     # What is left where no step is known: the two clocks are not read at quite the same moment.
     apart_ms = [timeline.longest_step_ms(each, span) for each, span in spans if not isinstance(span, Unknown)]

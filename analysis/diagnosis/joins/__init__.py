@@ -15,7 +15,7 @@ import duckdb
 
 from analysis.database import Row, Tables, sql
 from analysis.diagnosis.health import Health
-from analysis.diagnosis.joins import tables
+from analysis.diagnosis.joins import load_tables
 from analysis.diagnosis.joins.connections import Hop, build_connections, build_port_shortages, find_hops
 from analysis.diagnosis.joins.requests import build_cases, build_links
 from analysis.evidence.rawrun import RawRun
@@ -57,7 +57,7 @@ class Joined(Tables):
 def join(raw: RawRun, health: Health, window: Window) -> Joined:
     """Join a run; what is missing leaves holes, it never raises."""
     found = find_hops(raw, health)
-    database = tables.load_tables(raw)
+    database = load_tables.open_database(raw)
     build_connections(database, raw, found, window)
     build_links(database, raw.clocks.apart_us or 0)
     build_port_shortages(database, raw.manifest)

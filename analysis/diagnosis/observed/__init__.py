@@ -13,8 +13,8 @@ import duckdb
 import numpy as np
 
 from analysis.database import Integers, Tables, create, in_memory, sql
-from analysis.diagnosis.joins import connections, tables
-from analysis.diagnosis.joins.tables import DROP_COUNTERS, TICKS, insert
+from analysis.diagnosis.joins import connections, load_tables
+from analysis.diagnosis.joins.load_tables import DROP_COUNTERS, TICKS, insert
 from analysis.evidence import window
 from analysis.evidence.jsonl import integer
 from analysis.evidence.rawrun import RawRun
@@ -48,7 +48,7 @@ def observe(raw: RawRun) -> Observation | None:
     if window is None:
         return None
     database = in_memory()
-    tables.load_captured(database, raw)
+    load_tables.load_captured(database, raw)
     load_spans(database, raw)
     _load_addresses(database, raw)
     load_listeners(database, raw)
@@ -117,7 +117,7 @@ def _columns(samples: Samples, port: int) -> dict[str, Integers]:
     others = sum((drops for each, drops in dropped.items() if each != port), np.zeros_like(overflows))
     listeners = [[each for each in tick.listeners if each.port == port] for tick in samples.ticks]
     counters = (overflows - others, dropped[port], cookies, syn_queue_drops - others)
-    return tables.tick_columns(samples, listeners, counters)
+    return load_tables.tick_columns(samples, listeners, counters)
 
 
 def _drops(samples: Samples, port: int) -> Integers:

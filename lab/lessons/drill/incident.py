@@ -18,8 +18,8 @@ from lab.errors import BadInput, ExitCode, Problem
 from lab.lessons.drill import evidence, faults
 from lab.lessons.drill.evidence import MORE, SeenRun
 from lab.lessons.drill.faults import CAUSES, PLACES, Drill
-from lab.reading.messages import did_you_mean
-from lab.runs import reports
+from lab.reading.validation_messages import did_you_mean
+from lab.runs import run_results
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.overrides import parse_overrides
 from lab.scenarios.resolve import resolve
@@ -307,7 +307,7 @@ def is_solved(drill: Drill, state: DrillState) -> bool:
 
 
 def _counts(run: Path) -> tuple[int, int]:
-    requests = reports.read_derived(run, LEDGER, Ledger).requests
+    requests = run_results.read_derived(run, LEDGER, Ledger).requests
     if requests is None:
         raise BadInput(Problem(f"{paths.shown(run)} has no ledger", hint="run the remedy again"))
     return requests.failed, requests.slow
@@ -337,8 +337,8 @@ def format_result(drill: Drill, state: DrillState, outcome: Score, after: Path) 
     yield f"minutes: {outcome.minutes}; evidence asked for: {used}; remedies tried: {len(state.remedies)}"
     yield f"score: {outcome.points} of {_CAUSE + _PLACE + _RECOVERED + _SPEED}"
     run = paths.RESULTS / state.run
-    yield f"report of the incident: {paths.shown(run / reports.REPORT_FILE)}"
-    yield f"report of the remedy: {paths.shown(after / reports.REPORT_FILE)}"
+    yield f"report of the incident: {paths.shown(run / run_results.REPORT_FILE)}"
+    yield f"report of the remedy: {paths.shown(after / run_results.REPORT_FILE)}"
     if outcome.recovered and outcome.cause_right:
         level = min(drill.level + 1, max(faults.LEVELS))
         yield f"next drill: {command_hints.make_command_here('drill', {'LEVEL': str(level)})}"

@@ -45,7 +45,7 @@ FLOWS = {
 }  # fmt: skip
 
 
-def load_tables(raw: RawRun) -> duckdb.DuckDBPyConnection:
+def open_database(raw: RawRun) -> duckdb.DuckDBPyConnection:
     """Return a database with the tables of a run; it never raises for what the run's files hold or lack."""
     database = raw.records.database
     _load_instances(database, raw)

@@ -13,7 +13,7 @@ import pytest
 
 from lab import paths
 from lab.errors import ExitCode
-from lab.runs import reports
+from lab.runs import run_results
 from tests.analysis.support import damage_pages
 from tests.analysis.whole import make_run
 from tests.lab.support import connlab
@@ -136,7 +136,7 @@ def test_a_run_without_captures_needs_no_program_that_reads_them(folder: Path, m
 
 def test_a_run_elsewhere_leaves_the_index_alone(derived: Path, tmp_path: Path) -> None:
     copy = derived.rename(tmp_path / "copy")
-    reports.ensure_report(copy)
+    run_results.ensure_report(copy)
 
     assert (copy / "report.html").is_file()
     assert not (paths.RESULTS / "index.html").exists()
@@ -163,9 +163,9 @@ def test_a_cell_of_a_search_is_not_the_newest_run_that_is_opened(derived: Path) 
     cell = shutil.copytree(derived, derived.parent / "20261121T072640Z-accept-count-2-r01")
     file = cell / "manifest.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"series": "20261121T072600Z-search-queue"}))
-    assert reports.newest_run() == derived
+    assert run_results.newest_run() == derived
     shutil.rmtree(derived)
-    assert reports.newest_run() == cell
+    assert run_results.newest_run() == cell
 
 
 def test_without_a_screen_the_page_is_named(

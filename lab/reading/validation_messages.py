@@ -30,7 +30,7 @@ _TAKES = {
 _SHOWN_MAX = 60
 
 
-def sentence(
+def describe_error(
     error: ErrorDetails, siblings: list[str], name: str, show: Show = lambda _, value: str(value)
 ) -> tuple[str, str | None]:
     """Return what is wrong at a place of this name, and a hint; `siblings` are the names that are valid there."""

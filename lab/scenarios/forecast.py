@@ -75,15 +75,15 @@ def names_in(expression: str) -> tuple[str, ...]:
     return parse(expression).names
 
 
-def expected_s(resolved: ResolvedScenario) -> float | None:
+def expected_load_s(resolved: ResolvedScenario) -> float | None:
     """Estimate how long the load takes, in seconds; None where the model does not know who waits and for how long."""
     told_by_settings = resolved.scenario.knobs.load.workload in ("sequential", "long_polling")
     if not told_by_settings and set(_WAITING) - set(known_before_run(resolved, _WAITING)):
         return None
-    return least_s(resolved)
+    return minimum_load_s(resolved)
 
 
-def least_s(resolved: ResolvedScenario) -> float:
+def minimum_load_s(resolved: ResolvedScenario) -> float:
     """Estimate how long the load takes at least, in seconds: as expected, or as if nobody waited."""
     load = resolved.scenario.knobs.load
     if load.workload == "sequential":

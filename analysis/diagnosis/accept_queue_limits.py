@@ -1,6 +1,6 @@
 """A run's settings, and what they say of the accept queue by the rules of the kernel and of Tomcat.
 
-A setting that is missing or is no number raises UndefinedError, with the reason.
+A setting that is missing or is no number raises ModelNotApplicable, with the reason.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ _SOMAXCONN = "net.core.somaxconn"
 BACKEND = "backend"
 
 
-class UndefinedError(Exception):
+class ModelNotApplicable(Exception):
     """The model does not hold for a run; the text says why."""
 
 
 def require(condition: bool, otherwise: str) -> None:  # noqa: FBT001  reads as a sentence
-    """Raise UndefinedError with a text unless a condition of the model holds."""
+    """Raise ModelNotApplicable with a text unless a condition of the model holds."""
     if not condition:
-        raise UndefinedError(otherwise)
+        raise ModelNotApplicable(otherwise)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of one run; what is missing raises UndefinedError."""
+    """The settings of one run; what is missing raises ModelNotApplicable."""
 
     manifest: Manifest
 
@@ -33,7 +33,7 @@ class Settings:
         """Return a knob that is a whole number; durations in ms."""
         value = self.get(name)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise UndefinedError(f"the manifest has no whole number for {name}")
+            raise ModelNotApplicable(f"the manifest has no whole number for {name}")
         return value
 
     def get(self, name: str) -> object:
@@ -45,12 +45,12 @@ class Settings:
         """Return a sysctl that is a whole number; None if the kernel has no such setting."""
         found = self.manifest.sysctls.get(instance, {})
         if name not in found:
-            raise UndefinedError(f"the manifest has no {name} of {instance}")
+            raise ModelNotApplicable(f"the manifest has no {name} of {instance}")
         text = found[name]
         try:
             return None if text is None else int(text)
         except ValueError:
-            raise UndefinedError(f"{name} of {instance} is not a number: {text}") from None
+            raise ModelNotApplicable(f"{name} of {instance} is not a number: {text}") from None
 
     def instances(self, role: str) -> list[str]:
         """Return the instances of a role, at least one."""
@@ -84,7 +84,7 @@ def _backlog_of(settings: Settings, server: str, instance: str) -> int:
         return limits.pop()
     somaxconn = settings.sysctl(instance, _SOMAXCONN)
     if somaxconn is None:
-        raise UndefinedError(f"the kernel of {instance} has no {_SOMAXCONN}")
+        raise ModelNotApplicable(f"the kernel of {instance} has no {_SOMAXCONN}")
     # What the program asks of listen(2), cut by net.core.somaxconn of its namespace.
     return min(settings.integer(role.knob(role.limits.backlog)), somaxconn)
 
@@ -94,7 +94,7 @@ def accept_capacity(settings: Settings) -> int:
     server = answering_role(settings)
     instances, limits = settings.instances(server), settings.manifest.roles[server].limits
     if limits.connections is None:
-        raise UndefinedError(f"no knob of {server} says how many connections it takes at once")
+        raise ModelNotApplicable(f"no knob of {server} says how many connections it takes at once")
     knob = settings.manifest.roles[server].knob(limits.connections)
     # Tomcat accepts that many and no more. The kernel then completes handshakes until its queue is *longer* than the
     # backlog: sk_acceptq_is_full() in include/net/sock.h compares with >, so the queue holds one more than asked.

@@ -18,7 +18,7 @@ import numpy as np
 
 from analysis.database import Integers, create, over_files, sql
 from analysis.diagnosis.joins import Joined
-from analysis.diagnosis.joins.tables import insert
+from analysis.diagnosis.joins.load_tables import insert
 from analysis.evidence import processes, timeline
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.rawrun import RawRun, Scraped
@@ -153,12 +153,12 @@ def _rows(raw: RawRun, window: Window) -> Iterator[_Row]:
     for instance, samples in raw.samples.items():
         counts = [
             (record["time_us"], _sockets(record))
-            for record in timeline.readings_within(samples.sockets, window.start_us, window.end_us)
+            for record in timeline.readings_from_before_start(samples.sockets, window.start_us, window.end_us)
         ]
         for name in {name for _, counted in counts for name in counted}:
             # No socket in a state is not a line of a reading, and a count all the same.
             yield from ((time_us, instance, name, counted[name]) for time_us, counted in counts)
-        readings = timeline.readings_within(samples.processes, window.start_us, window.end_us)
+        readings = timeline.readings_from_before_start(samples.processes, window.start_us, window.end_us)
         for before, after in pairwise(readings):
             for name, percent in _processor(before, after):
                 yield after["time_us"], instance, name, percent
@@ -202,7 +202,7 @@ def _levels(scraped: Scraped, window: Window) -> Iterator[_Row]:
         if value.description is not None and not value.grows
     }
     times_us = scraped.scrape.times_us
-    for index in timeline.within(times_us, window.start_us, window.end_us):
+    for index in timeline.indices_from_before_start(times_us, window.start_us, window.end_us):
         if index < len(times_us):
             values = scraped.values[index]
             for name, full in names.items():

@@ -17,7 +17,7 @@ _RESERVE_BYTES = 128 << 10
 _HELD: dict[Path, int] = {}
 
 
-def reserve(folder: Path) -> None:
+def hold_run(folder: Path) -> None:
     """Hold a run's folder, and put by the room for a manifest, so that one can still be written on a full disk.
 
     Raises:
@@ -36,14 +36,14 @@ def reserve(folder: Path) -> None:
     _HELD[folder] = descriptor
 
 
-def release(folder: Path) -> None:
+def release_run(folder: Path) -> None:
     """Give the room back, just before the last manifest is written."""
     (folder / FILE).unlink(missing_ok=True)
     if (descriptor := _HELD.pop(folder, None)) is not None:
         os.close(descriptor)
 
 
-def is_gone(folder: Path) -> bool:
+def is_abandoned(folder: Path) -> bool:
     """Return whether nobody holds a run that has not ended; a folder that cannot tell is taken for held."""
     try:
         with open_regular(folder / FILE) as stream:
