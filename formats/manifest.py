@@ -15,7 +15,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from formats import role as role_file
 from formats import run_liveness
-from formats.atomic_write import atomic_write
 from formats.field_types import (
     MS_MAX,
     Count,
@@ -33,7 +32,7 @@ from formats.field_types import (
 from formats.knob_types import refusal
 from formats.predictions import Claim, Published, Tolerance
 from formats.role import TRAFFIC_PORT, Role
-from formats.safe_open import read_regular
+from formats.safe_files import atomic_write, read_regular
 from formats.sanitize import format_validation_error
 
 FILE = "manifest.json"

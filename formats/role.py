@@ -17,9 +17,8 @@ from pydantic import (
 )
 
 from formats import knob_types
-from formats.durations import format_duration
 from formats.field_types import Named, Port
-from formats.knob_types import DAY_MS, Duration
+from formats.knob_types import DAY_MS, Duration, format_duration
 
 FILE = "role.yaml"
 # Where the lab's own servers take their traffic; management ports are apart.
@@ -53,7 +52,7 @@ def _is_pattern(text: str) -> str:
 Pattern = Annotated[str, Field(min_length=1), AfterValidator(_is_pattern)]
 
 
-class ReadbackSpec(_Part):
+class KnobReadback(_Part):
     """Where the running program tells a knob's value: a name on the role's page, or a line of the role's file."""
 
     name: Annotated[Text | None, Field(description="Its name among the `settings` on the role's page")] = None
@@ -106,7 +105,7 @@ class Knob(_Part, ABC):
         Annotated[tuple[Workload, ...], Field(strict=False, min_length=1)] | None,
         Field(description="The workloads that read it; all"),
     ] = None
-    read_back: Annotated[ReadbackSpec | None, Field(description="Where the running program tells it")] = None
+    read_back: Annotated[KnobReadback | None, Field(description="Where the running program tells it")] = None
     configured: Annotated[
         Configured | None, Field(description="Where a configuration of the user's own says it; its value is unknown")
     ] = None
@@ -227,7 +226,7 @@ KNOB_TYPES: Mapping[str, type[BaseModel]] = {
 AnyKnob = Annotated[Integer | DurationKnob | Boolean | Choice | Words | UrlPath, Field(discriminator="type")]
 
 
-class ReadBack(_Part):
+class RoleReadback(_Part):
     """How the running program tells its settings."""
 
     page: Annotated[Text | None, Field(description="A page that has them as JSON, in `settings`")] = None
@@ -400,7 +399,7 @@ class Role(_Part):
         dict[Named, Text],
         Field(description="Its log files, each with the format that analysis/evidence/logs reads"),
     ] = Field(default_factory=dict)
-    read_back: Annotated[ReadBack | None, Field(description="How it tells its settings")] = None
+    read_back: Annotated[RoleReadback | None, Field(description="How it tells its settings")] = None
     own: Annotated[
         ConfigurationFormat | None, Field(description="How it takes a configuration of the user's own; it takes none")
     ] = None

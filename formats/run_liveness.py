@@ -9,7 +9,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 
 FILE = ".manifest.reserve"
 _RESERVE_BYTES = 128 << 10

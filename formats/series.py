@@ -5,12 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from formats.atomic_write import atomic_write
 from formats.field_types import Named, PlaceOfRun, Scalar
 from formats.manifest import Status as RunStatus
 from formats.manifest import tolerant
 from formats.predictions import Claim, Published
-from formats.safe_open import read_regular
+from formats.safe_files import atomic_write, read_regular
 
 FILE = "series.json"
 SCHEMA: Literal["connlab.series/1"] = "connlab.series/1"
@@ -75,10 +74,16 @@ class PlannedRun(_Part):
     lost: Annotated[list[str], Field(description="Earlier runs of this place that did not complete")] = []
 
 
+# Where nothing else is said.
+FAILED_IN_A_ROW = 3
+
+
 class Stop(_Part):
     """When the series ends before its last run."""
 
-    failed_in_a_row: Annotated[int, Field(description="After this many runs in a row that did not complete")] = 3
+    failed_in_a_row: Annotated[int, Field(description="After this many runs in a row that did not complete")] = (
+        FAILED_IN_A_ROW
+    )
     when: Annotated[str | None, Field(description="After a run in which this expression holds")] = None
 
 

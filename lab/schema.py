@@ -19,7 +19,7 @@ from analysis.verdicts.connections_file import Connections
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.verdict_file import Verdict
-from formats.durations import DURATION_PATTERN, format_duration
+from formats.knob_types import DURATION_PATTERN, format_duration
 from formats.manifest import Manifest
 from formats.role import Role
 from formats.series import Series

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from formats.durations import format_duration
+from formats.knob_types import format_duration
 from formats.role import Boolean, Choice, DurationKnob, Integer, Knob, Role, Words
 from lab import paths, terminal
 from lab.roles.declared_roles import ROLES

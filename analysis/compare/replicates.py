@@ -22,7 +22,7 @@ from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.figures_file import FiguresFile, MeasuredValue
 from analysis.verdicts.verdict_file import Verdict
 from formats import manifest
-from formats.safe_open import read_regular
+from formats.safe_files import read_regular
 from formats.sanitize import format_validation_error
 from formats.series import FILE, PlannedRun, Series
 

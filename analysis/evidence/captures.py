@@ -9,7 +9,7 @@ from pathlib import Path
 from analysis.evidence.clock import Clock
 from analysis.evidence.flows import Reduction
 from analysis.evidence.jsonl import Record, integer, moment, parse
-from formats.safe_open import read_regular
+from formats.safe_files import read_regular
 
 SCHEMA = "connlab.capture/1"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from analysis.evidence.jsonl import JsonLines, Record, integer, kind_of
 from analysis.evidence.records import Log
-from formats.safe_open import read_regular
+from formats.safe_files import read_regular
 
 # k6 writes its log as logfmt, or as JSON if so told.
 _LOG_ERROR = re.compile(rb'level=(?:error|fatal|panic)\b|"level":"(?:error|fatal|panic)"')
@@ -34,7 +34,7 @@ class Client:
 
     Attributes:
         log_errors: lines of level error and above in k6.log.
-        judged: checks and thresholds, from summary.json; None if k6 left no whole one.
+        script_results: checks and thresholds, from summary.json; None if k6 left no whole one.
     """
 
     requests: Log
@@ -43,7 +43,7 @@ class Client:
     dropped_iterations: int | None
     interrupted_iterations: int | None
     log_errors: int | None
-    judged: Judged | None
+    script_results: ScriptResults | None
 
 
 def read(folder: Path, instance: str, requests: Log, dials: Log) -> Client:
@@ -58,7 +58,7 @@ def read(folder: Path, instance: str, requests: Log, dials: Log) -> Client:
         dropped_iterations=_dropped_iterations(summary, live),
         interrupted_iterations=integer(live, "interrupted_iterations") if live else None,
         log_errors=_log_errors(folder / "k6.log"),
-        judged=load_script_results(summary),
+        script_results=load_script_results(summary),
     )
 
 
@@ -120,7 +120,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ScriptResults:
     """The checks and thresholds of a summary by their names in figures; None for a name that two would have."""
 
     checks: dict[str, Check | None]
@@ -138,10 +138,10 @@ def threshold_name(metric: str, expression: str) -> str:
     return figure_name(f"{metric} {words}")
 
 
-def load_script_results(summary: Any) -> Judged | None:  # noqa: ANN401 # JSON
-    """Give what k6's summary says; None if it is not a whole summary."""
+def load_script_results(summary: Any) -> ScriptResults | None:  # noqa: ANN401 # JSON
+    """Return what k6's summary says; None if it is not a whole summary."""
     try:
-        return Judged(_checks(summary["root_group"]), _thresholds(summary["metrics"]))
+        return ScriptResults(_checks(summary["root_group"]), _thresholds(summary["metrics"]))
     except (KeyError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -27,7 +27,7 @@ from analysis.evidence.jsonl import WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.rawfiles import Places, descriptor_path
 from analysis.evidence.samples import Samples
 from formats.manifest import Manifest
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 
 # The machine on which the lab ran, where the instances ran elsewhere.
 LAB = ""

@@ -26,7 +26,7 @@ from analysis.database import literal, over_files
 from analysis.evidence.clock import NEVER_SET, Clock
 from analysis.evidence.jsonl import why_unreadable
 from analysis.evidence.rawfiles import descriptor_path
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 
 SCHEMA = "connlab.flows/1"
 

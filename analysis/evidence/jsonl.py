@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 
 Record: TypeAlias = dict[str, Any]
 

@@ -23,7 +23,7 @@ from analysis.evidence.jsonl import Damage, parse, why_unreadable
 from analysis.evidence.logs import Format
 from analysis.evidence.rawfiles import Places, descriptor_path
 from formats.manifest import Manifest
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 
 # Enough for the longest line of a record; servers bound a URL at 8 KiB.
 _TAIL_BYTES = 1 << 16

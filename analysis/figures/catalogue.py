@@ -316,7 +316,7 @@ def _judged(run: Run, parameter: str) -> set[str]:
     """Return the checks or thresholds of a user's own script; those of the lab's repeat client.requests.ok."""
     if not _has_own_script(run):
         return set()
-    judged = [client.judged for client in run.raw.clients.values() if client.judged is not None]
+    judged = [client.script_results for client in run.raw.clients.values() if client.script_results is not None]
     return {name for each in judged for name in (each.checks if parameter == "check" else each.thresholds)}
 
 

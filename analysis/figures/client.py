@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from analysis.database import Row, sql
 from analysis.diagnosis.health import Evidence
-from analysis.evidence.client_files import Client, Judged, figure_name
+from analysis.evidence.client_files import Client, ScriptResults, figure_name
 from analysis.evidence.jsonl import Record, integer
 from analysis.evidence.records import Records
 from analysis.expressions.values import Kind, Unknown, Value, unknown
@@ -181,8 +181,8 @@ def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure
     )
 
 
-def _judged(run: Run) -> list[Judged] | Unknown:
-    found = [run.raw.clients[each].judged for each in run.k6]
+def _judged(run: Run) -> list[ScriptResults] | Unknown:
+    found = [run.raw.clients[each].script_results for each in run.k6]
     whole = [each for each in found if each is not None]
     return whole if len(whole) == len(found) else unknown("k6 left no whole summary.json")
 

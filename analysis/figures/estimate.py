@@ -15,13 +15,18 @@ from analysis import figures
 from analysis.database import sql
 from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings
 from analysis.diagnosis.health import Evidence
-from analysis.diagnosis.syn_ladder import TIMEOUT_MAX_MS, Syn, before, syn_ladder
+from analysis.diagnosis.syn_ladder import (
+    LINEAR_TIMEOUTS,
+    SYN_RETRIES,
+    TIMEOUT_MAX,
+    TIMEOUT_MAX_MS,
+    Syn,
+    before,
+    syn_ladder,
+)
 from analysis.expressions.values import Unknown, Value, is_number, merge, unknown
 from analysis.figures import Run
 
-SYN_RETRIES = "net.ipv4.tcp_syn_retries"
-LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"
-TIMEOUT_MAX = "net.ipv4.tcp_rto_max_ms"
 SYSCTLS = (SYN_RETRIES, LINEAR_TIMEOUTS, TIMEOUT_MAX)
 
 _OVERFLOWS = "ListenOverflows"

@@ -22,7 +22,7 @@ from analysis.verdicts.verdict_file import Verdict
 from formats import manifest
 from formats import role as role_file
 from formats.manifest import declared_roles
-from formats.safe_open import open_within
+from formats.safe_files import open_within
 
 Row = dict[str, Any]
 

@@ -22,7 +22,7 @@ from analysis.reports.time_series import Chart, chart_table
 from analysis.verdicts import connections_file, derived, guesses
 from analysis.verdicts.connections_file import QUEUES, Connections
 from analysis.verdicts.derived import DerivedError
-from formats.safe_open import open_within
+from formats.safe_files import open_within
 
 __all__ = ["FILE", "ReportError", "render", "write"]
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from analysis import command_hints
 from analysis.output import FROM_ANYBODY
-from formats.safe_open import read_within
+from formats.safe_files import read_within
 from formats.sanitize import format_validation_error, visible
 
 _Model = TypeVar("_Model", bound=BaseModel)

@@ -24,7 +24,7 @@ from analysis.verdicts.predictions import Outcome, judge, keeps_out, number
 from formats.predictions import Claim, Published
 
 
-class Here(Written):
+class MeasuredFigure(Written):
     """One figure of this lab."""
 
     name: Annotated[str, Field(description="What it is, in words")]
@@ -40,7 +40,7 @@ class PublishedResult(Written):
     """What was published, and the figures of this lab that stand beside it."""
 
     description: Annotated[str | None, Field(description="What was published; null for a workshop's own scenario")]
-    here: list[Here]
+    here: list[MeasuredFigure]
 
 
 def measure_published(published: Published | None, number: Callable[[str], Number | Unknown]) -> PublishedResult | None:
@@ -52,7 +52,7 @@ def measure_published(published: Published | None, number: Callable[[str], Numbe
         value = number(expression)
         known, why = (None, value.why) if isinstance(value, Unknown) else (value, None)
         there = published.there.get(name)
-        here.append(Here(name=name, expression=expression, value=known, why=why, published=there))
+        here.append(MeasuredFigure(name=name, expression=expression, value=known, why=why, published=there))
     return PublishedResult(description=published.description, here=here)
 
 

@@ -9,14 +9,14 @@ from textwrap import wrap
 from typing import Any
 
 from analysis import figures
-from analysis.diagnosis.syn_ladder import INITIAL_TIMEOUT_MS, TIMEOUT_MAX_MS
+from analysis.diagnosis.syn_ladder import INITIAL_TIMEOUT_MS, LINEAR_TIMEOUTS, SYN_RETRIES, TIMEOUT_MAX, TIMEOUT_MAX_MS
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
 from analysis.figures.estimate import CheckedEstimate, Estimate, FailedBounds, SynTimers
 from analysis.formatting import format_count
 from formats import manifest
-from formats.durations import format_duration, parse_duration
+from formats.knob_types import format_duration, parse_duration
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading.validation_messages import did_you_mean
 from lab.scenarios import sysctls
@@ -90,7 +90,7 @@ def _sysctls(settings: Iterable[str], problems: list[Problem]) -> dict[str, int]
         name, equals, value = text.partition("=")
         where = f"--sysctl {text}"
         if not equals:
-            problems.append(Problem("a sysctl has a name, '=' and a value", where, f"as in {estimate.SYN_RETRIES}=6"))
+            problems.append(Problem("a sysctl has a name, '=' and a value", where, f"as in {SYN_RETRIES}=6"))
         elif name not in estimate.SYSCTLS:
             hint = did_you_mean(name, estimate.SYSCTLS) or f"there are {', '.join(estimate.SYSCTLS)}"
             problems.append(Problem(f"'{name}' has no say in when a client sends SYNs", where, hint))
@@ -223,12 +223,12 @@ def _of_client(found: Estimate, client: SynTimers) -> Iterator[str]:
 
 def _settings(client: SynTimers) -> Iterator[str]:
     for name in estimate.SYSCTLS:
-        if name != estimate.TIMEOUT_MAX or client.sysctls[name] != TIMEOUT_MAX_MS:
+        if name != TIMEOUT_MAX or client.sysctls[name] != TIMEOUT_MAX_MS:
             yield f"{name.removeprefix('net.ipv4.')} = {client.sysctls[name]}"
 
 
 def _ladder(client: SynTimers) -> str:
-    linear = client.sysctls[estimate.LINEAR_TIMEOUTS]
+    linear = client.sysctls[LINEAR_TIMEOUTS]
     first = _seconds(INITIAL_TIMEOUT_MS)
     intervals = f"{linear + 1} intervals of {first} s" if linear else f"an interval of {first} s"
     timeout = format_duration(client.connect_timeout_ms)

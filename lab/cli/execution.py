@@ -15,7 +15,7 @@ from lab.errors import BadInput, ExitCode, Problem
 
 if TYPE_CHECKING:
     from formats.manifest import Guess
-    from lab.outcomes.outcome import Outcome
+    from lab.outcomes.run_and_judge import Outcome
     from lab.scenarios.places import Place
     from lab.scenarios.resolved import ResolvedScenario
     from lab.series.plan import Plan
@@ -54,7 +54,7 @@ def run_one_or_arms(
     profile: Steps | None = None,
 ) -> NoReturn:
     """Run a scenario or its arms; `ask`: put the questions of a lesson first; `profile`: as lab.runs.run.run has it."""
-    from lab.outcomes import outcome
+    from lab.outcomes import run_and_judge
     from lab.runs import capacity
 
     if plan:
@@ -72,18 +72,18 @@ def run_one_or_arms(
 
         capacity.check_capacity(resolved, selected_engine())  # nobody is asked about a run that cannot be
         guesses = ask_before_run(terminal.stderr(), resolved, None).of_run
-    found = outcome.run_once(resolved, command_line(), terminal.stderr(), guesses, profile=profile)
+    found = run_and_judge.run_once(resolved, command_line(), terminal.stderr(), guesses, profile=profile)
     end_judged(found, as_json=as_json, lesson=resolved.place if ask else None, profiled=profile is not None)
 
 
 def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
     """Run every scenario of the lab; `of_one`: whether something was asked for that one scenario has."""
-    from lab.outcomes import catalogue_run, outcome
+    from lab.outcomes import catalogue_run, run_and_judge
 
     if of_one:
         what = "settings, presets, dry runs and profiles are of one scenario, and not of all"
         raise BadInput(Problem(what, hint="name it"))
-    scenarios = list(outcome.resolve_all())
+    scenarios = list(run_and_judge.resolve_all())
     if check:
         raise typer.Exit
     quiet = terminal.nowhere() if as_json else terminal.stdout()
@@ -109,7 +109,7 @@ def run_series(
     """Run what is left of a series; `ask` and `profile`: as run_one_or_arms has them."""
     from lab.engines.selection import selected_engine
     from lab.lessons import guesses as lessons
-    from lab.outcomes import outcome
+    from lab.outcomes import run_and_judge
     from lab.series import executor, printing
 
     if check:
@@ -127,7 +127,7 @@ def run_series(
         executor.check_plan(plan, selected_engine())
         answers = lessons.ask_before_run(terminal.stderr(), next(iter(plan.cells.values())).resolved, plan)
     lesson = next(iter(plan.cells.values())).resolved.place if ask else None
-    found = outcome.run_series(plan, command_line(), terminal.stderr(), new=new, answers=answers, profile=profile)
+    found = run_and_judge.run_series(plan, command_line(), terminal.stderr(), new=new, answers=answers, profile=profile)
     end_judged(found, as_json=as_json, lesson=lesson, profiled=profile)
 
 
@@ -143,7 +143,7 @@ def end_checked(effectives: Iterable[ResolvedScenario]) -> NoReturn:
         BadInput: this machine, or another run, does not let them run.
     """
     from lab.engines.selection import selected_engine
-    from lab.runs import capacity, session
+    from lab.runs import capacity, run_context
 
     # What holds for every cell of a series is said once.
     checked, engine = list(effectives), selected_engine()
@@ -153,7 +153,7 @@ def end_checked(effectives: Iterable[ResolvedScenario]) -> NoReturn:
     if problems:
         raise BadInput(problems)
     for place in dict.fromkeys(one.place for one in checked):
-        session.refuse_taken(place)
+        run_context.refuse_taken(place)
     raise typer.Exit
 
 

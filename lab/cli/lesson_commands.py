@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from lab import terminal
-from lab.cli.completion import complete_exercise
 from lab.cli.execution import command_line, end_checked, resolve_asked, run_one_or_arms, say_next
 from lab.cli.groups import TEACH, RunCommand, examples
 from lab.cli.options import (
@@ -21,6 +20,7 @@ from lab.cli.options import (
     PresetOption,
     ScenarioArgument,
     SetOption,
+    complete_exercise,
 )
 from lab.errors import BadInput, Problem
 
@@ -79,7 +79,7 @@ def exercise(
     from lab.engines.selection import selected_engine
     from lab.lessons import exercises, questions
     from lab.lessons.guesses import ask_about_exercise
-    from lab.outcomes import outcome
+    from lab.outcomes import run_and_judge
     from lab.runs import capacity
 
     ready = exercises.prepare(name, sets or [])
@@ -89,7 +89,7 @@ def exercise(
     exercises.print_task(terminal.stderr(), ready)
     answer = () if ready.exercise.is_open else ready.exercise.answer
     guessed = ask_about_exercise(terminal.stderr(), questions.questions_for_answer(ready.resolved, answer, "exercise"))
-    found = outcome.run_once(ready.resolved, command_line(), terminal.stderr(), guessed, tries_out=True)
+    found = run_and_judge.run_once(ready.resolved, command_line(), terminal.stderr(), guessed, tries_out=True)
     judged = exercises.judge(ready, found.folder)
     if as_json:
         terminal.result_json(exercises.as_json(ready, found.folder, judged))
@@ -129,7 +129,7 @@ def drill(
     import secrets
 
     from lab.lessons.drill import incident
-    from lab.outcomes import outcome
+    from lab.outcomes import run_and_judge
 
     answers = incident.is_answer(cause, place, sets or [], more, seed)
     if check and seed is None:
@@ -143,7 +143,7 @@ def drill(
     if check:
         end_checked([incident.resolve_drill(drawn, sets or [])])
     if state is None:
-        run = outcome.run_once(incident.resolve_drill(drawn), command_line(), terminal.stderr(), tries_out=True)
+        run = run_and_judge.run_once(incident.resolve_drill(drawn), command_line(), terminal.stderr(), tries_out=True)
         state = incident.begin(drawn, run.folder)
     if not answers:
         lines = incident.ask_for_more(drawn, state, more) if more else incident.format_evidence(drawn, state)
@@ -153,7 +153,7 @@ def drill(
             terminal.result(lines)
         return
     remedied = incident.resolve_remedy(drawn, state, sets or [])
-    after = outcome.run_once(remedied, command_line(), terminal.stderr(), tries_out=True).folder
+    after = run_and_judge.run_once(remedied, command_line(), terminal.stderr(), tries_out=True).folder
     found = incident.judge(drawn, state, incident.record_answer(drawn, state, cause or "", place or "", after))
     if as_json:
         terminal.result_json(

@@ -11,10 +11,9 @@ from typing import Annotated
 import typer
 
 from lab import terminal
-from lab.cli.completion import complete_run
 from lab.cli.execution import end_judged, end_observed, say_next
 from lab.cli.groups import COMPARE, OBSERVE, READ, examples
-from lab.cli.options import JsonOption, NewestRunArgument, RunArgument
+from lab.cli.options import JsonOption, NewestRunArgument, RunArgument, complete_run
 from lab.errors import BadInput, LabError, Problem
 
 app = typer.Typer()
@@ -35,14 +34,14 @@ def analyse(
     """
     from lab.console import run_lookup
     from lab.observe import printing
-    from lab.outcomes import outcome
+    from lab.outcomes import run_and_judge
     from lab.runs import run_results
 
     folder = run_lookup.find_run(run)
     verdict = run_results.analyse_run(folder)
     if printing.was_observed(folder):
         end_observed(folder, as_json=as_json)
-    end_judged(outcome.Outcome(folder, verdict), as_json=as_json)
+    end_judged(run_and_judge.Outcome(folder, verdict), as_json=as_json)
 
 
 @app.command(rich_help_panel=READ, epilog=examples("report accept-queue-overflow"))

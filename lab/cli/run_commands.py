@@ -10,7 +10,6 @@ import typer
 
 from analysis.steps import Steps
 from lab import terminal
-from lab.cli.completion import complete_knob, complete_matrix
 from lab.cli.execution import (
     command_line,
     end_checked,
@@ -45,6 +44,8 @@ from lab.cli.options import (
     ScenariosArgument,
     SetOption,
     SpreadOption,
+    complete_knob,
+    complete_matrix,
 )
 from lab.errors import BadInput, ExitCode, LabError, Problem
 

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from formats.durations import format_duration
-from formats.knob_types import format_knob_value
+from formats.knob_types import format_duration, format_knob_value
 from lab.runs.capacity import Demand
 from lab.runs.run_results import format_figure as show_measured
-from lab.scenarios import forecast, sources
+from lab.scenarios import forecast
+from lab.scenarios.catalogue import source_of
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
@@ -110,7 +110,7 @@ def describe(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict
         "preset": effective.preset,
         "presets": {name: one.model_dump() for name, one in scenario.presets.items()},
         "published": scenario.published and scenario.published.model_dump(),
-        "source": source.cited if (source := sources.source_of(effective)) else None,
+        "source": source.cited if (source := source_of(effective)) else None,
         "arms": dict(scenario.arms.variants) if scenario.arms else {},
         "predictions": [
             {

@@ -23,7 +23,7 @@ from analysis.verdicts.ledger_file import HopEntry, Ledger, NamedRequests
 from formats import manifest
 from formats.knob_types import format_knob_value
 from formats.manifest import FILE as MANIFEST_FILE
-from formats.safe_open import read_regular
+from formats.safe_files import read_regular
 from formats.series import Search, Series
 from lab import paths
 from lab.console.advice import advice_outcome

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from analysis.evidence.rawfiles import FOLDER, Places
 from formats import run_liveness
-from formats.durations import format_duration
+from formats.knob_types import format_duration
 from formats.manifest import SCHEMA, Listener, Manifest, Observed, utc_now
 from formats.predictions import Tolerance
 from lab import paths, terminal
@@ -17,7 +17,7 @@ from lab.engines.protocol import Engine, Sidecar, Sidecars
 from lab.errors import EngineFailed, FilesLost, LabError
 from lab.observe.targets import FoundTarget, ObserveOptions
 from lab.runs import machine, raw_folders, run_results
-from lab.runs.session import make_run_folder, point_latest, unwritable
+from lab.runs.run_context import make_run_folder, point_latest, unwritable
 from lab.runs.signals import Interrupted, interruptible, shielded
 
 # What is read of a namespace, and never set.

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from formats.durations import parse_duration
+from formats.knob_types import parse_duration
 from formats.manifest import Program, Target
 from lab import paths
 from lab.engines.container_settings import ROOT

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lab import paths
 from lab.errors import ConnlabError, ExitCode, Interruption
-from lab.outcomes.outcome import Brief, Outcome, build_brief, run_scenario
+from lab.outcomes.run_and_judge import Outcome, OutcomeSummary, run_scenario, summarize_outcome
 from lab.runs import run_results
 from lab.runs.lock import machine_lock
 from lab.runs.signals import Interrupted
@@ -33,7 +33,7 @@ class ScenarioEnd:
     code: ExitCode
     took_s: float
     outcome: Outcome | None = None
-    account: Brief | None = None
+    account: OutcomeSummary | None = None
     why: str | None = None
 
     @property
@@ -87,7 +87,9 @@ def run_all(
                     break
             else:
                 took_s = time.monotonic() - began
-                ended.append(ScenarioEnd(resolved.slug, outcome.code, took_s, outcome, build_brief(outcome, resolved)))
+                ended.append(
+                    ScenarioEnd(resolved.slug, outcome.code, took_s, outcome, summarize_outcome(outcome, resolved))
+                )
                 outcome.print(results)
             failed_in_a_row = failed_in_a_row + 1 if ended[-1].code is ExitCode.LAB_FAILED else 0
             if failed_in_a_row == FAILED_IN_A_ROW:

@@ -16,7 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, ScalarNode
 
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 from lab import paths
 from lab.errors import BadInput, Problem
 

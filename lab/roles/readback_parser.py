@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from formats.durations import parse_duration
-from formats.role import Boolean, Default, DurationKnob, Knob, ReadbackSpec, Role
+from formats.knob_types import parse_duration
+from formats.role import Boolean, Default, DurationKnob, Knob, KnobReadback, Role
 
 Settings = dict[str, Default]
 
@@ -78,7 +78,7 @@ def parse_file(role: Role, text: str) -> Settings:
     return _complete(role, found)
 
 
-def _specs(role: Role) -> Iterator[tuple[str, ReadbackSpec]]:
+def _specs(role: Role) -> Iterator[tuple[str, KnobReadback]]:
     return ((name, knob.read_back) for name, knob in role.knobs.items() if knob.read_back is not None)
 
 
@@ -94,7 +94,7 @@ def _parts(role: Role, text: str) -> Iterator[tuple[str | None, str]]:
             yield part, line
 
 
-def _value(knob: Knob, spec: ReadbackSpec, line: str) -> Default | None:
+def _value(knob: Knob, spec: KnobReadback, line: str) -> Default | None:
     """Return what a line tells of a knob; None if it is another line, or tells no such value."""
     match = re.fullmatch(spec.line or "", line.split(" #", maxsplit=1)[0].rstrip())
     if not match:

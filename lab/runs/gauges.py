@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.evidence.rawfiles import Places
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 
 SECONDS_KEPT = 60
 _US_PER_S = 1_000_000

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from formats.atomic_write import atomic_write
+from formats.safe_files import atomic_write
 from formats.sanitize import visible
 from lab import paths
 from lab.errors import LabError

@@ -9,13 +9,13 @@ from typing import Any, Self
 from analysis.diagnosis.health.limits import K6_EXITS_IN_ORDER
 from formats.manifest import ActionRecord
 from lab import parallel
-from lab.engines import collector
+from lab.engines import protocol
 from lab.engines.protocol import Engine, Parts, Watch
 from lab.errors import EngineFailed, LabError
 from lab.runs import machine, readback
 from lab.runs.gauges import last_tick_us
 from lab.runs.live_display import Display
-from lab.runs.session import Session
+from lab.runs.run_context import RunContext
 from lab.scenarios.topology import collector_of
 
 _STATUS_URL = "http://127.0.0.1:6565/v1/status"
@@ -38,27 +38,27 @@ _EVENT_S = 5
 _ABORT_S = 30
 
 
-def start_servers(session: Session, watch: Watch) -> None:
+def start_servers(context: RunContext, watch: Watch) -> None:
     """Start everything but the load and check that each setting took.
 
     Raises:
         BadInput: the kernel refuses a sysctl.
         LabError: an image, an instance or a setting failed.
     """
-    engine, resolved, topology = session.engine, session.resolved, session.topology
+    engine, resolved, topology = context.engine, context.resolved, context.topology
     own = resolved.registry.services
-    step = session.steps.step
+    step = context.steps.step
     with step("images"):
-        session.manifest.images = {
+        context.manifest.images = {
             **engine.images(["collector", *(role for role in resolved.scenario.path if role not in own)]),
             **engine.service_images(resolved),
         }
     with step("start"):
-        engine.start(Parts(resolved, topology, session.manifest.run, session.places), watch)
-        session.manifest.nodes = dict(engine.machines(topology))
+        engine.start(Parts(resolved, topology, context.manifest.run, context.places), watch)
+        context.manifest.nodes = dict(engine.machines(topology))
     with step("read back"):
-        readback.read_back(engine, resolved, topology, session.manifest, session.places)
-        session.save()
+        readback.read_back(engine, resolved, topology, context.manifest, context.places)
+        context.save()
 
 
 def await_clients(engine: Engine, instances: list[str], watch: Watch) -> None:
@@ -85,7 +85,7 @@ def await_clients(engine: Engine, instances: list[str], watch: Watch) -> None:
 
 def _is_ready(engine: Engine, instance: str) -> bool:
     try:
-        attributes = _attributes(collector.request_from(engine, instance, _STATUS_URL))
+        attributes = _attributes(protocol.request_from(engine, instance, _STATUS_URL))
     except EngineFailed:
         return False  # its API is not up yet, or it has ended, which the caller sees
     return attributes.get("status") == _PAUSED_BEFORE_RUN and attributes.get("paused") is True
@@ -95,7 +95,7 @@ def release_clients(engine: Engine, instances: list[str]) -> None:
     """Start the load in all instances at once."""
     body = json.dumps({"data": {"type": "status", "id": "default", "attributes": {"paused": False}}})
     answers = parallel.each(
-        lambda one: collector.request_from(engine, one, _STATUS_URL, method="PATCH", body=body), instances
+        lambda one: protocol.request_from(engine, one, _STATUS_URL, method="PATCH", body=body), instances
     )
     for instance, answer in answers.items():
         if _attributes(answer).get("paused") is not False:
@@ -109,20 +109,20 @@ def _attributes(answer: Any) -> dict[str, Any]:  # noqa: ANN401 # JSON
         raise LabError(f"k6 did not report its status: {json.dumps(answer)[:200]}") from None
 
 
-def record_clocks(session: Session) -> None:
+def record_clocks(context: RunContext) -> None:
     """Note what the clock of each other machine shows, with this one's before and after.
 
     A look that fails tells nothing: the analysis says what it lacks.
     """
-    nodes = session.manifest.nodes
+    nodes = context.manifest.nodes
     first = {node: instance for instance, node in reversed(nodes.items())}
     found = parallel.each(
-        lambda instance: machine.read_clock(instance, partial(session.engine.ask, instance)), first.values()
+        lambda instance: machine.read_clock(instance, partial(context.engine.ask, instance)), first.values()
     )
-    session.manifest.clocks += [each for of_node in found.values() for each in of_node]
+    context.manifest.clocks += [each for of_node in found.values() for each in of_node]
 
 
-def warm_up(session: Session) -> None:
+def warm_up(context: RunContext) -> None:
     """Let the servers that answer serve some requests of the load's kind, one at a time.
 
     They come from inside each server's own namespace, over loopback: no capture and no client's counter has them. Each
@@ -132,14 +132,14 @@ def warm_up(session: Session) -> None:
     Raises:
         LabError: a request failed.
     """
-    engine, scenario, topology = session.engine, session.resolved.scenario, session.topology
+    engine, scenario, topology = context.engine, context.resolved.scenario, context.topology
     count, run_load = scenario.warmup.requests, scenario.knobs.load
     server_url = f"http://127.0.0.1:{topology.roles[topology.answering].port}"
 
     def warm(server: str) -> str:
         request: tuple[str, ...] = (f"{server_url}{run_load.path}",)
         if run_load.workload == "long_polling":
-            place = collector.request_from(engine, server, f"{server_url}/api/wait", method="POST")
+            place = protocol.request_from(engine, server, f"{server_url}/api/wait", method="POST")
             body = json.dumps({"token": place["token"]})
             request = ("--method", "POST", "--body", body, f"{server_url}/api/entry")
         timeout_s = 30 + count * _WARMUP_REQUEST_S
@@ -154,15 +154,15 @@ class Actions:
     As a context it sees to it that nothing goes on, and no server stays paused, when the measurement breaks off.
     """
 
-    def __init__(self, session: Session, watch: Watch) -> None:
-        measure = session.manifest.phases[-1]
+    def __init__(self, context: RunContext, watch: Watch) -> None:
+        measure = context.manifest.phases[-1]
         begun_ago_s = time.time() - measure.start_us / 1e6
         self._zero = time.monotonic() - begun_ago_s
-        self._engine = session.engine
+        self._engine = context.engine
         self._watch = watch
         self._broken_off = threading.Event()
         self._errors: list[LabError] = []
-        self._records = session.manifest.actions
+        self._records = context.manifest.actions
         self._threads = [
             threading.Thread(target=self._act, args=(record,), name=f"action-{number}", daemon=True)
             for number, record in enumerate(self._records, start=1)
@@ -218,7 +218,7 @@ class Actions:
             return
         self._watch.expect(record.instance, end=False)
         self._engine.start_again(record.instance)
-        collector.await_ready(self._engine, record.instance, _READY_S)
+        protocol.await_ready(self._engine, record.instance, _READY_S)
 
     def _stop(self, record: ActionRecord) -> None:
         self._watch.expect(record.instance, end=True)
@@ -248,7 +248,7 @@ def _now_us() -> int:
     return time.time_ns() // 1000
 
 
-def run_load(session: Session, watch: Watch, display: Display) -> str | None:
+def run_load(context: RunContext, watch: Watch, display: Display) -> str | None:
     """Let the clients go, act on the servers as the scenario says, and wait until all have come to their end.
 
     Returns:
@@ -257,67 +257,67 @@ def run_load(session: Session, watch: Watch, display: Display) -> str | None:
     Raises:
         LabError: a server or a collector ended, or the disk is full: the rest would prove nothing.
     """
-    with Actions(session, watch) as actions:
-        fault = _load(session, watch, display, actions)
+    with Actions(context, watch) as actions:
+        fault = _load(context, watch, display, actions)
         return fault or actions.settle()
 
 
-def _load(session: Session, watch: Watch, display: Display, actions: Actions) -> str | None:
-    clients = session.topology.clients
-    release_clients(session.engine, clients)
-    limit_s = session.resolved.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
+def _load(context: RunContext, watch: Watch, display: Display, actions: Actions) -> str | None:
+    clients = context.topology.clients
+    release_clients(context.engine, clients)
+    limit_s = context.resolved.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
     deadline = time.monotonic() + limit_s
     while any(watch.exit_code(client) is None for client in clients):
-        _check(session, watch)
+        _check(context, watch)
         actions.check()
         display.refresh()
         if time.monotonic() > deadline:
-            session.engine.stop(clients)
+            context.engine.stop(clients)
             return f"k6 did not end within {limit_s:g} s and was stopped"
         time.sleep(_TICK_S)
     bad = [client for client in clients if watch.exit_code(client) not in K6_EXITS_IN_ORDER]
-    return f"{watch.ended(bad[0])}:{session.engine.last_words(bad[0])}" if bad else None
+    return f"{watch.ended(bad[0])}:{context.engine.last_words(bad[0])}" if bad else None
 
 
-def drain(session: Session, watch: Watch, display: Display) -> None:
+def drain(context: RunContext, watch: Watch, display: Display) -> None:
     """Go on watching the sockets after the load, for the scenario's window."""
-    end = time.monotonic() + session.resolved.scenario.drain / 1000
+    end = time.monotonic() + context.resolved.scenario.drain / 1000
     while (left_s := end - time.monotonic()) > 0:
-        _check(session, watch)
+        _check(context, watch)
         display.refresh()
         time.sleep(min(_TICK_S, left_s))
 
 
-def await_samples(session: Session) -> None:
+def await_samples(context: RunContext) -> None:
     """Wait until each sampler has taken a sample that began after the end of the last phase.
 
     The window's counters are read off the samples on either side of it. One that is taken amid the warm-up may have a
     connection as opened and not yet as accepted; and a server that is shut down before the last has no listener in it.
     A sampler that takes none within the bound is left behind; what it lacks is unknown then.
     """
-    end_us = session.manifest.phases[-1].end_us or 0
-    behind = [session.places.collector(instance, "samples.jsonl") for instance in session.topology.all]
+    end_us = context.manifest.phases[-1].end_us or 0
+    behind = [context.places.collector(instance, "samples.jsonl") for instance in context.topology.all]
     seen = any(file.exists() for file in behind)
     deadline = time.monotonic() + (_SAMPLE_MAX_S if seen else min(_SAMPLE_MAX_S, _UNSEEN_S))
     while (behind := [file for file in behind if last_tick_us(file) <= end_us]) and time.monotonic() < deadline:
         time.sleep(_SAMPLE_POLL_S)
 
 
-def _refuse_without_engine(session: Session) -> None:
+def _refuse_without_engine(context: RunContext) -> None:
     """Raise that the engine ended, if it did: an engine that ends in order stops all containers first."""
     try:
-        session.engine.versions()
+        context.engine.versions()
     except LabError as error:
         raise LabError(f"the engine ended: {error.what.splitlines()[-1].strip()}", hint=error.hint) from None
 
 
-def _check(session: Session, watch: Watch) -> None:
+def _check(context: RunContext, watch: Watch) -> None:
     watch.check()
-    collectors = [collector_of(instance) for instance in session.topology.all]
-    for service in (*session.topology.servers, *session.topology.needed, *collectors):
+    collectors = [collector_of(instance) for instance in context.topology.all]
+    for service in (*context.topology.servers, *context.topology.needed, *collectors):
         ended = watch.ended(service)
         if ended:
-            _refuse_without_engine(session)
-            raise LabError(f"{ended} during the run:{session.engine.last_words(service)}")
-    if machine.disk_free_bytes(session.raw) < _DISK_FREE_MIN_BYTES:
-        raise LabError(f"the disk is full: less than {_DISK_FREE_MIN_BYTES >> 20} MiB are left at {session.raw}")
+            _refuse_without_engine(context)
+            raise LabError(f"{ended} during the run:{context.engine.last_words(service)}")
+    if machine.disk_free_bytes(context.raw) < _DISK_FREE_MIN_BYTES:
+        raise LabError(f"the disk is full: less than {_DISK_FREE_MIN_BYTES >> 20} MiB are left at {context.raw}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from analysis.evidence.rawfiles import Places
 from formats.manifest import Removed
-from formats.safe_open import kind
+from formats.safe_files import kind
 from formats.sanitize import visible
 from lab.engines.container_settings import ROLE_UID, ROOT
 

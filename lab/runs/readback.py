@@ -8,9 +8,9 @@ from pathlib import Path
 from analysis.evidence.rawfiles import Places
 from formats.manifest import Knob, Listener, Manifest
 from formats.role import Role
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 from lab import parallel
-from lab.engines import collector
+from lab.engines import protocol
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.roles import readback_parser
@@ -31,7 +31,7 @@ def read_back(
         LabError: some knob did not take; the message names knob, asked and found, for each.
     """
     inspected = parallel.each(
-        lambda instance: collector.inspect_namespace(engine, instance, _sysctl_names(resolved)), topology.all
+        lambda instance: protocol.inspect_namespace(engine, instance, _sysctl_names(resolved)), topology.all
     )
     in_files = {
         instance: _configuration_read(resolved, topology, instance, places)
@@ -97,10 +97,10 @@ def _settings_told(engine: Engine, role: Role, instance: str, places: Places) ->
     """Return the knobs that an instance tells of, by their full names."""
     try:
         if role.read_back is None:
-            pages = {page: collector.request_from(engine, instance, page) for page in readback_parser.own_pages(role)}
+            pages = {page: protocol.request_from(engine, instance, page) for page in readback_parser.own_pages(role)}
             found = readback_parser.parse_own_pages(role, pages)
         elif role.read_back.page is not None:
-            found = readback_parser.parse_page(role, collector.request_from(engine, instance, role.read_back.page))
+            found = readback_parser.parse_page(role, protocol.request_from(engine, instance, role.read_back.page))
         else:
             found = readback_parser.parse_file(
                 role, _read_left_file(instance, places.role(instance, str(role.read_back.file)))

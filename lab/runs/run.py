@@ -18,7 +18,7 @@ from lab.runs import capacity, phases, raw_folders, run_results, scrape_targets,
 from lab.runs.gauges import Gauges
 from lab.runs.live_display import Display
 from lab.runs.lock import Lock, is_ours, machine_lock
-from lab.runs.session import Occasion, Session, open_session, point_latest
+from lab.runs.run_context import RunContext, RunPosition, open_run, point_latest
 from lab.runs.signals import Interrupted, interruptible, shielded
 from lab.scenarios import forecast
 from lab.scenarios.resolved import ResolvedScenario
@@ -52,23 +52,23 @@ def run(
     with machine_lock(f"the run of {resolved.slug}", held=lock) as held, interruptible():
         with steps.step("clear up"):
             clear_up_after(held, engine)
-        cell = resolved.variant.arm or Occasion.cell
-        occasion = Occasion(cell=cell, guesses=guesses, tries_out=tries_out, profile=profile)
+        cell = resolved.variant.arm or RunPosition.cell
+        position = RunPosition(cell=cell, guesses=guesses, tries_out=tries_out, profile=profile)
         with steps.step("open"):
-            session = open_session(resolved, engine, command, occasion, held)
-        record(session, console, held, resolved.slug)
-        return session.folder
+            context = open_run(resolved, engine, command, position, held)
+        record(context, console, held, resolved.slug)
+        return context.folder
 
 
-def record(session: Session, console: Console, lock: Lock, title: str) -> None:
-    """Take a run from its opened session to its end; the caller holds the machine's lock.
+def record(context: RunContext, console: Console, lock: Lock, title: str) -> None:
+    """Take a run from its opened context to its end; the caller holds the machine's lock.
 
     Raises:
         BadInput, LabError: as `run`.
     """
     try:
-        with _ensure_ending(session, lock):
-            _phases(session, console, title)
+        with _ensure_ending(context, lock):
+            _phases(context, console, title)
     finally:
         scrape_targets.withdraw_targets()
 
@@ -120,7 +120,7 @@ def _find_own_folder(name: str) -> Path:
 
 
 @contextlib.contextmanager
-def _ensure_ending(session: Session, lock: Lock) -> Iterator[None]:
+def _ensure_ending(context: RunContext, lock: Lock) -> Iterator[None]:
     """See to it that, whatever happens, nothing of the run is left running and its manifest says how it ended."""
     try:
         yield
@@ -128,50 +128,50 @@ def _ensure_ending(session: Session, lock: Lock) -> Iterator[None]:
         reason, ended, left = _reason(error), False, None
         # A signal now asks for what is being done already.
         with contextlib.suppress(Interrupted), shielded():
-            ended = _has_ended(session)
-            left = None if ended else _abandon(session)
+            ended = _has_ended(context)
+            left = None if ended else _abandon(context)
             with contextlib.suppress(OSError):
-                session.finish("aborted", "; ".join(filter(None, (reason, left))))
+                context.finish("aborted", "; ".join(filter(None, (reason, left))))
                 if left is None:
                     lock.note()
         if ended:
-            raise _error_after_end(session, error) from error
+            raise _error_after_end(context, error) from error
         if isinstance(error, BadInput):
             raise
         if isinstance(error, Interrupted | LabError | OSError):
             kind = Interruption if isinstance(error, Interrupted) else LabError
-            told = (f"the run was aborted: {reason}", left, *_derive_what_was_recorded(session))
+            told = (f"the run was aborted: {reason}", left, *_derive_what_was_recorded(context))
             raise kind("\n".join(filter(None, told))) from error
         raise
 
 
-def _has_ended(session: Session) -> bool:
+def _has_ended(context: RunContext) -> bool:
     """Return whether the manifest on the disk says how the run ended."""
     with contextlib.suppress(OSError, ValueError):
-        return manifest.load_manifest(session.folder).status != "running"
+        return manifest.load_manifest(context.folder).status != "running"
     return False
 
 
-def _error_after_end(session: Session, error: BaseException) -> LabError:
+def _error_after_end(context: RunContext, error: BaseException) -> LabError:
     """Return an error for what came after the run's end: everything is recorded, and its manifest says so."""
     kind = Interruption if isinstance(error, Interrupted) else LabError
-    folder = paths.shown(session.folder)
-    derive = command_hints.make_command_here("analyse", {"RUN": command_hints.name_folder(session.folder)})
+    folder = paths.shown(context.folder)
+    derive = command_hints.make_command_here("analyse", {"RUN": command_hints.name_folder(context.folder)})
     return kind(
-        f"{_reason(error)}, after the end of the run, which is {session.manifest.status}: {folder}",
+        f"{_reason(error)}, after the end of the run, which is {context.manifest.status}: {folder}",
         hint=f"derive its verdict: {derive}",
     )
 
 
-def _derive_what_was_recorded(session: Session) -> Iterator[str]:
+def _derive_what_was_recorded(context: RunContext) -> Iterator[str]:
     """Derive what can be derived of a run that broke off, and return lines that say where it lies."""
-    yield f"what was recorded stays in {paths.shown(session.folder)}"
+    yield f"what was recorded stays in {paths.shown(context.folder)}"
     try:
-        run_results.analyse_run(session.folder)
+        run_results.analyse_run(context.folder)
     except Exception as error:  # noqa: BLE001 # whatever half a run's files make of the analysis, why it broke off matters more
         yield f"there is no report of it: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     else:
-        yield f"its report: {paths.shown(session.folder / run_results.REPORT_FILE)}"
+        yield f"its report: {paths.shown(context.folder / run_results.REPORT_FILE)}"
 
 
 def _reason(error: BaseException) -> str:
@@ -180,17 +180,17 @@ def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _abandon(session: Session) -> str | None:
+def _abandon(context: RunContext) -> str | None:
     """Stop and remove in order; each step is tried whatever became of the one before."""
     with contextlib.suppress(Exception):
-        session.engine.stop_along_the_path(session.topology, _STOP_GRACE_ABORTED_S)
+        context.engine.stop_along_the_path(context.topology, _STOP_GRACE_ABORTED_S)
     with contextlib.suppress(Exception):
-        session.engine.keep_logs(session.topology, session.raw)
+        context.engine.keep_logs(context.topology, context.raw)
     with contextlib.suppress(Exception):
-        session.manifest.exits = session.engine.exit_codes(session.topology)
-    left = _try_to_remove(session.engine)
+        context.manifest.exits = context.engine.exit_codes(context.topology)
+    left = _try_to_remove(context.engine)
     with contextlib.suppress(Exception):
-        session.manifest.removed.extend(raw_folders.seal_raw_folders(session.raw, ended=left is None))
+        context.manifest.removed.extend(raw_folders.seal_raw_folders(context.raw, ended=left is None))
     return left
 
 
@@ -203,75 +203,75 @@ def _try_to_remove(engine: Engine) -> str | None:
     return None
 
 
-def _phases(session: Session, console: Console, title: str) -> None:
-    scenario, topology, step = session.resolved.scenario, session.topology, session.steps.step
-    with Display(console, title) as display, session.engine.watch(session.manifest.run) as watch:
+def _phases(context: RunContext, console: Console, title: str) -> None:
+    scenario, topology, step = context.resolved.scenario, context.topology, context.steps.step
+    with Display(console, title) as display, context.engine.watch(context.manifest.run) as watch:
         with step("prepare"):
-            _begin(session, display, "prepare")
-            phases.start_servers(session, watch)
-            if line := scrape_targets.publish_targets(session):
+            _begin(context, display, "prepare")
+            phases.start_servers(context, watch)
+            if line := scrape_targets.publish_targets(context):
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
             with step("start line"):
-                phases.await_clients(session.engine, session.topology.clients, watch)
+                phases.await_clients(context.engine, context.topology.clients, watch)
         if scenario.warmup.requests:
             with step("warmup"):
-                _begin(session, display, "warmup")
-                phases.warm_up(session)
-        phases.record_clocks(session)
-        _end(session)
+                _begin(context, display, "warmup")
+                phases.warm_up(context)
+        phases.record_clocks(context)
+        _end(context)
 
         # Files that come after the run tell nothing during it.
         ports = {one: topology.port_of(one) for one in topology.all}
-        gauges = Gauges(topology.clients, ports, session.places) if session.engine.on_this_machine else None
+        gauges = Gauges(topology.clients, ports, context.places) if context.engine.on_this_machine else None
         display.watch(gauges)
         with step("measure"):
-            _begin(session, display, "measure", forecast.expected_load_s(session.resolved))
-            fault = phases.run_load(session, watch, display)
+            _begin(context, display, "measure", forecast.expected_load_s(context.resolved))
+            fault = phases.run_load(context, watch, display)
         with step("drain"):
-            _begin(session, display, "drain", scenario.drain / 1000)
-            phases.drain(session, watch, display)
-        _end(session)
-        phases.record_clocks(session)
+            _begin(context, display, "drain", scenario.drain / 1000)
+            phases.drain(context, watch, display)
+        _end(context)
+        phases.record_clocks(context)
 
         display.watch(None)
         display.phase("stopping")
-        _close(session, fault)
-    if session.manifest.profile is not None:
-        session.save()
+        _close(context, fault)
+    if context.manifest.profile is not None:
+        context.save()
 
 
-def _begin(session: Session, display: Display, name: manifest.PhaseName, expected_s: float | None = None) -> None:
-    session.manifest.begin(name)
-    session.save()
+def _begin(context: RunContext, display: Display, name: manifest.PhaseName, expected_s: float | None = None) -> None:
+    context.manifest.begin(name)
+    context.save()
     display.phase(name, expected_s)
 
 
-def _end(session: Session) -> None:
-    session.manifest.end_phase()
-    with session.steps.step("samples"):
-        phases.await_samples(session)
+def _end(context: RunContext) -> None:
+    context.manifest.end_phase()
+    with context.steps.step("samples"):
+        phases.await_samples(context)
 
 
-def _close(session: Session, fault: str | None) -> None:
+def _close(context: RunContext, fault: str | None) -> None:
     """Bring the evidence into its final form, then clear up; no signal comes between."""
-    step = session.steps.step
+    step = context.steps.step
     with step("close"), shielded():
         with step("stop"):
-            session.engine.stop_along_the_path(session.topology)
+            context.engine.stop_along_the_path(context.topology)
         with step("logs"):
             try:
-                session.engine.keep_logs(session.topology, session.raw)
+                context.engine.keep_logs(context.topology, context.raw)
             except (LabError, OSError) as error:
                 # They are for people; no figure rests on them.
                 terminal.problem(f"connlab: what the containers said was not kept: {_reason(error)}")
             try:
-                session.manifest.exits = session.engine.exit_codes(session.topology)
+                context.manifest.exits = context.engine.exit_codes(context.topology)
             except LabError as error:
                 terminal.problem(f"connlab: the containers' exit codes were not kept: {error}")
         with step("seal"):
-            session.manifest.removed.extend(raw_folders.seal_raw_folders(session.raw))
-            session.finish("failed" if fault else "complete", fault)
+            context.manifest.removed.extend(raw_folders.seal_raw_folders(context.raw))
+            context.finish("failed" if fault else "complete", fault)
         with step("remove"):
-            session.engine.remove()
-        if not session.tries_out:
-            point_latest(session.folder)
+            context.engine.remove()
+        if not context.tries_out:
+            point_latest(context.folder)

@@ -12,7 +12,7 @@ from pathlib import Path
 from analysis import output
 from lab import paths
 from lab.errors import LabError
-from lab.runs.session import Session
+from lab.runs.run_context import RunContext
 
 FILE_NAME = "metrics-targets.json"
 
@@ -22,23 +22,23 @@ def file() -> Path:
     return paths.RESULTS / FILE_NAME
 
 
-def publish_targets(session: Session) -> str | None:
+def publish_targets(context: RunContext) -> str | None:
     """Write the targets of a run, and return the line that says where they are; None if the run serves no metrics.
 
     Raises:
         LabError: the file cannot be written.
     """
-    port, topology = session.engine.metrics, session.topology
+    port, topology = context.engine.metrics, context.topology
     if port is None:
         return None
-    if not session.engine.on_this_machine:
+    if not context.engine.on_this_machine:
         # The cluster finds its pods itself.
-        return f"metrics: port {port} of each pod with the label connlab.run={session.manifest.run}"
-    addresses = {one: _at(session.manifest.addresses[one][0], port) for one in topology.all}
+        return f"metrics: port {port} of each pod with the label connlab.run={context.manifest.run}"
+    addresses = {one: _at(context.manifest.addresses[one][0], port) for one in topology.all}
     groups = [
         {
             "targets": [address],
-            "labels": {"run": session.manifest.run, "role": topology.role_of(one), "instance": one},
+            "labels": {"run": context.manifest.run, "role": topology.role_of(one), "instance": one},
         }
         for one, address in addresses.items()
     ]

@@ -1,4 +1,7 @@
-"""The lab's own scenarios by subject, in the order in which one learns them: scenarios/catalogue.yaml."""
+"""The lab's own scenarios by subject, in the order in which one learns them, and the experiments that they repeat.
+
+scenarios/catalogue.yaml has the subjects. docs/sources.yaml has the published experiments, and how to cite each.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from formats.knob_types import Duration
 from lab import paths
 from lab.reading import document
 from lab.scenarios import places
+from lab.scenarios.resolved import ResolvedScenario
 
 # Where scenarios stand that the file does not name.
 OTHERS = "Others"
@@ -90,3 +94,41 @@ def load_catalogue() -> list[Subject]:
 
 def _in_words(ms: int) -> str:
     return f"{ms // 60_000} min" if ms % 60_000 == 0 else f"{ms // 1000} s"
+
+
+class Source(BaseModel):
+    """An article with experiments.
+
+    Attributes:
+        title: None if it has none.
+        date: None if it has none.
+        used: the programs that it measured with.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str | None = None
+    language: str
+    date: str | None = None
+    about: str
+    used: str
+
+    @property
+    def cited(self) -> str:
+        """Return how a text cites it."""
+        named = f'"{self.title}"' if self.title else f"an untitled article on {self.about}"
+        return f"{named} ({self.language}, {self.date or 'undated'})"
+
+
+_SOURCES = TypeAdapter(dict[str, Source])
+
+
+@cache
+def load_sources() -> dict[str, Source]:
+    """Return the sources by their letters."""
+    return _SOURCES.validate_python(document.read(paths.SOURCES).content)
+
+
+def source_of(resolved: ResolvedScenario) -> Source | None:
+    """Return the source of one of the lab's own scenarios; None if it repeats no published experiment."""
+    return load_sources().get(resolved.scenario.experiment[:1]) if resolved.place.own else None

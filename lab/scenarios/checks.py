@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from analysis.formatting import format_ms, format_number
 from formats import role as role_file
-from formats.durations import format_duration
+from formats.knob_types import format_duration
 from formats.role import KINDS
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean

@@ -15,7 +15,7 @@ from analysis.figures import Run
 from formats.manifest import Manifest
 from formats.predictions import Claim
 from lab.scenarios import sysctls
-from lab.scenarios.knobs import Declared
+from lab.scenarios.knobs import RoleKnobs
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import topology_of
 
@@ -132,13 +132,13 @@ def _manifest(resolved: ResolvedScenario) -> Manifest:
 _OTHERS_FIRST_MS = 1_000
 
 
-def user_ms(load: Declared) -> int:
+def user_ms(load: RoleKnobs) -> int:
     """Return what a user's calls take, with the pauses between them, if it waits for nothing else."""
     taken: int = load.calls * load.handler_delay + (load.calls - 1) * load.think_time
     return taken
 
 
-def load_ms(load: Declared, user_ms: int) -> int:
+def load_ms(load: RoleKnobs, user_ms: int) -> int:
     """Return how long the load takes, if its last user takes so long."""
     users_ms = (load.users - 1) * load.arrival_gap + user_ms
     taken: dict[str, int] = {

@@ -23,7 +23,7 @@ else:
 KnobValue = int | bool | str
 
 
-class Declared(Part):
+class RoleKnobs(Part):
     """A group whose knobs a role.yaml declares."""
 
     if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _read_sysctl(value: object) -> object:
 SysctlValue = Annotated[str, BeforeValidator(_read_sysctl), WithJsonSchema({"type": ["integer", "string"]})]
 
 
-def _declared(role: Role) -> type[Declared]:
+def _declared(role: Role) -> type[RoleKnobs]:
     fields: dict[str, Any] = {
         field: (
             Annotated[
@@ -69,15 +69,15 @@ def _declared(role: Role) -> type[Declared]:
         for field, knob in role.knobs.items()
     }
     title = role.group.capitalize()
-    return create_model(title, __base__=Declared, __doc__=role.description, **fields)
+    return create_model(title, __base__=RoleKnobs, __doc__=role.description, **fields)
 
 
-GROUPS: Mapping[str, type[Declared]] = {role.group: _declared(role) for role in reversed(list(ROLES.values()))}
+GROUPS: Mapping[str, type[RoleKnobs]] = {role.group: _declared(role) for role in reversed(list(ROLES.values()))}
 
 if TYPE_CHECKING:
 
     class _OfRoles(Part):
-        def __getattr__(self, group: str) -> Declared: ...
+        def __getattr__(self, group: str) -> RoleKnobs: ...
 
 else:
     _OfRoles = create_model("_OfRoles", __base__=Part, **{group: (model, model()) for group, model in GROUPS.items()})

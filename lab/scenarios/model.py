@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, create_model
 from formats.field_types import Port
 from formats.knob_types import Duration
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
+from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.knobs import Knobs, RoleName
 from lab.scenarios.services import Services
@@ -129,7 +130,7 @@ class Stop(Part):
 
     failed_in_a_row: Annotated[
         int, Field(ge=1, le=1000, description="After so many runs in a row that the lab could not complete")
-    ] = 3
+    ] = FAILED_IN_A_ROW
     when: Annotated[
         Text | None, Field(description="After a run in which this expression holds, such as client.requests.failed > 0")
     ] = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from formats.role import ConfigurationFormat as Declared
+from formats.role import ConfigurationFormat
 from lab import paths
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
@@ -49,7 +49,7 @@ class OwnConfiguration:
 
     role: RoleName
     file: Path
-    declared: Declared
+    declared: ConfigurationFormat
     hosts: tuple[str, ...]
     sources: Sources
     adaptation: Adaptation

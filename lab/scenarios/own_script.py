@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.evidence.client_files import threshold_name
 from analysis.formatting import format_ms
-from formats.durations import parse_duration
+from formats.knob_types import parse_duration
 from formats.predictions import Claim
 from lab import paths
 from lab.errors import Problem

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from formats import knob_types
-from formats.durations import format_duration
-from formats.knob_types import Duration
+from formats.knob_types import Duration, format_duration
 from formats.predictions import Part
 from formats.role import TRAFFIC_PORT, KnobName, Role
 from lab.roles.declared_roles import ROLES

@@ -24,8 +24,8 @@ from lab.errors import ConnlabError, Gathered, Interruption, LabError, Problem
 from lab.runs import capacity, run_results, user_files
 from lab.runs.lock import Lock, machine_lock
 from lab.runs.run import clear_up_after, record
+from lab.runs.run_context import RunPosition, open_run
 from lab.runs.run_results import VERDICT_FILE
-from lab.runs.session import Occasion, open_session
 from lab.runs.signals import Interrupted, interruptible
 from lab.runs.user_files import Configurations
 from lab.scenarios.resolved import ResolvedScenario
@@ -59,7 +59,9 @@ class Runner:
         self._guesses = guesses
         self._profile = profile
 
-    def run(self, resolved: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+    def run(
+        self, resolved: ResolvedScenario, position: RunPosition, title: str, opened: Callable[[Path], None]
+    ) -> None:
         """Run it once, with the images that the series began with; `opened` gets the folder before anything starts.
 
         Raises:
@@ -71,12 +73,12 @@ class Runner:
             hint = "NEW=1 (--new) starts another series"
             raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", hint=hint)
         steps = Steps()
-        guesses = self._guesses.get(occasion.cell, ())
-        expected = replace(occasion, guesses=guesses, profile=steps if self._profile else None)
+        guesses = self._guesses.get(position.cell, ())
+        expected = replace(position, guesses=guesses, profile=steps if self._profile else None)
         with steps.step("open"):
-            session = open_session(resolved, self._engine, self._command, expected, self._lock)
-        opened(session.folder)
-        record(session, self._console, self._lock, title)
+            context = open_run(resolved, self._engine, self._command, expected, self._lock)
+        opened(context.folder)
+        record(context, self._console, self._lock, title)
 
     def derive(self, folder: Path) -> Verdict | None:
         """Derive everything and return the verdict; None if nothing was predicted of this run alone."""
@@ -182,10 +184,10 @@ class Executor:
             place.run, place.status = f"{resolved.slug}/{folder.name}", "running"
             self.save()
 
-        occasion = Occasion(self.series.series, place.cell, place.repetition)
+        position = RunPosition(self.series.series, place.cell, place.repetition)
         began = time.monotonic()
         try:
-            self._runner.run(resolved, occasion, self._progress.title(place), opened)
+            self._runner.run(resolved, position, self._progress.title(place), opened)
         except ConnlabError as error:
             _take_failure(place, error)
             self.save()

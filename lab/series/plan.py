@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from formats.durations import format_duration
+from formats.knob_types import format_duration
 from formats.manifest import Guess
 from formats.predictions import Claim, Published
 from formats.series import Axis, Cell, Kind, Search

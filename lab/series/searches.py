@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from analysis.expressions import ExpressionError, parse
 from analysis.expressions.values import Value, unknown
 from analysis.verdicts import predictions
-from formats.durations import parse_duration
-from formats.knob_types import format_knob_value
+from formats.knob_types import format_knob_value, parse_duration
 from formats.series import Axis, Level, PlannedRun, Search
 from lab.errors import BadInput, Gathered, Problem
 from lab.scenarios import forecast

@@ -26,6 +26,7 @@ from werkzeug.wsgi import wrap_file
 
 from analysis import formatting
 from analysis.reports import index, rendering
+from formats.safe_files import names_below, open_below
 from lab import paths, terminal
 from lab.errors import BadInput, LabError
 from lab.lessons import exercises
@@ -36,7 +37,6 @@ from lab.scenarios import places
 from lab.scenarios.catalogue import load_catalogue
 from lab.serve import commands
 from lab.serve.commands import Started
-from lab.serve.files import names_below, open_below
 from lab.serve.run_at_work import RunAtWork
 
 _HERE = Path(__file__).parent

@@ -5,6 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analysis import figures
+from analysis.diagnosis.syn_ladder import LINEAR_TIMEOUTS, SYN_RETRIES, TIMEOUT_MAX
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
@@ -16,9 +17,9 @@ from tests.analysis.support import OTHERS, USERS, RunFolder, backend_tick, make_
 SYSCTLS = st.fixed_dictionaries(
     {},
     optional={
-        estimate.SYN_RETRIES: st.integers(1, 20),
-        estimate.LINEAR_TIMEOUTS: st.integers(0, 20),
-        estimate.TIMEOUT_MAX: st.integers(1_000, 120_000),
+        SYN_RETRIES: st.integers(1, 20),
+        LINEAR_TIMEOUTS: st.integers(0, 20),
+        TIMEOUT_MAX: st.integers(1_000, 120_000),
     },
 )
 TIMEOUTS_MS = st.integers(1, 400_000)
@@ -73,7 +74,7 @@ def test_a_last_syn_that_the_timer_may_keep_back_widens_the_bounds() -> None:
 
 
 def test_a_kernel_that_gives_up_before_the_timeout_has_no_next_syn() -> None:
-    client = plausible_clients(600_000, {estimate.LINEAR_TIMEOUTS: 0})[0]
+    client = plausible_clients(600_000, {LINEAR_TIMEOUTS: 0})[0]
 
     assert (client.syns_max, client.next_syn_ms) == (7, None)
 
@@ -139,7 +140,7 @@ def test_the_truth_lies_within_the_bounds_whatever_else_was_counted(
 def test_simulated_users_fail_within_the_bounds_of_their_overflows(
     server: Capacity, users: int, gap_ms: int, timeout_ms: int, linear: int
 ) -> None:
-    (client,) = plausible_clients(timeout_ms, {estimate.LINEAR_TIMEOUTS: linear})
+    (client,) = plausible_clients(timeout_ms, {LINEAR_TIMEOUTS: linear})
     outcome = simulate(server, Load(users, gap_ms, 1, 0, 100, timeout_ms, client.ladder))
     assume(outcome.failed is not None and outcome.dropped_syns is not None)
     assert outcome.failed is not None

@@ -7,13 +7,13 @@ from jsonschema import Draft202012Validator
 
 from analysis.compare import judge_series
 from analysis.derivation import analyse
-from analysis.verdicts.verdict_file import Here
+from analysis.verdicts.verdict_file import MeasuredFigure
 from lab.schema import schemas
 from tests.analysis.results import Results
 from tests.analysis.support import RunFolder
 
 
-def beside(run: RunFolder, here: dict[str, str], says: str | None = "3 are served") -> list[Here]:
+def beside(run: RunFolder, here: dict[str, str], says: str | None = "3 are served") -> list[MeasuredFigure]:
     run.manifest["published"] = {"description": says, "here": here}
     folder = run.write()
     found = analyse(folder).published
@@ -24,7 +24,7 @@ def beside(run: RunFolder, here: dict[str, str], says: str | None = "3 are serve
     return found.here
 
 
-def of_series(results: Results, expression: str, off: list[float | None], on: list[float | None]) -> Here:
+def of_series(results: Results, expression: str, off: list[float | None], on: list[float | None]) -> MeasuredFigure:
     runs = {
         arm: [{"figures": {"client.latency_ms.mean": value}} for value in values]
         for arm, values in (("keepalive-off", off), ("keepalive-on", on))

@@ -17,7 +17,7 @@ from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.verdicts import predictions
 from formats import manifest
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 from tests.analysis.support import RunFolder, raw_file
 from tests.analysis.test_example import EXAMPLE
 

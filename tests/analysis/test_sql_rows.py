@@ -366,16 +366,25 @@ def test_a_lost_syn_has_what_the_kernel_counted_around_it(tables: Tables) -> Non
     tables.given("connections", **MADE, id=7, syns_lost=2, syns_lost_us=[50, 300])
     row = {"instance": "nginx", "listen_drops": 0, "syn_queue_drops": 0, "queue_limit": 4}
     tables.given("ticks", "time_us overflows depth", (0, 0, 3), (100, 1, 5), **row)
-    columns = "time_us, overflows, depth, enough, syn_queue_full"
+    columns = "time_us, overflows, depth, overflows_cover_lost_syns, syn_queue_full"
     assert tables.made("lost_syns", columns, slack_us=5) == [(50, 1, 5, True, False), (300, None, 5, None, None)]
 
 
 def test_a_syn_that_both_counters_could_account_for_proves_neither(tables: Tables) -> None:
     found = [(True, False), (True, True), (False, True)]
-    tables.given("lost_syns", "enough syn_queue_full", *found, observer="nginx", id=7, drops=1, depth=3, queue_limit=4)
+    tables.given(
+        "lost_syns",
+        "overflows_cover_lost_syns syn_queue_full",
+        *found,
+        observer="nginx",
+        id=7,
+        drops=1,
+        depth=3,
+        queue_limit=4,
+    )
     tables.given("lost_syns", observer="nginx", id=7)
     columns = "syns, syns_overflowed, syns_syn_queue_full, syns_not_dropped, syns_unsampled, depth_max"
-    assert tables.made("queue_proof", columns) == [(4, 1, 1, 0, 1, 3)]
+    assert tables.made("syn_drop_proof", columns) == [(4, 1, 1, 0, 1, 3)]
 
 
 def test_what_stands_at_the_proxy_has_the_first_try_and_the_last(tables: Tables) -> None:
@@ -720,7 +729,7 @@ def test_a_connection_whose_begin_no_capture_has_is_the_same_without_its_isn(tab
 def test_unsampled_are_connections_of_the_window(tables: Tables) -> None:
     in_window = enumerate((True, True, False, True))
     tables.given("connections", "id in_window", *in_window, observer="nginx")
-    tables.given("queue_proof", "id syns_unsampled", *enumerate((2, 0, 1, 1)), observer="nginx")
+    tables.given("syn_drop_proof", "id syns_unsampled", *enumerate((2, 0, 1, 1)), observer="nginx")
     assert tables.made("unsampled") == [(2,)]
 
 
@@ -1355,7 +1364,7 @@ def test_ledger_of_what_was_watched_has_outcome_and_proven_cause(
     apart.given("spans", observer="web", end_us=until_us)
     apart.given("accepted", "observer:VARCHAR id:BIGINT accepted_after_us:BIGINT accepted_before_us:BIGINT")
     none = dict.fromkeys(("syns_syn_queue_full", "syns_not_dropped", "syns_unsampled"), 0)
-    apart.given("queue_proof", observer="web", id=1, syns_overflowed=overflowed, **none, depth_max=1, queue_limit=1)
+    apart.given("syn_drop_proof", observer="web", id=1, syns_overflowed=overflowed, **none, depth_max=1, queue_limit=1)
     assert apart.made("ledger", "outcome, cause", start_us=10, end_us=99) == found
 
 

@@ -17,7 +17,7 @@ from lab import parallel
 from lab.engines.protocol import Engine, Watch
 from lab.runs import phases
 from lab.runs.live_display import Display
-from lab.runs.session import Session
+from lab.runs.run_context import RunContext
 from lab.scenarios.topology import collector_of
 from tests.bench.passing import passing_run
 
@@ -82,9 +82,9 @@ def _run(settings: tuple[str, ...], *, with_instrument: bool) -> _Seen:
 _load, _resume = phases.run_load, phases.release_clients
 
 
-def _without_collectors(session: Session, watch: Watch, display: Display) -> str | None:
+def _without_collectors(context: RunContext, watch: Watch, display: Display) -> str | None:
     """Let every collector stand still from the moment the load is let go, which takes one of them, to its end."""
-    collectors = [collector_of(instance) for instance in session.topology.all]
+    collectors = [collector_of(instance) for instance in context.topology.all]
 
     def resume(engine: Engine, instances: list[str]) -> None:
         _resume(engine, instances)
@@ -92,10 +92,10 @@ def _without_collectors(session: Session, watch: Watch, display: Display) -> str
 
     phases.release_clients = resume
     try:
-        return _load(session, watch, display)
+        return _load(context, watch, display)
     finally:
         phases.release_clients = _resume
-        parallel.each(session.engine.resume, collectors)
+        parallel.each(context.engine.resume, collectors)
 
 
 def _said(folder: Path) -> _Seen:

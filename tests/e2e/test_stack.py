@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from formats.durations import format_duration
+from formats.knob_types import format_duration
 from formats.role import Boolean, Choice, DurationKnob, Integer, Knob, Role, Words
 from lab.roles import readback_parser
 from lab.roles.declared_roles import ROLES

@@ -8,7 +8,7 @@ from typing import Any
 from formats import manifest
 from formats.manifest import Git
 from lab import paths
-from lab.outcomes.outcome import Outcome
+from lab.outcomes.run_and_judge import Outcome
 from lab.runs.run_results import VERDICT_FILE
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms

@@ -12,8 +12,8 @@ from rich.console import Console
 from formats.series import Fingerprint, Verdict
 from lab import paths
 from lab.errors import LabError
+from lab.runs.run_context import RunPosition, make_folder
 from lab.runs.run_results import VERDICT_FILE
-from lab.runs.session import Occasion, make_folder
 from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices, store
@@ -72,14 +72,16 @@ class FakeRunner(Runner):
         self._holds = holds or {}
         self._at = at
 
-    def run(self, effective: ResolvedScenario, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
-        assert occasion.cell in title
-        self.ran.append((occasion.cell, occasion.repetition))
+    def run(
+        self, effective: ResolvedScenario, position: RunPosition, title: str, opened: Callable[[Path], None]
+    ) -> None:
+        assert position.cell in title
+        self.ran.append((position.cell, position.repetition))
         self._at("before")
         parent = paths.RESULTS / effective.slug
         parent.mkdir(parents=True, exist_ok=True)
-        folder = make_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
-        of_series = {"series": occasion.series, "cell": occasion.cell, "repetition": occasion.repetition}
+        folder = make_folder(parent, f"{position.cell}-r{position.repetition:02}")
+        of_series = {"series": position.series, "cell": position.cell, "repetition": position.repetition}
         manifest = manifest_of(effective, folder.name, **of_series)
         manifest.save(folder)
         opened(folder)
@@ -87,7 +89,7 @@ class FakeRunner(Runner):
         manifest.begin("measure")
         manifest.save(folder)
         self._at("measuring")
-        if occasion.cell in self._fails:
+        if position.cell in self._fails:
             manifest.finish("aborted", "the backend died")
             manifest.save(folder)
             raise LabError("the run was aborted: the backend died\nwhat was recorded stays")

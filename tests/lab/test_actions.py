@@ -9,7 +9,7 @@ from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, LabError
 from lab.runs.phases import Actions
-from lab.runs.session import Session, open_session
+from lab.runs.run_context import RunContext, open_run
 from tests.lab.container_states import event
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
@@ -24,8 +24,8 @@ def with_actions(*actions: str, text: str = PROXIED) -> str:
     return text + "actions:\n" + "".join(f"  - {{{action}}}\n" for action in actions)
 
 
-def session_of(make: Make, *actions: str) -> Session:
-    opened = open_session(make(text=with_actions(*actions)), Compose(), ["connlab"])
+def context_of(make: Make, *actions: str) -> RunContext:
+    opened = open_run(make(text=with_actions(*actions)), Compose(), ["connlab"])
     opened.manifest.begin("measure")
     return opened
 
@@ -39,8 +39,8 @@ def watch(fake_docker: InMemoryDocker, elsewhere: Path) -> Watch:
     return Watch("run-1")
 
 
-def await_begun(session: Session) -> None:
-    wait_until(lambda: session.manifest.actions[0].start_us is not None)
+def await_begun(context: RunContext) -> None:
+    wait_until(lambda: context.manifest.actions[0].start_us is not None)
 
 
 def of_containers(docker: InMemoryDocker) -> list[str]:
@@ -50,15 +50,15 @@ def of_containers(docker: InMemoryDocker) -> list[str]:
 def test_a_pause_lasts_as_long_as_it_should_and_is_written_down(
     effective: Make, watch: Watch, fake_docker: InMemoryDocker
 ) -> None:
-    session = session_of(effective, "at: 100ms, do: pause, instance: nginx, for: 200ms")
-    with watch, Actions(session, watch) as actions:
-        await_begun(session)
+    context = context_of(effective, "at: 100ms, do: pause, instance: nginx, for: 200ms")
+    with watch, Actions(context, watch) as actions:
+        await_begun(context)
         assert actions.settle() is None
     assert of_containers(fake_docker) == ["pause connlab-run-nginx", "unpause connlab-run-nginx"]
-    session.finish("complete")
-    (record,) = manifest.load_manifest(session.folder).actions
+    context.finish("complete")
+    (record,) = manifest.load_manifest(context.folder).actions
     assert (record.do, record.instance, record.at_ms, record.for_ms) == ("pause", "nginx", 100, 200)
-    begun_us = session.manifest.phases[0].start_us
+    begun_us = context.manifest.phases[0].start_us
     assert record.start_us is not None
     assert record.end_us is not None
     assert record.start_us - begun_us >= 100_000
@@ -68,8 +68,8 @@ def test_a_pause_lasts_as_long_as_it_should_and_is_written_down(
 def test_a_restart_s_end_is_no_crash_and_the_server_is_waited_for(
     effective: Make, watch: Watch, fake_docker: InMemoryDocker
 ) -> None:
-    session = session_of(effective, "at: 0s, do: restart, instance: nginx, for: 50ms")
-    with watch, Actions(session, watch) as actions:
+    context = context_of(effective, "at: 0s, do: restart, instance: nginx, for: 50ms")
+    with watch, Actions(context, watch) as actions:
         wait_until(lambda: bool(of_containers(fake_docker)))
         watch.take(event("die", name="connlab-run-nginx", exitCode="0"))
         assert actions.settle() is None
@@ -81,7 +81,7 @@ def test_a_restart_s_end_is_no_crash_and_the_server_is_waited_for(
         "start connlab-run-nginx",
         "exec connlab-run-collector-nginx collector ready --within 90s",
     ]
-    (record,) = session.manifest.actions
+    (record,) = context.manifest.actions
     assert record.exit_code == 0
     assert record.start_us is not None
     assert record.down_us is not None
@@ -93,9 +93,9 @@ def test_an_action_that_fails_ends_the_run_with_what_was_tried(
     effective: Make, watch: Watch, fake_docker: InMemoryDocker
 ) -> None:
     fake_docker.says("pause *", stderr="cgroups: cannot freeze", exit_code=1)
-    session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 1s")
-    with watch, Actions(session, watch) as actions:
-        await_begun(session)
+    context = context_of(effective, "at: 0s, do: pause, instance: nginx, for: 1s")
+    with watch, Actions(context, watch) as actions:
+        await_begun(context)
         with pytest.raises(LabError, match=r"(?s)could not pause nginx \(0 s after the start\): .*cannot freeze"):
             actions.settle()
 
@@ -103,8 +103,8 @@ def test_an_action_that_fails_ends_the_run_with_what_was_tried(
 def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
     effective: Make, watch: Watch, fake_docker: InMemoryDocker
 ) -> None:
-    session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 60s")
-    with watch, Actions(session, watch):
+    context = context_of(effective, "at: 0s, do: pause, instance: nginx, for: 60s")
+    with watch, Actions(context, watch):
         wait_until(lambda: bool(of_containers(fake_docker)))
         assert of_containers(fake_docker) == ["pause connlab-run-nginx"]
     assert of_containers(fake_docker)[-1] == "unpause connlab-run-nginx"

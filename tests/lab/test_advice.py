@@ -10,7 +10,7 @@ import pytest
 from formats import manifest
 from lab.console import advice
 from lab.errors import BadInput
-from lab.runs.session import knob_records
+from lab.runs.run_context import knob_records
 from lab.scenarios.overrides import parse_settings
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario, Variant

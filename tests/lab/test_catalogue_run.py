@@ -11,7 +11,7 @@ from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.outcomes import catalogue_run
 from lab.outcomes.catalogue_run import ScenarioEnd
-from lab.outcomes.outcome import Outcome, build_brief
+from lab.outcomes.run_and_judge import Outcome, summarize_outcome
 from lab.runs.lock import machine_lock
 from lab.runs.signals import Interrupted
 from lab.scenarios.resolve import resolve
@@ -172,7 +172,7 @@ def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
         "proxied": verdict_of({"served": "false"}),
     }
     one = resolve("one")
-    found = build_brief(series_outcome(one, verdict_of({"faster": "unknown"}), of_runs), one)
+    found = summarize_outcome(series_outcome(one, verdict_of({"faster": "unknown"}), of_runs), one)
     assert found.false == ["proxied/served"]
     assert found.unknown == ["faster", "no-keep-alive/closed"]
     assert found.unexplained == 6
@@ -182,7 +182,7 @@ def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
 def test_what_the_ledger_does_not_know_is_not_zero(effective: Make, elsewhere: Path) -> None:
     assert elsewhere.is_dir()
     outcome = run_outcome(effective(), verdict_of({"served": "true"}, unexplained=None))
-    assert build_brief(outcome, effective()).unexplained is None
+    assert summarize_outcome(outcome, effective()).unexplained is None
 
 
 @pytest.mark.parametrize("option", ["--set=load.users=2", "--preset=published", "--dry-run", "--profile"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import BadInput
-from lab.outcomes import outcome
+from lab.outcomes import run_and_judge
 from lab.scenarios import predictions
 from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
@@ -34,11 +34,11 @@ def cell(effective: ResolvedScenario, *recorded: tuple[list[str], list[str]]) ->
 
 
 def test_every_scenario_of_the_lab_names_its_control() -> None:
-    assert [one.slug for one in outcome.resolve_all() if one.scenario.control is None] == []
+    assert [one.slug for one in run_and_judge.resolve_all() if one.scenario.control is None] == []
 
 
 def test_every_control_is_in_a_scenario_that_says_what_is_clean() -> None:
-    catalogue = {one.slug: one for one in outcome.resolve_all()}
+    catalogue = {one.slug: one for one in run_and_judge.resolve_all()}
     for effective in catalogue.values():
         found = predictions.resolve_control(effective, catalogue)
         assert found is not None

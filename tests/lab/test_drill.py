@@ -11,7 +11,7 @@ from lab import paths
 from lab.errors import BadInput, ExitCode
 from lab.lessons.drill import evidence, faults, incident
 from lab.lessons.drill.evidence import SeenRun
-from lab.outcomes import outcome
+from lab.outcomes import run_and_judge
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from tests.lab import drills
@@ -235,14 +235,14 @@ def test_a_drill_from_its_beginning_to_its_score(
     drill = faults.draw(5, 1)
     ran: list[int] = []
 
-    def of_run(effective: ResolvedScenario, *_: object, tries_out: bool) -> outcome.Outcome:
+    def of_run(effective: ResolvedScenario, *_: object, tries_out: bool) -> run_and_judge.Outcome:
         assert tries_out
         ran.append(int(effective.values["backend.max_connections"]))
         folder = drills.write(drill, results / drill.name / f"2026112300000{len(ran)}Z-default-r01")
         drills.ledger(folder, 20 if len(ran) == 1 else 0, 0)
-        return outcome.Outcome(folder, {})
+        return run_and_judge.Outcome(folder, {})
 
-    monkeypatch.setattr(outcome, "run_once", of_run)
+    monkeypatch.setattr(run_and_judge, "run_once", of_run)
     assert connlab("drill", "--seed", "5") == 0
     assert "queue of a socket overflowed" in capsys.readouterr().out
     assert connlab("drill", *_ANSWER, "--set", "backend.max_connections=100") == 0

@@ -13,7 +13,7 @@ from lab import paths
 from lab.errors import BadInput, ExitCode
 from lab.lessons import exercises, questions
 from lab.lessons.exercises import Ready
-from lab.outcomes import outcome
+from lab.outcomes import run_and_judge
 from lab.runs import capacity
 from lab.scenarios import places
 from tests.lab.support import connlab
@@ -139,7 +139,9 @@ def test_the_command_judges_what_it_ran(
     shutil.copytree(EXAMPLE, folder)
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(capacity, "check_capacity", lambda *_: None)
-    monkeypatch.setattr(outcome, "run_once", lambda *_, tries_out: outcome.Outcome(folder, {"tries_out": tries_out}))
+    monkeypatch.setattr(
+        run_and_judge, "run_once", lambda *_, tries_out: run_and_judge.Outcome(folder, {"tries_out": tries_out})
+    )
     said = connlab("exercise", "--set", "backend.max_connections=50", "accept-queue-overflow/7")
     assert said == ExitCode.NOT_REPRODUCED
     told = capsys.readouterr()

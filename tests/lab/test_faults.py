@@ -19,8 +19,7 @@ from typing import Any
 
 import pytest
 
-from formats import atomic_write as atomic
-from formats import manifest
+from formats import manifest, safe_files
 from lab import paths
 from lab.errors import EngineFailed
 from lab.runs import machine, phases, run_results
@@ -126,7 +125,7 @@ def unwritable(number: int) -> Fault:
         def refuse(file: Path, *_: object, **__: object) -> None:
             raise OSError(number, os.strerror(number), str(file))
 
-        write = atomic.atomic_write
+        write = safe_files.atomic_write
 
         def write_into_the_reserve(file: Path, text: str) -> None:
             # A full disk has room for the last manifest, which was put by.
@@ -249,7 +248,7 @@ def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch, analysi
         # Making its page is most of what a run's end takes.
         if world.phase != "analysis":
             context.setattr("lab.runs.run_results.write_report", lambda _: None)
-        context.setattr("lab.outcomes.outcome.selected_engine", lambda: engine)
+        context.setattr("lab.outcomes.run_and_judge.selected_engine", lambda: engine)
         context.setattr(run_results, "derive_run", derived)
         return connlab("run", "one")
 

@@ -19,7 +19,7 @@ from lab.engines.compose.engine import Compose
 from lab.lessons import guesses, questions
 from lab.roles.declared_roles import ROLES
 from lab.runs import run_results
-from lab.runs.session import Occasion, open_session
+from lab.runs.run_context import RunPosition, open_run
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.series import arms
@@ -171,8 +171,8 @@ def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
 ) -> None:
     resolved = resolve("accept-queue-overflow")
     found = guesses.ask_before_run(typed("3", "100", "100", "2"), resolved, None)
-    session = open_session(resolved, Compose(), ["connlab"], Occasion(guesses=found.of_arm[None]))
-    kept = json.loads((session.folder / "manifest.json").read_bytes())["guesses"]
+    context = open_run(resolved, Compose(), ["connlab"], RunPosition(guesses=found.of_arm[None]))
+    kept = json.loads((context.folder / "manifest.json").read_bytes())["guesses"]
     assert [one["value"] for one in kept] == [3, 100, 100, 2]
 
     run = make_run(elsewhere / "run")

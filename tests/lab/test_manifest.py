@@ -9,7 +9,7 @@ import pytest
 from formats import manifest
 from formats.manifest import Manifest
 from lab import paths
-from lab.runs.session import knob_records
+from lab.runs.run_context import knob_records
 from lab.scenarios.topology import topology_of
 from lab.schema import schemas
 from tests.lab.support import Make, manifest_of

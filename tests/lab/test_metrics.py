@@ -28,7 +28,7 @@ from lab.runs import capacity, phases, scrape_targets
 from lab.runs.live_display import Display
 from lab.runs.lock import machine_lock
 from lab.runs.run import clear_up_after, run
-from lab.runs.session import Session
+from lab.runs.run_context import RunContext
 from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
 from tests.lab.support import MINIMAL, Make, connlab
@@ -199,9 +199,9 @@ def seen_while_it_runs(engine: InMemoryEngine, monkeypatch: pytest.MonkeyPatch) 
     found: list[Any] = []
     drain = phases.drain
 
-    def look(session: Session, watch: Watch, display: Display) -> None:
+    def look(context: RunContext, watch: Watch, display: Display) -> None:
         found.append(json.loads(scrape_targets.file().read_text()) if scrape_targets.file().exists() else None)
-        drain(session, watch, display)
+        drain(context, watch, display)
 
     monkeypatch.setattr(phases, "drain", look)
     assert engine.running == set()

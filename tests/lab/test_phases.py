@@ -14,12 +14,12 @@ from lab.engines.compose.engine import Compose
 from lab.errors import LabError
 from lab.runs import phases
 from lab.runs.live_display import Display
-from lab.runs.session import Session, open_session
+from lab.runs.run_context import RunContext, open_run
 from tests.lab.container_states import event
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
 
-Phase = Callable[[Session, Watch, Display], str | None]
+Phase = Callable[[RunContext, Watch, Display], str | None]
 Underway = Callable[..., str | None]
 
 PROXIED = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
@@ -32,56 +32,58 @@ GOES = json.dumps({"data": {"attributes": {"paused": False}}})
 
 
 @pytest.fixture
-def opened(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Callable[..., Session]:
+def opened(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Callable[..., RunContext]:
     assert elsewhere.is_dir()
     fake_docker.says("version *", "26.1.5", once=True)
     fake_docker.says("compose version *", "2.26.1")
 
-    def make(*overrides: str, text: str = MINIMAL) -> Session:
-        return open_session(effective(*overrides, text=text), Compose(), ["connlab", "run", "one"])
+    def make(*overrides: str, text: str = MINIMAL) -> RunContext:
+        return open_run(effective(*overrides, text=text), Compose(), ["connlab", "run", "one"])
 
     return make
 
 
 @pytest.fixture
-def session(opened: Callable[..., Session]) -> Session:
+def context(opened: Callable[..., RunContext]) -> RunContext:
     drained = opened()
     drained.manifest.begin("drain")
     drained.manifest.end_phase()
     return drained
 
 
-def tick(session: Session, instances: Sequence[str], after_us: int) -> None:
-    end_us = session.manifest.phases[-1].end_us
+def tick(context: RunContext, instances: Sequence[str], after_us: int) -> None:
+    end_us = context.manifest.phases[-1].end_us
     assert end_us
     for instance in instances:
-        with session.places.collector(instance, "samples.jsonl").open("a") as stream:
+        with context.places.collector(instance, "samples.jsonl").open("a") as stream:
             stream.write(f'{{"kind":"tick","time_us":{end_us + after_us}}}\n')
 
 
-def test_every_sampler_s_next_sample_is_waited_for(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_sampler_s_next_sample_is_waited_for(context: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phases, "_SAMPLE_MAX_S", LIMIT_S)
-    tick(session, session.topology.all, 0)
-    tick(session, session.topology.clients, 1)
-    late = threading.Timer(0.2, tick, (session, session.topology.servers, 1))
+    tick(context, context.topology.all, 0)
+    tick(context, context.topology.clients, 1)
+    late = threading.Timer(0.2, tick, (context, context.topology.servers, 1))
     began = time.monotonic()
     late.start()
-    phases.await_samples(session)
+    phases.await_samples(context)
     waited_s = time.monotonic() - began
     late.join()
     assert 0.2 <= waited_s < LIMIT_S
 
 
-def test_a_sampler_that_is_gone_is_not_waited_for_forever(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sampler_that_is_gone_is_not_waited_for_forever(context: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0.1)
-    tick(session, session.topology.clients, 1)
+    tick(context, context.topology.clients, 1)
     began = time.monotonic()
-    phases.await_samples(session)
+    phases.await_samples(context)
     assert time.monotonic() - began >= 0.1
 
 
 @pytest.fixture
-def underway(opened: Callable[..., Session], fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch) -> Underway:
+def underway(
+    opened: Callable[..., RunContext], fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
+) -> Underway:
     """Go through a phase of a run in which services end, each with its exit code."""
     monkeypatch.setattr(phases, "_END_MARGIN_S", 0)
     fake_docker.says("exec *", GOES)
@@ -92,10 +94,10 @@ def underway(opened: Callable[..., Session], fake_docker: InMemoryDocker, monkey
             event("die", name=f"connlab-run-{service}", exitCode=str(code)) for service, code in (ends or {}).items()
         )
         fake_docker.stays("events *", "".join(f"{one}\n" for one in told))
-        session = opened(*overrides, text=text)
-        session.manifest.begin("measure")
-        with Watch(session.manifest.run) as watch:
-            return phase(session, watch, Display(Console(quiet=True), "one"))
+        context = opened(*overrides, text=text)
+        context.manifest.begin("measure")
+        with Watch(context.manifest.run) as watch:
+            return phase(context, watch, Display(Console(quiet=True), "one"))
 
     return go
 
@@ -180,7 +182,7 @@ def test_the_drain_lasts_as_long_as_the_scenario_says(underway: Underway) -> Non
 
 
 def test_the_last_servers_of_the_path_are_warmed_up_one_request_at_a_time(
-    opened: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+    opened: Callable[..., RunContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, tuple[str, ...]] = {}
 
@@ -195,7 +197,7 @@ def test_the_last_servers_of_the_path_are_warmed_up_one_request_at_a_time(
 
 
 def test_a_waiting_room_is_warmed_up_by_one_user_who_asks_again_and_again(
-    opened: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+    opened: Callable[..., RunContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
 
@@ -213,7 +215,7 @@ def test_a_waiting_room_is_warmed_up_by_one_user_who_asks_again_and_again(
     ]
 
 
-def test_a_warm_up_that_fails_ends_the_run(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> None:
+def test_a_warm_up_that_fails_ends_the_run(opened: Callable[..., RunContext], fake_docker: InMemoryDocker) -> None:
     fake_docker.says("exec *", stderr="connection refused", exit_code=123)
     with pytest.raises(LabError, match="connection refused"):
         phases.warm_up(opened(text=MINIMAL + "warmup: {requests: 1}\n"))

@@ -13,7 +13,7 @@ from lab.console.run_lookup import find_run
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
 from lab.lessons import scaffold
-from lab.runs.session import open_session, refuse_taken
+from lab.runs.run_context import open_run, refuse_taken
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.series import arms, matrices
@@ -126,22 +126,22 @@ def test_a_matrix_takes_no_two_folders_of_one_name(folder: WriteFolder) -> None:
 @pytest.mark.usefixtures("fake_docker")
 def test_a_run_says_its_folder_and_is_found_and_made_again_by_it(folder: WriteFolder, elsewhere: Path) -> None:
     home = folder()
-    session = open_session(resolve(str(home)), Compose(), ["connlab"])
-    assert session.folder.parent == elsewhere / "results" / "shop"
-    manifest = json.loads((session.folder / "manifest.json").read_text())
+    context = open_run(resolve(str(home)), Compose(), ["connlab"])
+    assert context.folder.parent == elsewhere / "results" / "shop"
+    manifest = json.loads((context.folder / "manifest.json").read_text())
     assert manifest["folder"] == str(home)
     assert rerun_command(manifest, {"load.users": "2"}).command == f'make run SCENARIO={home} SET="load.users=2"'
-    (session.folder.parent / "latest").symlink_to(session.folder.name)
-    assert find_run(str(home)) == session.folder
+    (context.folder.parent / "latest").symlink_to(context.folder.name)
+    assert find_run(str(home)) == context.folder
 
 
 @pytest.mark.usefixtures("fake_docker", "elsewhere")
 def test_a_name_has_one_folder(folder: WriteFolder) -> None:
     first, second = folder(), folder("other/shop")
-    open_session(resolve(str(first)), Compose(), ["connlab"])
+    open_run(resolve(str(first)), Compose(), ["connlab"])
     refuse_taken(places.find(str(first)))
     with pytest.raises(BadInput, match=f"has runs of {first}; rename the folder, or move"):
-        open_session(resolve(str(second)), Compose(), ["connlab"])
+        open_run(resolve(str(second)), Compose(), ["connlab"])
     # What was moved is no other folder.
     (first / places.FILE).unlink()
     refuse_taken(places.find(str(second)))
@@ -150,7 +150,7 @@ def test_a_name_has_one_folder(folder: WriteFolder) -> None:
 @pytest.mark.usefixtures("fake_docker", "elsewhere")
 def test_the_results_of_a_scenario_of_the_lab_s_are_not_shared(folder: WriteFolder, write_scenario: Write) -> None:
     write_scenario(slug="shop")
-    open_session(resolve("shop"), Compose(), ["connlab"])
+    open_run(resolve("shop"), Compose(), ["connlab"])
     paths.SCENARIOS = paths.ROOT / "scenarios"
     with pytest.raises(BadInput, match="has runs of a scenario of the lab itself"):
         refuse_taken(places.find(str(folder())))

@@ -10,7 +10,7 @@ from formats import manifest
 from lab.console import listing
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
-from lab.runs import session
+from lab.runs import run_context
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
@@ -121,7 +121,7 @@ def test_the_manifest_tells_which_was_in_force(
     write_scenario: Write, elsewhere: Path, fake_docker: InMemoryDocker
 ) -> None:
     fake_docker.says("*", "1\n")
-    opened = session.open_session(preset_of(write_scenario, "published"), Compose(), [])
+    opened = run_context.open_run(preset_of(write_scenario, "published"), Compose(), [])
     kept = manifest.load_manifest(opened.folder)
     assert (kept.preset, kept.knobs["load.users"].source) == ("published", "preset")
     assert kept.knobs["load.users"].default == CATALOGUE["load.users"].default

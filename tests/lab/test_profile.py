@@ -131,7 +131,7 @@ def connlab(
 ) -> Connlab:
     """Run the scenario by the command line; give its manifest, and the lines that were printed."""
     monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
-    monkeypatch.setattr("lab.outcomes.outcome.selected_engine", InMemoryEngine)
+    monkeypatch.setattr("lab.outcomes.run_and_judge.selected_engine", InMemoryEngine)
     monkeypatch.setattr(paths, "SCENARIOS", write_scenario(TEXT))
 
     def take(*options: str, make_ready: Callable[[], None] | None = None) -> tuple[Manifest, list[str]]:

@@ -21,7 +21,7 @@ from lab.engines.compose.engine import Compose
 from lab.errors import LabError
 from lab.runs import phases, raw_folders
 from lab.runs.gauges import Tail, last_tick_us
-from lab.runs.session import Session, open_session
+from lab.runs.run_context import RunContext, open_run
 from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import Make
@@ -54,13 +54,13 @@ def mode(path: Path) -> int:
 @pytest.mark.usefixtures("_umask", "elsewhere")
 def test_no_folder_of_a_run_is_open_to_the_world(effective: Make, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("version *", "26.1.5")
-    session = open_session(effective(), Compose(), ["connlab"])
-    folders = [session.folder, *(each for each in session.folder.rglob("*") if each.is_dir())]
+    context = open_run(effective(), Compose(), ["connlab"])
+    folders = [context.folder, *(each for each in context.folder.rglob("*") if each.is_dir())]
     assert len(folders) == 8
     assert [str(each) for each in folders if mode(each) & stat.S_IWOTH] == []
-    assert mode(session.folder) == 0o700, "nobody else looks in while containers write"
-    raw_folders.seal_raw_folders(session.raw)
-    assert mode(session.folder) == 0o755
+    assert mode(context.folder) == 0o700, "nobody else looks in while containers write"
+    raw_folders.seal_raw_folders(context.raw)
+    assert mode(context.folder) == 0o755
 
 
 @pytest.mark.usefixtures("_umask")
@@ -234,8 +234,8 @@ def test_no_program_with_another_user_s_rights_is_left_open_to_others(
 def test_a_run_is_sealed_however_it_ends(
     ended: Callable[..., Path], elsewhere: Path, target: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    def plant(session: Session, *_: object) -> None:
-        session.places.role("k6-1", "requests.jsonl").symlink_to(target)
+    def plant(context: RunContext, *_: object) -> None:
+        context.places.role("k6-1", "requests.jsonl").symlink_to(target)
         if how == "aborted":
             raise LabError("no more")
 
@@ -270,8 +270,8 @@ def test_a_run_whose_containers_are_left_stays_closed_to_others(
 def test_folders_in_each_other_end_neither_their_run_nor_the_next(
     ended: Callable[..., Path], nested: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def plant(session: Session, *_: object) -> None:
-        nested(session.places.role("k6-1", "d"))
+    def plant(context: RunContext, *_: object) -> None:
+        nested(context.places.role("k6-1", "d"))
 
     monkeypatch.setattr(phases, "drain", plant)
     for _ in range(2):

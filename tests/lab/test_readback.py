@@ -11,7 +11,7 @@ import pytest
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, LabError
 from lab.runs.readback import read_back
-from lab.runs.session import Session, open_session
+from lab.runs.run_context import RunContext, open_run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
 
@@ -79,46 +79,46 @@ def namespace(
 
 
 @pytest.fixture
-def opened(effective: Make, fake_docker: InMemoryDocker, elsewhere: Path) -> Callable[..., Session]:
+def opened(effective: Make, fake_docker: InMemoryDocker, elsewhere: Path) -> Callable[..., RunContext]:
     assert elsewhere.is_dir()
     fake_docker.says("version *", "26.1.5")
     fake_docker.says("compose version *", "2.26.1")
 
-    def make(*overrides: str, text: str = MINIMAL) -> Session:
-        return open_session(effective(*overrides, text=text), Compose(), ["connlab"])
+    def make(*overrides: str, text: str = MINIMAL) -> RunContext:
+        return open_run(effective(*overrides, text=text), Compose(), ["connlab"])
 
     return make
 
 
 @pytest.fixture
-def session(opened: Callable[..., Session]) -> Session:
+def context(opened: Callable[..., RunContext]) -> RunContext:
     return opened("kernel.k6.net.ipv4.tcp_syn_retries=6")
 
 
-def back(session: Session) -> None:
-    read_back(session.engine, session.resolved, session.topology, session.manifest, session.places)
+def back(context: RunContext) -> None:
+    read_back(context.engine, context.resolved, context.topology, context.manifest, context.places)
 
 
 def test_a_sysctl_that_a_prediction_names_is_read_back_too(
-    opened: Callable[..., Session], fake_docker: InMemoryDocker
+    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
 ) -> None:
     text = yaml_with(
         MINIMAL, {"client.requests.ok == load.users": "sysctl.backend.exists.net.ipv4.tcp_tw_recycle == 0"}
     )
-    session = opened(text=text)
+    context = opened(text=text)
     fake_docker.says("* inspect *", namespace())
     fake_docker.says("* http *", json.dumps({"settings": SETTINGS}))
-    back(session)
+    back(context)
     asked = [call for call in fake_docker.calls if " inspect " in call]
     assert asked
     assert all("--sysctl net.ipv4.tcp_tw_recycle" in call for call in asked)
 
 
-def test_what_took_is_recorded(session: Session, fake_docker: InMemoryDocker) -> None:
+def test_what_took_is_recorded(context: RunContext, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("* inspect *", namespace())
     fake_docker.says("* http *", json.dumps({"settings": SETTINGS}))
-    back(session)
-    record = session.manifest
+    back(context)
+    record = context.manifest
     assert record.knobs["backend.accept_count"].read_back == 1
     assert record.knobs["kernel.k6.net.ipv4.tcp_syn_retries"].read_back == "6"
     assert record.sysctls["k6-1"] == SYSCTLS
@@ -153,12 +153,12 @@ def test_what_took_is_recorded(session: Session, fake_docker: InMemoryDocker) ->
     ],
 )
 def test_what_did_not_take_stops_the_run(
-    session: Session, fake_docker: InMemoryDocker, inspected: str, settings: dict[str, object], message: str
+    context: RunContext, fake_docker: InMemoryDocker, inspected: str, settings: dict[str, object], message: str
 ) -> None:
     fake_docker.says("* inspect *", inspected)
     fake_docker.says("* http *", json.dumps({"settings": settings}))
     with pytest.raises(LabError, match="settings did not take") as stopped:
-        back(session)
+        back(context)
     assert message in str(stopped.value)
 
 
@@ -181,21 +181,21 @@ predictions:
 
 
 def test_a_service_that_listens_for_itself_alone_is_refused_with_its_place(
-    opened: Callable[..., Session], fake_docker: InMemoryDocker
+    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
 ) -> None:
-    session = opened(text=OWN)
+    context = opened(text=OWN)
     fake_docker.says("* inspect *", namespace(address="127.0.0.1"))
     with pytest.raises(BadInput, match=r"shop-1 listens on 127\.0\.0\.1 port 8080 alone, .*; let it listen on 0"):
-        back(session)
+        back(context)
 
 
 def test_a_service_whose_backlog_did_not_take_is_said_with_its_variable(
-    opened: Callable[..., Session], fake_docker: InMemoryDocker
+    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
 ) -> None:
-    session = opened(text=OWN)
+    context = opened(text=OWN)
     fake_docker.says("* inspect *", namespace(limit=50))
     with pytest.raises(LabError, match=r"be 1, and is 50 \(\S+:9; does the program read SHOP_QUEUE\?\)"):
-        back(session)
+        back(context)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_service_whose_backlog_did_not_take_is_said_with_its_variable(
     ],
 )
 def test_somaxconn_cuts_the_backlog(
-    opened: Callable[..., Session], fake_docker: InMemoryDocker, limit: int, ending: AbstractContextManager[object]
+    opened: Callable[..., RunContext], fake_docker: InMemoryDocker, limit: int, ending: AbstractContextManager[object]
 ) -> None:
     capped = opened("backend.accept_count=50")
     fake_docker.says("* inspect *", namespace(limit=limit, sysctls={**SYSCTLS, "net.core.somaxconn": "7"}))
@@ -219,10 +219,10 @@ def test_somaxconn_cuts_the_backlog(
 
 
 @pytest.fixture
-def proxied(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> Callable[..., Session]:
+def proxied(opened: Callable[..., RunContext], fake_docker: InMemoryDocker) -> Callable[..., RunContext]:
     """Read a run through nginx back; nginx printed this configuration, and none if it is None."""
 
-    def go(*overrides: str, printed: str | None = NGINX_CONF) -> Session:
+    def go(*overrides: str, printed: str | None = NGINX_CONF) -> RunContext:
         through = opened(*overrides, text=yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"}))
         fake_docker.says("*-nginx collector inspect *", namespace(limit=511))
         fake_docker.says("* inspect *", namespace())
@@ -235,7 +235,7 @@ def proxied(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> Call
     return go
 
 
-def test_what_took_at_nginx_is_recorded(proxied: Callable[..., Session]) -> None:
+def test_what_took_at_nginx_is_recorded(proxied: Callable[..., RunContext]) -> None:
     record = proxied().manifest
     found = {knob: record.knobs[f"nginx.{knob}"].read_back for knob in ("worker_connections", "proxy_connection")}
     assert found == {"worker_connections": 512, "proxy_connection": "close"}
@@ -263,13 +263,15 @@ def test_what_took_at_nginx_is_recorded(proxied: Callable[..., Session]) -> None
     ],
 )
 def test_what_did_not_take_at_nginx_stops_the_run(
-    proxied: Callable[..., Session], overrides: list[str], printed: str | None, message: str
+    proxied: Callable[..., RunContext], overrides: list[str], printed: str | None, message: str
 ) -> None:
     with pytest.raises(LabError, match=re.escape(message)):
         proxied(*overrides, printed=printed)
 
 
-def test_virtual_threads_have_no_pool_to_read_back(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> None:
+def test_virtual_threads_have_no_pool_to_read_back(
+    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
+) -> None:
     fake_docker.says("* inspect *", namespace())
     without_pool = {**SETTINGS, "virtualThreads": True, "maxThreads": None, "minSpareThreads": None}
     fake_docker.says("* http *", json.dumps({"settings": without_pool}))
@@ -279,14 +281,14 @@ def test_virtual_threads_have_no_pool_to_read_back(opened: Callable[..., Session
     assert virtual.manifest.knobs["backend.threads_max"].read_back is None
 
 
-def test_a_server_that_tells_nothing_stops_the_run(session: Session, fake_docker: InMemoryDocker) -> None:
+def test_a_server_that_tells_nothing_stops_the_run(context: RunContext, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("* inspect *", namespace())
     fake_docker.says("* http *", '{"settings": {}}')
     with pytest.raises(LabError, match=r"backend-1 does not report all of its settings: backend\.accept_count"):
-        back(session)
+        back(context)
 
 
-def test_the_gateway_tells_its_settings_too(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> None:
+def test_the_gateway_tells_its_settings_too(opened: Callable[..., RunContext], fake_docker: InMemoryDocker) -> None:
     fake_docker.says("* inspect *", namespace())
     fake_docker.says("* http */actuator/*", json.dumps({"settings": SETTINGS}))
     fake_docker.says("* http */gateway", json.dumps({"settings": GATEWAY_SETTINGS}))
@@ -299,7 +301,7 @@ def test_the_gateway_tells_its_settings_too(opened: Callable[..., Session], fake
     assert proxied.manifest.knobs["gateway.idle_conn_timeout"].read_back == 90_000
 
 
-def test_a_garbled_answer_stops_the_run(session: Session, fake_docker: InMemoryDocker) -> None:
+def test_a_garbled_answer_stops_the_run(context: RunContext, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("* inspect *", "Segmentation fault")
     with pytest.raises(LabError, match="did not answer with JSON: 'Segmentation fault'"):
-        back(session)
+        back(context)

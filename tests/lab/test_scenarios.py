@@ -6,7 +6,7 @@ import pytest
 
 from lab import paths
 from lab.console import listing
-from lab.outcomes import outcome
+from lab.outcomes import run_and_judge
 from lab.scenarios import forecast
 from lab.scenarios.places import slugs
 from lab.scenarios.resolve import resolve
@@ -15,7 +15,7 @@ from lab.series import arms, matrices
 
 @pytest.mark.parametrize("slug", slugs())
 def test_a_scenario_resolves_with_its_arms_and_names_figures_that_they_have(slug: str) -> None:
-    assert outcome.resolve_checked(slug).scenario.predictions
+    assert run_and_judge.resolve_checked(slug).scenario.predictions
 
 
 @pytest.mark.parametrize("slug", slugs())

@@ -10,7 +10,7 @@ from formats import series as series_file
 from lab import paths
 from lab.console import next_steps
 from lab.errors import BadInput, Interruption
-from lab.runs.session import Occasion
+from lab.runs.run_context import RunPosition
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import searches
 from lab.series.searches import Asked, SearchPlan
@@ -117,9 +117,9 @@ def test_a_range_of_the_user_s_own_is_searched_even_where_the_model_is_wrong() -
 @pytest.mark.usefixtures("elsewhere")
 def test_a_value_that_the_lab_cannot_run_ends_the_search() -> None:
     class Broken(Server):
-        def run(self, effective: ResolvedScenario, occasion: Occasion, title: str, opened: object) -> None:
-            self._fails = (occasion.cell,)
-            super().run(effective, occasion, title, opened)  # type: ignore[arg-type] # as the engine gives it
+        def run(self, effective: ResolvedScenario, position: RunPosition, title: str, opened: object) -> None:
+            self._fails = (position.cell,)
+            super().run(effective, position, title, opened)  # type: ignore[arg-type] # as the engine gives it
 
     series = go(searches.plan_search(asked()), Broken())
     assert series.status == "partial"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import BadInput
-from lab.outcomes import outcome
+from lab.outcomes import run_and_judge
 from lab.scenarios.resolved import ResolvedScenario
 from tests.analysis.results import Results
 from tests.lab.outcome_support import run_outcome, verdict_of
@@ -39,7 +39,7 @@ def kept(effective: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ma
 
 
 def test_no_prediction_of_the_lab_s_own_notices_nothing() -> None:
-    found = list(mutation.mutate(outcome.resolve_all()))
+    found = list(mutation.mutate(run_and_judge.resolve_all()))
     assert [str(one) for each in found for one in each.idle] == []
     # One whose predictions are others than those that were recorded is not tried: record it again.
     assert [f"{each.slug}: {each.why}" for each in found if each.why] == []
@@ -110,4 +110,4 @@ def test_a_series_whose_file_is_damaged_is_named(tmp_path: Path, key: str, value
     content = json.loads((folder / "series.json").read_bytes())
     (folder / "series.json").write_text(json.dumps(content | {key: value}))
     with pytest.raises(BadInput, match=rf"series\.json: {key}: Input should be .*complete run or series"):
-        outcome.judge_folder(folder)
+        run_and_judge.judge_folder(folder)

@@ -13,10 +13,10 @@ from formats.series import Verdict
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, Interruption, LabError, Problem
-from lab.outcomes import outcome
-from lab.outcomes.outcome import Outcome
+from lab.outcomes import run_and_judge
+from lab.outcomes.run_and_judge import Outcome
 from lab.runs.lock import machine_lock
-from lab.scenarios import sources
+from lab.scenarios.catalogue import load_sources, source_of
 from lab.scenarios.places import slugs
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario, load_unchecked
@@ -35,7 +35,7 @@ PUBLISHED = "published:\n  description: 3 | succeed\n  here: {served: client.req
 
 
 def test_the_documents_are_as_made_from_the_record() -> None:
-    scenarios, recorded = list(outcome.resolve_all()), recorded_runs.read()
+    scenarios, recorded = list(run_and_judge.resolve_all()), recorded_runs.read()
     assert documents.DOCUMENT.read_text() == documents.document(scenarios, recorded), "run: make experiments"
     assert documents.CATALOGUE.read_text() == documents.catalogue(scenarios, recorded), "run: make experiments"
     for one in scenarios:
@@ -44,10 +44,10 @@ def test_the_documents_are_as_made_from_the_record() -> None:
 
 
 def test_every_published_experiment_has_a_source_that_its_lesson_and_the_documents_cite() -> None:
-    published = [one for one in outcome.resolve_all() if one.scenario.experiment != "workshop"]
-    assert {one.scenario.experiment[0] for one in published} == set(sources.load_sources())
+    published = [one for one in run_and_judge.resolve_all() if one.scenario.experiment != "workshop"]
+    assert {one.scenario.experiment[0] for one in published} == set(load_sources())
     for one in published:
-        source = sources.source_of(one)
+        source = source_of(one)
         assert source is not None
         assert source.cited in one.place.lesson.read_text()
         assert f"| {source.title or '(untitled)'} | {source.language} |" in documents.DOCUMENT.read_text()
@@ -56,15 +56,15 @@ def test_every_published_experiment_has_a_source_that_its_lesson_and_the_documen
 def test_a_scenario_is_shown_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["show", "one-port"])
-    source = sources.load_sources()["A"].cited
+    source = load_sources()["A"].cited
     assert f"published in {source}: With ip_local_port_range" in capsys.readouterr().out
 
 
 def test_a_scenario_of_the_workshop_or_of_the_user_s_own_has_no_source(effective: Make) -> None:
     own = replace(effective().place, own=False)
-    assert sources.source_of(replace(effective(), place=own)) is None
-    assert sources.source_of(effective(text=MINIMAL.replace("experiment: B1", "experiment: workshop"))) is None
-    assert sources.source_of(effective()) is not None
+    assert source_of(replace(effective(), place=own)) is None
+    assert source_of(effective(text=MINIMAL.replace("experiment: B1", "experiment: workshop"))) is None
+    assert source_of(effective()) is not None
 
 
 def test_a_lesson_has_its_source_once_below_what_it_takes(effective: Make) -> None:
@@ -93,7 +93,9 @@ def test_no_run_is_recorded_twice() -> None:
 
 def test_the_guide_says_of_each_run_that_counts_which_prediction_was_false_and_why() -> None:
     recorded = recorded_runs.read()
-    counted = [line for one in outcome.resolve_all() for line in recorded_runs.counting(one, recorded) if line.false]
+    counted = [
+        line for one in run_and_judge.resolve_all() for line in recorded_runs.counting(one, recorded) if line.false
+    ]
     table = (paths.ROOT / "docs" / "series.md").read_text().partition("| run | false prediction |")[2]
     told = re.findall(r"(?m)^\| `(\w+Z-[\w-]+)`[^|]*\| `([\w/-]+)`", table)
     assert {(line.run.rpartition("/")[2], line.false[0]) for line in counted} == set(told)
@@ -379,10 +381,10 @@ def test_what_is_run_is_the_scenario_in_hand_whatever_becomes_of_its_file(
         ran.append(resolved)
         return run_outcome(resolved, verdict_of({}))
 
-    monkeypatch.setattr(outcome, "run_once", of_run)
+    monkeypatch.setattr(run_and_judge, "run_once", of_run)
     monkeypatch.setattr(paths, "SCENARIOS", write(elsewhere, scenario=MINIMAL.replace("users: 3", "users: 4")))
     with machine_lock("the recording of runs") as lock:
-        outcome.run_scenario(one, ["connlab"], Console(quiet=True), lock, new=True)
+        run_and_judge.run_scenario(one, ["connlab"], Console(quiet=True), lock, new=True)
     assert ran == [one]
 
 

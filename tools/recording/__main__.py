@@ -13,7 +13,7 @@ from lab.cli import main
 from lab.cli.execution import command_line, say_next
 from lab.cli.options import ALL, CheckOption, JsonOption, ScenariosArgument
 from lab.errors import ExitCode
-from lab.outcomes import outcome
+from lab.outcomes import run_and_judge
 from lab.scenarios.resolved import ResolvedScenario
 from tools.recording import documents, mutation, recorded_figures, recorder
 
@@ -26,7 +26,7 @@ app = typer.Typer(
 
 
 def _planned(scenario: str) -> list[ResolvedScenario]:
-    return list(outcome.resolve_all()) if scenario == ALL else [outcome.resolve_checked(scenario)]
+    return list(run_and_judge.resolve_all()) if scenario == ALL else [run_and_judge.resolve_checked(scenario)]
 
 
 @app.command()
@@ -76,7 +76,7 @@ def mutate(
     scenarios = _planned(scenario)
     if take:
         for effective in scenarios:
-            recorded_figures.write(effective, outcome.judge_folder(Path(take)))
+            recorded_figures.write(effective, run_and_judge.judge_folder(Path(take)))
     found = list(mutation.mutate(scenarios))
     if as_json:
         terminal.result_json([asdict(one) for one in found])

@@ -12,9 +12,9 @@ from analysis.formatting import format_count
 from formats.series import Verdict
 from lab import paths
 from lab.console import listing
-from lab.outcomes import outcome
-from lab.scenarios import predictions, sources
-from lab.scenarios.catalogue import load_catalogue
+from lab.outcomes import run_and_judge
+from lab.scenarios import predictions
+from lab.scenarios.catalogue import load_catalogue, load_sources, source_of
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from tools.recording import recorded_runs
@@ -81,7 +81,7 @@ def write() -> list[Path]:
     Raises:
         BadInput: a scenario or a recorded line is wrong.
     """
-    scenarios, recorded = list(outcome.resolve_all()), recorded_runs.read()
+    scenarios, recorded = list(run_and_judge.resolve_all()), recorded_runs.read()
     DOCUMENT.write_text(document(scenarios, recorded))
     CATALOGUE.write_text(catalogue(scenarios, recorded))
     for one in (one for one in scenarios if one.place.lesson.is_file()):
@@ -150,7 +150,7 @@ def catalogue(scenarios: Iterable[ResolvedScenario], recorded: Sequence[Recorded
 
 def lesson(text: str, effective: ResolvedScenario) -> str:
     """Return a lesson with the line that cites its source, below what it takes; without one if it has no source."""
-    source = sources.source_of(effective)
+    source = source_of(effective)
     paragraphs = [one for one in text.split("\n\n") if not one.startswith(_SOURCE)]
     if source:
         where = "[The sources](../../docs/experiments.md#sources)"
@@ -168,7 +168,7 @@ def _sources() -> Iterator[str]:
     yield ""
     rows = [
         (letter, one.title or "(untitled)", one.language, one.date or "undated", one.about, one.used)
-        for letter, one in sources.load_sources().items()
+        for letter, one in load_sources().items()
     ]
     yield from _table(("letter", "title", "language", "date", "about", "used"), rows)
     yield from ("", "## Results", "")

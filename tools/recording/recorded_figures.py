@@ -17,7 +17,7 @@ from formats import manifest
 from formats.predictions import Claim
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.outcomes.outcome import LIES_WHOLE, Outcome, format_read_error
+from lab.outcomes.run_and_judge import LIES_WHOLE, Outcome, format_read_error
 from lab.scenarios import forecast
 from lab.scenarios.resolved import ResolvedScenario
 from tools.recording import recorded_runs

@@ -16,7 +16,7 @@ from formats import sanitize
 from formats.series import Verdict
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.outcomes.outcome import Status
+from lab.outcomes.run_and_judge import Status
 from lab.scenarios.resolved import ResolvedScenario
 
 FILE = paths.ROOT / "docs" / "experiments.jsonl"

@@ -14,7 +14,7 @@ from formats import manifest
 from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.outcomes import catalogue_run
-from lab.outcomes.outcome import Outcome, build_brief, run_scenario
+from lab.outcomes.run_and_judge import Outcome, run_scenario, summarize_outcome
 from lab.runs.lock import Lock, machine_lock
 from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
@@ -188,7 +188,7 @@ def line_of(effective: ResolvedScenario, outcome: Outcome, commit: str, took_s: 
         took_s: how long that took; seconds.
     """
     first = manifest.load_manifest(outcome.runs[0])
-    short = build_brief(outcome, effective)
+    short = summarize_outcome(outcome, effective)
     beside = outcome.verdict["published"]
     return RecordedRun(
         scenario=effective.slug,

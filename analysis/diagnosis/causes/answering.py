@@ -6,7 +6,7 @@ import math
 
 from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, Cause
 from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, RunSettings, more_places, raise_knob
-from formats.durations import format_duration
+from formats.knob_types import format_duration
 
 # A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
 _WORKER_OWN = 8

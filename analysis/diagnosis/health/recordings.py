@@ -16,7 +16,7 @@ from analysis.evidence.jsonl import Record, integer, why_unreadable
 from analysis.evidence.rawrun import Scraped
 from analysis.evidence.records import Log, Records
 from analysis.evidence.window import Window
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 
 # A proxy may read its clock once in each turn of its event loop.
 _TURN_US = 100_000

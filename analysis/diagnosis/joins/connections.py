@@ -15,12 +15,12 @@ from itertools import pairwise
 
 import duckdb
 
-from analysis.database import create, has_rows, make, sql
+from analysis.database import create, make, sql
 from analysis.diagnosis.health import Evidence, Health
 from analysis.diagnosis.joins.admissions import build_admissions
+from analysis.diagnosis.joins.syn_drops import build_syn_drop_proof
 from analysis.evidence.logs import NO_PORT
 from analysis.evidence.rawrun import RawRun
-from analysis.evidence.samples import TICK_SLACK_US
 from analysis.evidence.window import Window
 from formats.manifest import Manifest
 
@@ -69,20 +69,19 @@ def build_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Se
         for observer in hop.observers:
             database.execute("INSERT INTO hops VALUES (?, ?, ?, ?)", [hop.number, hop.client, hop.server, observer])
     database.execute(sql(__name__, "flows"))
-    follow_connections(database, raw, window)
+    build_connection_tables(database, raw, window)
 
 
-def follow_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
-    """Make `connections`, `accepted`, `lost_syns` and `queue_proof` out of `instances`, `ticks`, `flows` and `hops`."""
+def build_connection_tables(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
+    """Make `connections`, `accepted`, `lost_syns` and `syn_drop_proof`.
+
+    They are made out of `instances`, `ticks`, `flows` and `hops`.
+    """
     build_admissions(database, raw)
     database.execute(sql(__name__, "connections"), window.edges)
     database.execute(sql(__name__, "connections_raced"))
     database.execute(sql(__name__, "accepted"))
-    # Where connections were captured at their server, their SYNs and the server's ticks are by one clock.
-    elsewhere = has_rows(database, "connections WHERE syns_lost > 0 AND observer <> split_part(to_instance, ':', 1)")
-    slack_us = TICK_SLACK_US + (raw.clocks.apart_us or 0 if elsewhere else 0)
-    proofs = {sql(__name__, "lost_syns"): {"slack_us": slack_us}, sql(__name__, "queue_proof"): {}}
-    make(database, ["connections WHERE syns_lost > 0"], proofs)
+    build_syn_drop_proof(database, raw)
 
 
 HOPS = {"hop": "BIGINT", "client": "VARCHAR", "server": "VARCHAR", "observer": "VARCHAR"}

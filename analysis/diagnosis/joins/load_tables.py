@@ -20,7 +20,7 @@ from analysis.evidence.logs import lines_of
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import put_on_steady, tell_processes_apart
 from analysis.evidence.samples import Listener, Samples
-from formats.safe_open import open_regular
+from formats.safe_files import open_regular
 
 # docs/flows.md says what each is.
 FLOWS = {

@@ -31,8 +31,8 @@ class Observation(Tables):
 
     Attributes:
         database: its tables:
-            `connections`, `lost_syns`, `queue_proof`, `accepted`: as analysis.diagnosis.joins.connections makes them; a
-            server is named `instance:port`, one elsewhere `instance>address:port`.
+            `connections`, `lost_syns`, `syn_drop_proof`, `accepted`: as analysis.diagnosis.joins.connections makes
+            them; a server is named `instance:port`, one elsewhere `instance>address:port`.
             `ledger`: each connection that was alive in the window, with direction, outcome and cause.
             `ticks`: a row for each tick and listener.
     """
@@ -58,7 +58,7 @@ def observe(raw: RawRun) -> Observation | None:
     database.execute("INSERT INTO instances SELECT DISTINCT to_instance, ? FROM flows", [LISTENER])
     create(database, "hops", connections.HOPS)
     database.execute("INSERT INTO hops SELECT 1, ?, ?, observer FROM captured GROUP BY observer", [PEERS, LISTENER])
-    connections.follow_connections(database, raw, window)
+    connections.build_connection_tables(database, raw, window)
     database.execute(sql(__name__, "ledger"), window.edges)
     database.execute(sql(__name__, "ledger_both_ends"))
     return Observation(window, database)

@@ -19,7 +19,7 @@ from analysis.reports.stories.narrator import Narrator
 from analysis.reports.stories.observers import MILLISECOND_US
 from analysis.reports.stories.packets import load_carriers
 from analysis.reports.stories.timeline import AttributedCause, Explanation
-from formats.safe_open import open_within
+from formats.safe_files import open_within
 from formats.sanitize import visible
 
 if TYPE_CHECKING:

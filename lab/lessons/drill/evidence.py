@@ -13,7 +13,7 @@ from typing import Any
 from analysis.evidence.rawfiles import FOLDER
 from analysis.formatting import format_count, format_knob
 from formats.manifest import FILE as MANIFEST
-from formats.safe_open import read_regular
+from formats.safe_files import read_regular
 from lab.roles.declared_roles import ROLES
 
 _ERRORS = {1050: "no answer in time", 1211: "connect timeout", 1212: "connection refused", 1220: "connection reset"}

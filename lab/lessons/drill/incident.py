@@ -11,7 +11,7 @@ from analysis import command_hints
 from analysis.formatting import format_ms
 from analysis.verdicts.ledger_file import FILE as LEDGER
 from analysis.verdicts.ledger_file import Ledger
-from formats.safe_open import read_regular
+from formats.safe_files import read_regular
 from lab import paths
 from lab.console import next_steps
 from lab.errors import BadInput, ExitCode, Problem

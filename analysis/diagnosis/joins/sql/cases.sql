@@ -39,6 +39,6 @@ SELECT requests.*, requests.end_us - requests.time_us AS total_us,
        LEFT JOIN connections AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
        LEFT JOIN accepted AS flow_accepted
             ON flow_accepted.observer = flows.observer AND flow_accepted.id = flows.id
-       LEFT JOIN queue_proof AS flow_proof ON flow_proof.observer = flows.observer AND flow_proof.id = flows.id
+       LEFT JOIN syn_drop_proof AS flow_proof ON flow_proof.observer = flows.observer AND flow_proof.id = flows.id
        LEFT JOIN proxied ON proxied.instance = requests.instance AND proxied.id = requests.id
  ORDER BY requests.instance, requests.id;

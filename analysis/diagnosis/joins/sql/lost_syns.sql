@@ -1,6 +1,6 @@
 -- Each SYN that nothing answered, with the ticks around it and what the server's kernel counted between them.
--- enough: the kernel counted as many overflows there as SYNs got lost that certainly came between the two ticks;
--- syn_queue_full: as many SYNs that met a full queue of half-open connections.
+-- overflows_cover_lost_syns: the kernel counted as many overflows there as SYNs got lost that certainly came between
+-- the two ticks; syn_queue_full: as many SYNs that met a full queue of half-open connections.
 CREATE TABLE lost_syns AS
 WITH syns AS (
     SELECT observer, id, to_instance, unnest(syns_lost_us) AS time_us FROM connections WHERE syns_lost > 0
@@ -22,7 +22,7 @@ SELECT syns.observer, syns.id, syns.time_us,
        next.overflows - last.overflows AS overflows, next.listen_drops - last.listen_drops AS drops,
        greatest(last.depth, next.depth) AS depth, next.queue_limit,
        next.overflows - last.overflows
-           >= greatest(next.lost_surely_before - last.lost_perhaps_before, 1) AS enough,
+           >= greatest(next.lost_surely_before - last.lost_perhaps_before, 1) AS overflows_cover_lost_syns,
        next.syn_queue_drops - last.syn_queue_drops
            >= greatest(next.lost_surely_before - last.lost_perhaps_before, 1) AS syn_queue_full
   FROM syns

@@ -46,4 +46,4 @@ SELECT request_links.instance, request_links.id,
            AND try_links.try = last_tries.try
        LEFT JOIN connections AS ups ON ups.observer = try_links.observer AND ups.id = try_links.flow
        LEFT JOIN accepted AS up_accepted ON up_accepted.observer = ups.observer AND up_accepted.id = ups.id
-       LEFT JOIN queue_proof AS up_proof ON up_proof.observer = ups.observer AND up_proof.id = ups.id;
+       LEFT JOIN syn_drop_proof AS up_proof ON up_proof.observer = ups.observer AND up_proof.id = ups.id;

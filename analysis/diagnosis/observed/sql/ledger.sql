@@ -16,7 +16,7 @@ WITH facts AS (
                 ELSE 0 END AS last_pause_us
       FROM connections
            JOIN spans ON spans.observer = connections.observer
-           LEFT JOIN queue_proof AS proof ON proof.observer = connections.observer AND proof.id = connections.id
+           LEFT JOIN syn_drop_proof AS proof ON proof.observer = connections.observer AND proof.id = connections.id
            LEFT JOIN accepted ON accepted.observer = connections.observer AND accepted.id = connections.id
      WHERE first_time_us <= $end_us AND last_time_us >= $start_us
 ), judged AS (

@@ -29,7 +29,7 @@ _FOLDER_MODE = 0o755
 
 
 @dataclass(frozen=True)
-class Occasion:
+class RunPosition:
     """Which run this is: of which series, which cell of it, which repetition; and what somebody expects of it.
 
     Attributes:
@@ -45,11 +45,11 @@ class Occasion:
     profile: Steps | None = None
 
 
-_ALONE = Occasion()
+_ALONE = RunPosition()
 
 
 @dataclass(frozen=True)
-class Session:
+class RunContext:
     """One run.
 
     Attributes:
@@ -87,13 +87,13 @@ class Session:
         self.save()
 
 
-def open_session(
+def open_run(
     resolved: ResolvedScenario,
     engine: Engine,
     command: Sequence[str],
-    occasion: Occasion = _ALONE,
+    position: RunPosition = _ALONE,
     lock: Lock | None = None,
-) -> Session:
+) -> RunContext:
     """Make the run's folders and its first manifest.
 
     The lock names the folder at once, so that no death leaves a run that seems at work.
@@ -106,10 +106,10 @@ def open_session(
     topology = topology_of(resolved)
     host, git, version = machine.describe_host(engine), machine.git_state(), machine.lab_version()
     options = user_files.script_options(resolved, topology, engine)
-    folder = _make_folders(paths.RESULTS / resolved.slug, topology, occasion)
+    folder = _make_folders(paths.RESULTS / resolved.slug, topology, position)
     if lock:
-        named = occasion.cell != Occasion.cell
-        lock.note(f"{occasion.cell} r{occasion.repetition:02}" if named else None, folder)
+        named = position.cell != RunPosition.cell
+        lock.note(f"{position.cell} r{position.repetition:02}" if named else None, folder)
     scenario = resolved.scenario
     first = Manifest(
         contract=manifest.SCHEMA,
@@ -119,9 +119,9 @@ def open_session(
         title=scenario.title,
         question=scenario.question,
         run=folder.name,
-        series=occasion.series,
-        cell=occasion.cell,
-        repetition=occasion.repetition,
+        series=position.series,
+        cell=position.cell,
+        repetition=position.repetition,
         preset=resolved.preset,
         by_set=scenario.arms is None and resolved.variant.path is None,
         command=list(command),
@@ -141,19 +141,19 @@ def open_session(
         tolerance=scenario.tolerance,
         predictions=[*(stated.prediction for stated in resolved.predictions), *(options.claims() if options else ())],
         published=resolved.published,
-        guesses=list(occasion.guesses),
-        profile=None if occasion.profile is None else {},
+        guesses=list(position.guesses),
+        profile=None if position.profile is None else {},
     )
-    apart = occasion.tries_out or tries_out(occasion.series)
-    session = Session(engine, resolved, topology, folder, first, apart, occasion.profile or Steps())
+    apart = position.tries_out or tries_out(position.series)
+    context = RunContext(engine, resolved, topology, folder, first, apart, position.profile or Steps())
     try:
         run_liveness.hold_run(folder)
-        session.save()
+        context.save()
     except OSError as error:
         # A folder without a manifest is not a run.
         shutil.rmtree(folder, ignore_errors=True)
         raise unwritable(error, folder) from None
-    return session
+    return context
 
 
 def refuse_taken(place: Place) -> None:
@@ -174,10 +174,10 @@ def refuse_taken(place: Place) -> None:
             raise BadInput(Problem(what, paths.shown(place.home), hint))
 
 
-def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
+def _make_folders(parent: Path, topology: Topology, position: RunPosition) -> Path:
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        folder = make_run_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
+        folder = make_run_folder(parent, f"{position.cell}-r{position.repetition:02}")
         for instance in topology.all:
             raw_folders.make_raw_folders(Places(folder), instance)
     except OSError as error:

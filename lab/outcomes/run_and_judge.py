@@ -195,7 +195,7 @@ def resolve_all() -> Iterator[ResolvedScenario]:
 
 
 @dataclass(frozen=True)
-class Brief:
+class OutcomeSummary:
     """An outcome in short.
 
     Attributes:
@@ -211,7 +211,7 @@ class Brief:
     identities: dict[Status, int]
 
 
-def build_brief(outcome: Outcome, resolved: ResolvedScenario) -> Brief:
+def summarize_outcome(outcome: Outcome, resolved: ResolvedScenario) -> OutcomeSummary:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
     of_runs = {folder: run_results.read_derived(folder, FILE, Verdict) for folder in outcome.runs}
     judged = [(one["id"], one["status"]) for one in outcome.verdict["predictions"]] if outcome.series else []
@@ -222,7 +222,7 @@ def build_brief(outcome: Outcome, resolved: ResolvedScenario) -> Brief:
     judged += _never_judged(outcome.series, resolved) if outcome.series else []
     unexplained = [verdict.ledger.unexplained for verdict in of_runs.values()]
     known = [count for count in unexplained if count is not None]
-    return Brief(
+    return OutcomeSummary(
         false=_ids(judged, "false"),
         unknown=_ids(judged, "unknown"),
         unexplained=sum(known) if len(known) == len(unexplained) else None,

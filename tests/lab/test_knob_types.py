@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.durations import format_duration, parse_duration
+from formats.knob_types import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
