@@ -102,7 +102,7 @@ def test_no_other_run_comes_between_two_scenarios(
     derived: list[str] = []
     monkeypatch.setattr("lab.runs.run_results.analyse_run", derive)
     monkeypatch.setattr("lab.runs.run_results.derive_series", derive)
-    monkeypatch.setattr(catalogue_run, "build_brief", lambda *_: None)
+    monkeypatch.setattr(catalogue_run, "summarize_outcome", lambda *_: None)
     monkeypatch.setattr(Outcome, "print", lambda *_: None)
     quiet = Console(quiet=True)
     ended = catalogue_run.run_all([resolve("arms"), resolve("one")], ["connlab"], quiet, quiet, new=False)

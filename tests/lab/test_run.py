@@ -130,7 +130,7 @@ def test_a_disk_without_room_for_a_manifest_leaves_no_folder(
         assert folder.is_dir()
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(run_liveness, "reserve", full)
+    monkeypatch.setattr(run_liveness, "hold_run", full)
     with pytest.raises(LabError, match=r"one/.*: No space left on device\nhint: see that results/ is writable"):
         start()
     assert list((elsewhere / "results" / "one").iterdir()) == []
@@ -279,7 +279,7 @@ def test_a_run_that_had_come_to_its_end_keeps_its_manifest(start: Callable[..., 
 
 
 @pytest.mark.parametrize(
-    "moment", ["lab.runs.run.clear_up_after", "lab.runs.machine.describe_host", "formats.run_liveness.reserve"]
+    "moment", ["lab.runs.run.clear_up_after", "lab.runs.machine.describe_host", "formats.run_liveness.hold_run"]
 )
 def test_an_interruption_before_the_run_is_at_work_needs_no_traceback(
     start: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, moment: str
