@@ -154,8 +154,9 @@ class NginxCopy:
             # nginx itself says it better; if it can read the file, the reader of what it read says it.
             return Adaptation(entry)
         if entry is None:
-            # A server may stand in a file that is missing: nginx itself says which.
-            return Adaptation(None, faults=[] if self._tree.missing else [self._nowhere()])
+            # A server of http may stand in a file that is missing: nginx itself says which.
+            missing = self._tree.missing and (self._https or not self._tree.root.all("stream"))
+            return Adaptation(None, faults=[] if missing else [self._nowhere()])
         self._of_process()
         self._listening()
         self._logging()
