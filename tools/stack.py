@@ -156,7 +156,8 @@ def _takes(knob: Knob) -> str:
         case Boolean():
             return "true or false."
         case Choice():
-            return f"One of: {', '.join(value or 'nothing' for value in knob.values)}."
+            named = ", ".join(value for value in knob.values if value)
+            return f"One of: {named}{', or empty' if '' in knob.values else ''}."
         case Words():
             return f"Some of: {', '.join(knob.values)}."
         case _:
