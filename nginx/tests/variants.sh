@@ -122,6 +122,13 @@ a_missing_knob_is_refused() {
   done
 }
 
+what_is_no_number_is_refused_by_its_name() {
+  local knob
+  for knob in CONNLAB_WORKER_CONNECTIONS CONNLAB_UPSTREAM_KEEPALIVE; do
+    refused "$knob is 'abc': must be a number" "$knob=abc"
+  done
+}
+
 what_the_machine_cannot_give_is_refused() {
   local files_max
   files_max=$(ulimit -Hn)
@@ -136,4 +143,5 @@ every_knob_renders_its_directive
 the_upstream_pool_renders_only_when_asked
 interacting_knobs_are_accepted_in_every_combination
 a_missing_knob_is_refused
+what_is_no_number_is_refused_by_its_name
 what_the_machine_cannot_give_is_refused
