@@ -11,6 +11,7 @@ import typer
 
 from analysis.steps import Steps
 from lab import terminal
+from lab.cli.groups import Checked
 from lab.errors import BadInput, ExitCode, Problem
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
         raise BadInput(Problem(what, hint="name it"))
     scenarios = list(run_and_judge.resolve_all())
     if check:
-        raise typer.Exit
+        raise Checked(one.slug for one in scenarios)
     quiet = terminal.nowhere() if as_json else terminal.stdout()
     ended = catalogue_run.run_all(scenarios, command_line(), terminal.stderr(), quiet, new=new)
     if as_json:
@@ -152,9 +153,10 @@ def end_checked(effectives: Iterable[ResolvedScenario]) -> NoReturn:
     problems = list(dict.fromkeys([*of_engine, *of_programs]))
     if problems:
         raise BadInput(problems)
-    for place in dict.fromkeys(one.place for one in checked):
+    found = dict.fromkeys(one.place for one in checked)
+    for place in found:
         run_context.refuse_taken(place)
-    raise typer.Exit
+    raise Checked(place.shown for place in found)
 
 
 def end_judged(

@@ -2,10 +2,13 @@
 
 import os
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from lab import terminal
 
 # The groups of `connlab --help`, in this order.
 SCENARIOS, RUN, READ, COMPARE, OBSERVE, TEACH, MACHINE = (
@@ -44,6 +47,14 @@ class Groups(TyperGroup):
                 formatter.write_dl(rows)
 
 
+class Checked(typer.Exit):
+    """Ends a command that only checked its input, which is valid; `names`: of what was checked."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__()
+        self.names = list(names)
+
+
 class RunCommand(TyperCommand):
     """A command that runs something: it checks its input, makes the machine ready, and only then begins.
 
@@ -63,7 +74,12 @@ class RunCommand(TyperCommand):
                     raise
             ctx.params = given
             make_ready()
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except Checked as end:
+            if not ctx.params["as_json"]:
+                terminal.result([f"{name}: valid" for name in end.names])
+            raise
 
 
 def _runs_something(name: str, given: dict[str, Any]) -> bool:

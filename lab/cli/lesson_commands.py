@@ -9,7 +9,7 @@ import typer
 
 from lab import terminal
 from lab.cli.execution import command_line, end_checked, resolve_asked, run_one_or_arms, say_next
-from lab.cli.groups import TEACH, RunCommand, examples
+from lab.cli.groups import TEACH, Checked, RunCommand, examples
 from lab.cli.options import (
     ArmOption,
     CheckOption,
@@ -133,7 +133,7 @@ def drill(
 
     answers = incident.is_answer(cause, place, sets or [], more, seed)
     if check and seed is None:
-        raise typer.Exit  # which one it will be is not drawn yet
+        raise Checked(["the drill"])  # which one it will be is not drawn yet
     drawn = incident.draw_drill(secrets.randbelow(10_000) if seed is None else seed, level)
     state = incident.load_state(drawn)
     if state is None and (answers or more):

@@ -115,7 +115,7 @@ RepetitionsOption = Annotated[
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]
 # What a command does first of all, before the set-up; the engine, memory and disk are the run's own to ask about.
-CheckOption = Annotated[bool, typer.Option("--check", help="Check the input and end.", hidden=True)]
+CheckOption = Annotated[bool, typer.Option("--check", help="Check the input and say that it is valid; run nothing.")]
 ArmOption = Annotated[str | None, typer.Option(help="One of the scenario's arms: run it alone, once.")]
 EngineOption = Annotated[
     Literal["compose", "kubernetes"],

@@ -20,7 +20,7 @@ from lab.cli.execution import (
     run_series,
     say_next,
 )
-from lab.cli.groups import OBSERVE, RUN, RunCommand, examples
+from lab.cli.groups import OBSERVE, RUN, Checked, RunCommand, examples
 from lab.cli.options import (
     ALL,
     DEFAULT_METRICS_PORT,
@@ -147,7 +147,7 @@ def matrix(
         run_series(planned, new=new, dry_run=dry_run, check=check, as_json=as_json)
     known = [matrices.plan_matrix(one) for one in matrix_names()]
     if check:
-        raise typer.Exit
+        raise Checked(plan.name for plan in known)
     if as_json:
         terminal.result_json([printing.plan_summary(plan) for plan in known])
     else:
@@ -293,7 +293,7 @@ def observe(
     engine = selected_engine()
     targets = find_targets(named, engine.sidecars())
     if check:
-        raise typer.Exit
+        raise Checked(["the targets"])
     for line in observing.announce(targets, options):
         terminal.stderr().print(line, soft_wrap=True)
     folder = observing.observe(targets, options, engine, command_line())

@@ -46,6 +46,12 @@ class Place:
         """Return what commands call it: its name, or the folder's path."""
         return self.slug if self.own else str(self.home)
 
+    @property
+    def shown(self) -> str:
+        """Return the same as the user would type it here."""
+        path = paths.shown(self.home)
+        return self.slug if self.own else path if Path(path).is_absolute() else f"./{path}"
+
 
 def is_path(name: str) -> bool:
     """Distinguish a folder's path from a name: it has a slash, or is `.` or `..`."""

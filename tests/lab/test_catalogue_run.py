@@ -202,5 +202,6 @@ def test_every_scenario_is_checked_before_the_first_begins(
     assert "'predictions' is missing" in told
 
 
-def test_the_catalogue_as_it_stands_passes_the_check() -> None:
+def test_the_catalogue_as_it_stands_passes_the_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert connlab("run", "--check", "all") == 0
+    assert "accept-queue-overflow: valid\n" in capsys.readouterr().out

@@ -187,9 +187,21 @@ def test_a_sysctl_that_this_kernel_lacks_is_refused_before_a_run(connlab: Run, a
 
 
 @pytest.mark.usefixtures("fake_docker")
-def test_a_check_says_nothing_and_runs_nothing(connlab: Run, fake_docker: InMemoryDocker) -> None:
-    for command in (["run", "accept-queue-overflow"], ["matrix", "burst-places"], ["matrix", ""]):
-        assert connlab(*command, "--check") == (0, "", "")
+def test_a_check_names_what_is_valid_and_runs_nothing(
+    connlab: Run, fake_docker: InMemoryDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(paths.SCENARIOS / "accept-queue-healthy", tmp_path / "mine")
+    for command, said in (
+        (["run", "accept-queue-overflow"], "accept-queue-overflow: valid\n"),
+        (["run", "abort-on-overflow"], "abort-on-overflow: valid\n"),
+        (["run", "accept-queue-overflow", "--json"], ""),
+        (["drill"], "the drill: valid\n"),
+    ):
+        assert connlab(*command, "--check") == (0, said, "")
+    assert "burst-places: valid\n" in connlab("matrix", "--check")[1]
+    monkeypatch.chdir(tmp_path)
+    assert connlab("run", "./mine", "--check") == (0, "./mine: valid\n", "")
+    assert "--check" in connlab("run", "-h")[1]
     assert connlab("run", "accept-queue-overflow", "--new", "--check")[0] == 2
     assert connlab("matrix", "burst-plces", "--check")[0] == 2
     assert connlab("run", "--check", "--", "--help")[0] == 2
@@ -257,7 +269,7 @@ def test_values_that_each_arm_has_of_its_own_are_not_shown_as_known(connlab: Run
 
 def test_an_arm_with_a_path_of_its_own_takes_the_knobs_of_that(connlab: Run) -> None:
     command = ("run", "slow-clients", "--set", "nginx.worker_processes=2", "--check")
-    assert connlab(*command, "--arm", "through-nginx") == (0, "", "")
+    assert connlab(*command, "--arm", "through-nginx") == (0, "slow-clients: valid\n", "")
     assert "nginx is not on the path" in connlab(*command, "--arm", "direct")[2]
 
 
