@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from analysis.command_hints import quote
 from analysis.steps import Steps
 from lab import terminal
 from lab.cli.groups import Checked
@@ -62,8 +63,14 @@ def run_one_or_arms(
         profiled = profile is not None
         run_series(plan, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=ask, profile=profiled)
     if new or dry_run:
-        which = f"one arm of {resolved.slug} is one run" if resolved.variant.arm else f"{resolved.slug} has no arms"
-        raise BadInput(Problem(f"{which}: there is no series to plan or to begin anew"))
+        arm, options = resolved.variant.arm, ""
+        which = f"{resolved.slug} has no arms"
+        if arm:
+            which, options = f"one arm of {resolved.slug} is one run", f" --arm {quote(arm)}"
+        hint = "leave out --new: each run is a new one"
+        if dry_run:
+            hint = f"'connlab plan {quote(resolved.place.shown)}{options}' says what one run takes"
+        raise BadInput(Problem(f"{which}: there is no series to plan or to begin anew", hint=hint))
     if check:
         end_checked([resolved])
     guesses: Sequence[Guess] = ()

@@ -120,7 +120,15 @@ def test_a_dry_run_needs_no_docker(
     ("arguments", "message"),
     [
         (["matrix", "burst-place"], "did you mean 'burst-places'?"),
-        (["run", "accept-queue-healthy", "--new"], "has no arms: there is no series to plan or to begin anew"),
+        (["run", "accept-queue-healthy", "--new"], "no series to plan or to begin anew; leave out --new"),
+        (
+            ["run", "accept-queue-healthy", "--dry-run"],
+            "begin anew; 'connlab plan accept-queue-healthy' says what one run takes",
+        ),
+        (
+            ["run", "abort-on-overflow", "--arm", "full-0", "--dry-run"],
+            "one run: there is no series to plan or to begin anew; 'connlab plan abort-on-overflow --arm full-0' says",
+        ),
         (["search", "long-polling-direct"], "a search takes a knob and an expression"),
         (["search", "long-polling-direct", "--knob=load.users", "--condition=1 +"], "--condition '1 +'"),
         (["advise", "nowhere"], "no run at 'nowhere'"),
