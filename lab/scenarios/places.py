@@ -86,17 +86,24 @@ def find(name: str) -> Place:
 
 def _by_path(name: str) -> Place:
     home = paths.real(Path(name))
-    if home.name == FILE and home.is_file():
+    if home.name == FILE and not home.is_dir():
         home = home.parent
-    shown = paths.shown(home)
+        name = name.removesuffix(f"/{FILE}") or "/"
     if not is_home(home):
-        write = command_hints.make_command_here("new", {"SCENARIO": command_hints.name_typed(name)})
-        hint = f"'connlab new {quote(name)}' ({write}) writes one"
-        raise BadInput(Problem(f"there is no {FILE} in {shown}", hint=hint))
+        raise BadInput(Problem(f"there is no {FILE} in {paths.shown(home)}", hint=_instead(home, name)))
     if home.parent == paths.SCENARIOS.resolve():
         return Place(home.name, paths.SCENARIOS / home.name)
     refuse_name(home)
     return Place(home.name, home, own=False)
+
+
+def _instead(home: Path, name: str) -> str:
+    """Return the hint for a folder without a scenario: the lab's own of that name, or how to write one."""
+    if is_home(paths.SCENARIOS / home.name):
+        return f"the lab has one of this name: {command_hints.make_command_here('run', {'SCENARIO': home.name})}"
+    written = f"connlab new {quote(name)}"
+    make = command_hints.make_command_here("new", {"SCENARIO": command_hints.name_typed(name)})
+    return f"'{written}' writes one" if paths.IS_INSTALLED else f"'{written}' ({make}) writes one"
 
 
 def refuse_name(home: Path) -> None:

@@ -56,6 +56,14 @@ def test_a_command_that_reads_no_run_waits_for_nothing_that_does() -> None:
             ["run", "./etc"],
             "there is no scenario.yaml in etc; 'connlab new ./etc' (make new SCENARIO=./etc) writes one",
         ),
+        (
+            ["run", "./etc/scenario.yaml"],
+            "there is no scenario.yaml in etc; 'connlab new ./etc' (make new SCENARIO=./etc) writes one",
+        ),
+        *(
+            (["run", path], "the lab has one of this name: make run SCENARIO=accept-queue-overflow")
+            for path in ("./accept-queue-overflow", "./accept-queue-overflow/scenario.yaml")
+        ),
         (["run", ""], "the command names no scenario"),
         (
             ["run", "E2"],

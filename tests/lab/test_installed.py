@@ -97,6 +97,7 @@ def test_it_lists_shows_and_checks_scenarios(connlab: Connlab) -> None:
     assert len(listed) == len(list(paths.SCENARIOS.glob("*/scenario.yaml")))
     assert connlab("show", "accept-queue-overflow").returncode == 0
     assert connlab("run", "accept-queue-overflow", "--set=no.such=1", "--check").returncode == 2
+    assert connlab("run", "./shop").stderr.endswith("; 'connlab new ./shop' writes one\n")
     dry = connlab("run", "accept-queue-turns", "--dry-run")
     assert (dry.returncode, dry.stderr) == (0, "")
 
