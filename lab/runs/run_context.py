@@ -187,9 +187,8 @@ def _make_folders(parent: Path, topology: Topology, position: RunPosition) -> Pa
 
 def unwritable(error: OSError, folder: Path) -> LabError:
     """Return the error for a folder of results that cannot be written."""
-    return LabError(
-        f"{error.filename or folder}: {error.strerror}", hint="see that results/ is writable, with space left"
-    )
+    hint = f"see that {paths.shown(paths.RESULTS)} is writable, with space left"
+    return LabError(f"{error.filename or folder}: {error.strerror}", hint=hint)
 
 
 def make_run_folder(parent: Path, name: str) -> Path:

@@ -45,7 +45,8 @@ def publish_targets(context: RunContext) -> str | None:
     try:
         output.write(file(), json.dumps(groups, indent=2) + "\n")
     except OSError as error:
-        raise LabError(f"{file()}: {error.strerror}", hint="see that results/ is writable") from None
+        hint = f"see that {paths.shown(paths.RESULTS)} is writable"
+        raise LabError(f"{file()}: {error.strerror}", hint=hint) from None
     named = ", ".join(f"http://{address}/metrics ({one})" for one, address in addresses.items())
     return f"metrics: {named}; a Prometheus on this machine finds them by {paths.shown(file())}"
 
