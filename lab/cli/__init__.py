@@ -118,8 +118,7 @@ def main(
     except typer.Exit as end:
         code = end.exit_code
     except typer.TyperException as error:
-        usage = BadInput(Problem(error.format_message().rstrip("."), hint=f"'{program} --help' shows the commands"))
-        code = _say(usage, as_json="--json" in arguments)
+        code = _say(_usage(error, program), as_json="--json" in arguments)
     except (KeyboardInterrupt, typer.Abort):
         code = _say(LabError("interrupted"), as_json="--json" in arguments)
     except ConnlabError as error:
@@ -136,6 +135,19 @@ def main(
         internal = LabError(f"internal error: {type(error).__name__}: {error}", hint="CONNLAB_DEBUG=1 shows where")
         code = _say(internal, as_json="--json" in arguments)
     sys.exit(_ended(code or 0))
+
+
+def _usage(error: Any, program: str) -> BadInput:  # noqa: ANN401 # typer gives its usage errors no type of its own
+    """Return the refusal of words that are not of the program, or of one of its commands."""
+    what, _, meant = error.format_message().rstrip(".").partition(". Did you mean ")
+    context = getattr(error, "ctx", None)
+    if meant:
+        hint = f"did you mean {meant}"
+    elif context is not None and context.parent is not None:
+        hint = f"'{context.command_path} {context.help_option_names[0]}' shows what it takes"
+    else:
+        hint = f"'{program} --help' shows the commands"
+    return BadInput(Problem(what, hint=hint))
 
 
 def _refuse_renamed(arguments: Sequence[str]) -> None:
