@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from formats.role import Configured
-from lab.roles.configurations.directives import Block, Tree
+from lab.roles.configurations.directives import Block, Tree, server_names
 from lab.roles.configurations.parsed import Fault, Neighbours, Statement
 
 _HEADING = re.compile(r"^# configuration file (.+):$", re.MULTILINE)
@@ -29,7 +29,7 @@ class Blocks:
         self._https = self._root.all("http")
         self._servers = [one for http in self._https for one in http.all("server")]
         here = [one for one in self._servers if any(map(self._takes_traffic, one.all("listen")))]
-        named = [one for one in here if neighbours.host and neighbours.host in _names(one)]
+        named = [one for one in here if neighbours.host and neighbours.host in server_names(one)]
         self._traffic = named or here
         self._leaves = [leaf for one in self._traffic for leaf in (one, *one.within(*_LOCATIONS))]
         self._proxied = [one for one in self._leaves if one.all("proxy_pass")]
@@ -98,10 +98,6 @@ class Blocks:
             return self._tree.unread
         what = f"no server in it listens on port {self._neighbours.port}, where the clients come"
         return [Fault(what, next((one.where for one in self._servers), None), "write a server in http { }")]
-
-
-def _names(server: Block) -> list[str]:
-    return [name for one in server.all("server_name") for name in one.arguments]
 
 
 def _inherited(block: Block, first: str, rest: list[str], *, inherits: bool = True) -> Statement:

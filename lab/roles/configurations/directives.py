@@ -21,6 +21,11 @@ class Block:
     file: str = ""
     below: list[Self] = field(default_factory=list)
 
+    @property
+    def text(self) -> str:
+        """Return the directive with its arguments, as messages name it."""
+        return " ".join((self.name, *self.arguments))
+
     def all(self, *names: str) -> list[Self]:
         """Return the directives of these names right in it."""
         return [one for one in self.below if one.name in names]
@@ -31,6 +36,11 @@ class Block:
             if one.name in names:
                 yield one
             yield from one.within(*names)
+
+
+def server_names(server: Block) -> list[str]:
+    """Return the names that a server of nginx answers to, as its file has them."""
+    return [name for one in server.all("server_name") for name in one.arguments]
 
 
 class Tree:

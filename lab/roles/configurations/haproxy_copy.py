@@ -31,7 +31,7 @@ _OF_TLS = {
     **dict.fromkeys(
         ("verify", "ca-file", "crl-file", "crt", "sni", "alpn", "check-sni", "check-alpn", "verifyhost"), 1
     ),
-    **dict.fromkeys(("verifyhost", "ciphers", "ciphersuites", "ssl-min-ver", "ssl-max-ver"), 1),
+    **dict.fromkeys(("ciphers", "ciphersuites", "ssl-min-ver", "ssl-max-ver"), 1),
     **dict.fromkeys(("ssl", "check-ssl", "no-check-ssl"), 0),
 }
 _TLS_TO_SERVERS = {"ssl", "check-ssl"}

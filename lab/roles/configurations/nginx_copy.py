@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 
-from lab.roles.configurations.directives import Block, Copies, Tree
+from lab.roles.configurations.directives import Block, Copies, Tree, server_names
 from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings
 from lab.roles.configurations.targets import Target, is_loopback, made_certificate, match_targets, split_address
 
@@ -106,7 +106,7 @@ def find_entry(tree: Tree, port: int | None = None) -> tuple[Entry | None, Block
     )
     host = None
     if best.server is not _default(found, best.port):
-        host = next(filter(None, map(_name, _names(best.server))), None)
+        host = next(filter(None, map(_name, server_names(best.server))), None)
     place = best.block or best.server
     return Entry(best.port, best.tls, host, place.where), best.server
 
@@ -121,10 +121,6 @@ def _default(listens: list[_Listen], port: int) -> Block:
     """Return the server that gets requests for unknown names."""
     here = [one for one in listens if one.port == port]
     return next((one.server for one in here if one.has("default_server") or one.has("default")), here[0].server)
-
-
-def _names(server: Block) -> list[str]:
-    return [name for one in server.all("server_name") for name in one.arguments]
 
 
 def _name(written: str) -> str | None:
@@ -185,19 +181,24 @@ class NginxCopy:
         return Fault(what, first, "write listen 80;" if named else _WITHOUT_SERVER)
 
     def _leave_out(self, block: Block, why: str) -> None:
-        self._apply(block, self._copies.leave_out, f"left out: {' '.join((block.name, *block.arguments))}; {why}")
+        self._apply(block, self._copies.leave_out, f"left out: {block.text}; {why}")
 
     def _apply(self, block: Block, change: Callable[[Block], bool], what: str) -> None:
         """Change a directive once, wherever its file is included."""
-        key = (block.file, block.where, " ".join((block.name, *block.arguments)))
-        if key in self._done:
+        if not self._is_new(block, block.text):
             return
-        self._done.add(key)
         if change(block):
             self._changes.append(Change(what, block.where))
         else:
-            what = f"the lab must change {' '.join((block.name, *block.arguments))}, and cannot find it there"
+            what = f"the lab must change {block.text}, and cannot find it there"
             self._faults.append(Fault(what, block.where, "write it on one line, without a comment in it"))
+
+    def _is_new(self, block: Block, change: str) -> bool:
+        """Return whether a change comes for the first time, and note it: a file may be included more than once."""
+        key = (block.file, block.where, change)
+        known = key in self._done
+        self._done.add(key)
+        return not known
 
     def _of_process(self) -> None:
         for name, why in _OF_PROCESS.items():
@@ -251,7 +252,7 @@ class NginxCopy:
                 for place, word in enumerate(block.arguments)
                 if new.get(place, word) is not None
             )
-            what = f"listen {' '.join(block.arguments)} is listen {written}: {'; '.join(why)}"
+            what = f"{block.text} is listen {written}: {'; '.join(why)}"
             self._apply(block, lambda each: self._copies.set_arguments(each, new), what)
 
     def _logging(self) -> None:
@@ -297,11 +298,9 @@ class NginxCopy:
             self._beside(written[-1], ACCESS_LOG, "requests")
 
     def _beside(self, block: Block, line: str, what: str) -> None:
-        said = f"beside {block.name} {' '.join(block.arguments)}: the lab's log of {what}"
-        key = (block.file, block.where, said)
-        if key in self._done:
+        said = f"beside {block.text}: the lab's log of {what}"
+        if not self._is_new(block, said):
             return
-        self._done.add(key)
         if self._copies.append(block, line):
             self._changes.append(Change(said, block.where))
         else:
@@ -343,11 +342,10 @@ class NginxCopy:
         made = made_certificate(path)
         names = self._certificates.setdefault(made, {})
         servers = [level] if level.name == "server" else self._servers
-        names.update(dict.fromkeys(name for one in servers for name in filter(None, map(_name, _names(one)))))
+        names.update(dict.fromkeys(name for one in servers for name in filter(None, map(_name, server_names(one)))))
         what = f"made for this run: the certificate {path} and its key, which are not here"
         self._apply(certificate, lambda each: self._copies.set_arguments(each, {0: made}), what)
-        if (key.file, key.where, " ".join((key.name, *key.arguments))) not in self._done:
-            self._done.add((key.file, key.where, " ".join((key.name, *key.arguments))))
+        if self._is_new(key, key.text):
             self._copies.set_arguments(key, {0: f"{made}.key"})
 
     def _proxying(self, server: Block | None) -> None:
@@ -382,13 +380,11 @@ class NginxCopy:
             if place and (word == "resolve" or word.startswith("service="))
         }
         if left:
-            what = f"server {' '.join(block.arguments)}: resolved once, as this nginx does"
+            what = f"{block.text}: resolved once, as this nginx does"
             self._apply(block, partial(self._copies.set_arguments, arguments=left), what)
 
         def change(new: str) -> None:
-            key = (block.file, block.where, f"to server {' '.join(block.arguments)}")
-            if key not in self._done:
-                self._done.add(key)
+            if self._is_new(block, f"to {block.text}"):
                 self._copies.set_arguments(block, {0: new})
                 self._changes.append(Change(f"server {block.arguments[0]} is {new}", block.where))
 
@@ -433,7 +429,7 @@ class NginxCopy:
 
     def _change_pass(self, block: Block, prefix: str, rest: str) -> Callable[[str], None]:
         def change(new: str) -> None:
-            self._done.discard((block.file, block.where, " ".join((block.name, *block.arguments))))
+            self._done.discard((block.file, block.where, block.text))
             written = f"{prefix}{new}{rest}"
             if written != block.arguments[0]:
                 what = f"{block.name} {block.arguments[0]} is {written}"
