@@ -16,9 +16,13 @@ from formats.sanitize import visible
 PROGRAM = "connlab" if IS_INSTALLED else "./connlab"
 # A shell gives none of these a meaning between double quotes, which read better around several settings.
 _PLAIN = re.compile(r"[\w.,:=/@%+ -]+", re.ASCII)
-# Variables that stand for an argument of a command, by the command; and those that are switches.
-_ARGUMENTS = {"exercise": "EXERCISE", "matrix": "MATRIX", "estimate": "", "compare": ""}
-_SWITCHES = {"DRY": "--dry-run", "NEW": "--new"}
+# The variables whose option has another name than theirs in small letters.
+OPTIONS = {"DRY": "--dry-run", "SYSCTLS": "--sysctl", "PEER": "--peer-container", "ALLOW_HOST": "--host"}
+# The variable of a command's argument, where it has another name than the argument.
+ARGUMENTS = {"exercise": "EXERCISE", "matrix": "MATRIX"}
+_WITHOUT_ARGUMENT = ("estimate", "compare")
+# Variables that are switches, and those with several values in one.
+_SWITCHES = ("DRY", "NEW", "ALLOW_HOST")
 _SEVERAL = ("A", "B")
 
 
@@ -56,17 +60,19 @@ def example_command_here(target: str, variables: Mapping[str, str]) -> str:
 
 def _as_options(target: str, variables: Mapping[str, str]) -> tuple[str, list[str]]:
     """Return the argument and the options of `connlab` that stand for variables of a target."""
-    argument = _ARGUMENTS.get(target, "RUN" if "RUN" in variables else "SCENARIO")
+    usual = "RUN" if "RUN" in variables else "SCENARIO"
+    argument = "" if target in _WITHOUT_ARGUMENT else ARGUMENTS.get(target, usual)
     options = [word for name, value in variables.items() if name != argument for word in _option(name, value)]
     return variables.get(argument, ""), options
 
 
 def _option(name: str, value: str) -> Iterator[str]:
+    option = OPTIONS.get(name, f"--{name.lower().replace('_', '-')}")
     if name in _SWITCHES:
-        yield _SWITCHES[name]
+        yield option
         return
     for each in value.split() if name in _SEVERAL else [value]:
-        yield from (f"--{name.lower().replace('_', '-')}", each)
+        yield from (option, each)
 
 
 def connlab_command(verb: str, options: list[str], what: str) -> str:

@@ -10,14 +10,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from analysis import command_hints
 from lab import terminal
 from lab.cli import RENAMED, app, build
 from lab.errors import BadInput, ExitCode, Problem
 
 CONNLAB = ".venv/bin/connlab"
-# Variables that have another name than their option or argument.
-_NAMED = {"--dry-run": "DRY", "--sysctl": "SYSCTLS", "--peer-container": "PEER", "--host": "ALLOW_HOST"}
-_NAMES = {"matrix": "MATRIX", "exercise": "EXERCISE"}
+_NAMED = {option: name for name, option in command_hints.OPTIONS.items()}
 _OF_THE_LAB = ("check", "began", "as_json", "results")
 
 
@@ -29,7 +28,7 @@ def variables(target: str) -> dict[str, Any]:
 
 def _variable(target: str, parameter: Any) -> str:  # noqa: ANN401 # typer gives its own kinds no type
     if parameter.param_type_name == "argument":
-        return _NAMES.get(target, str(parameter.name).upper())
+        return command_hints.ARGUMENTS.get(target, str(parameter.name).upper())
     option = str(parameter.opts[0])
     return _NAMED.get(option, option.removeprefix("--").replace("-", "_").upper())
 
