@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lab.setup_scripts import image_tags
 from tests.e2e.conftest import RUNS_MAX, SHORTER_OVERFLOW, Run, connlab, interrupt, killed_at, latest, start, wait_until
 from tests.own_results import RESULTS
 
@@ -256,7 +257,8 @@ def test_a_pod_that_cannot_be_observed_is_refused_in_the_cluster_s_words(still: 
     assert "there is no pod 'gone' in the namespace" in refused("--pod", f"{STRICT}/gone")
     assert "has no container 'db'; those that run: web" in refused("--pod", still, "--container", "db")
     said = refused("--pod", still, "--registry", "registry.invalid/lab")
-    assert "the cluster cannot have the image registry.invalid/lab/collector:" in said
+    image = f"registry.invalid/lab/collector:{image_tags()['collector']}"
+    assert f"the cluster cannot have the image {image}" in said
     kubectl("label", "namespace", STRICT, "pod-security.kubernetes.io/enforce=baseline")
     said = refused("--pod", still)
     assert 'violates PodSecurity "baseline:latest"' in said
