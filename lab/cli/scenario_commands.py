@@ -22,19 +22,14 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
     from lab.console import listing, next_steps
     from lab.scenarios import places
     from lab.scenarios.catalogue import load_catalogue
-    from lab.scenarios.resolve import resolve
 
     summaries, problems = [], places.misnamed()
     for subject in load_catalogue():
         for entry in subject.entries:
             try:
-                summary = listing.summarize(resolve(entry.slug))
+                summaries.append(listing.summarize_entry(subject.name, entry))
             except BadInput as error:
                 problems += error.problems
-                continue
-            summaries.append(
-                summary | {"subject": subject.name, "level": entry.level, "takes": entry.takes, "shows": entry.shows}
-            )
     if as_json:
         terminal.result_json(summaries)
     else:

@@ -15,8 +15,9 @@ from formats.knob_types import format_duration, format_knob_value
 from lab.runs.capacity import Demand
 from lab.runs.run_results import format_figure as show_measured
 from lab.scenarios import forecast
-from lab.scenarios.catalogue import source_of
+from lab.scenarios.catalogue import Entry, source_of
 from lab.scenarios.knobs import CATALOGUE
+from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 
@@ -57,6 +58,16 @@ def summarize(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dic
         "load_s_min": repetitions * sum(forecast.minimum_load_s(one) for one in variants),
         "runs": repetitions * len(variants),
     }
+
+
+def summarize_entry(subject: str, entry: Entry) -> dict[str, Any]:
+    """Return the same for a scenario in the catalogue, with what that says of it.
+
+    Raises:
+        BadInput: the scenario is wrong.
+    """
+    of_catalogue = {"subject": subject, "level": entry.level, "takes": entry.takes, "shows": entry.shows}
+    return summarize(resolve(entry.slug)) | of_catalogue
 
 
 def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:

@@ -6,17 +6,11 @@ from rich.console import Console
 
 from lab.console import listing
 from lab.scenarios.catalogue import load_catalogue
-from lab.scenarios.resolve import resolve
 
 
 @pytest.fixture(scope="module")
 def summaries() -> list[dict[str, Any]]:
-    return [
-        listing.summarize(resolve(entry.slug))
-        | {"subject": subject.name, "level": entry.level, "takes": entry.takes, "shows": entry.shows}
-        for subject in load_catalogue()
-        for entry in subject.entries
-    ]
+    return [listing.summarize_entry(subject.name, entry) for subject in load_catalogue() for entry in subject.entries]
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
