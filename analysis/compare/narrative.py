@@ -325,9 +325,9 @@ def find_moved(pair: PairEntry) -> list[Moved]:
 
 
 def summarize_moved(story: Sequence[Moved], figure: str | None) -> str:
-    """Return the story of a pair in a sentence: of counters and packets what moved by most, and then the users.
+    """Return the story of a pair in a sentence: the counter and the packet figure that moved most, then the users.
 
-    Of the users' part `figure` is told, if it moved.
+    For the users it names `figure`, if that moved.
     """
     plain = [each for each in story if each.plain]
     way = [
