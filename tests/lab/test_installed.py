@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -70,8 +69,9 @@ def connlab(environment: Path, tmp_path: Path) -> Connlab:
 
 def test_the_wheel_of_the_sdist_is_the_wheel_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
     sdist = build("sdist", paths.ROOT, tmp_path / "sdist")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path / "source", filter="data")
+    (tmp_path / "source").mkdir()
+    # Python 3.11.2 knows no filter, and 3.13 warns without one.
+    subprocess.run(["tar", "-xf", sdist, "-C", tmp_path / "source"], check=True, timeout=HANG_S)
     [source] = (tmp_path / "source").iterdir()
     assert contents(build("wheel", source, tmp_path / "wheel")) == contents(wheel)
 
