@@ -1,9 +1,11 @@
 """Writes what the stack takes from the declarations of the roles.
 
-The images' defaults (Dockerfile), the variables of compose.yaml, and .env.example: `python -m tools.stack`.
+The images' defaults (Dockerfile) and what their programs take (check-knobs), the variables of compose.yaml, and
+.env.example: `python -m tools.stack`.
 """
 
 import re
+import shlex
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +18,7 @@ from lab.scenarios.knobs import CATALOGUE, Knobs, environment
 
 _SELF = "python -m tools.stack"
 _EXAMPLE = paths.ROOT / ".env.example"
+_CHECK = Path(__file__).with_name("check-knobs")
 # The lab alone reads them: the stack's k6 is given its workload as an argument, and k6's own dashboard by k6's options.
 _OF_RUNS = {"load.workload", "load.dashboard"}
 # What a container gets besides its knobs.
@@ -132,7 +135,8 @@ def example_of_variables() -> str:
         parts.append(f"\n# --- {service}: {role.description[0].lower() + role.description[1:].rstrip('.')}\n")
         for name, _, knob in _knobs_of(role):
             unit = f"; {knob.unit}" if knob.unit else ""
-            parts.append(_example(variable(name), f"{knob.doc}{unit}. {_takes(knob)}", _default(knob)))
+            takes = _takes(knob)
+            parts.append(_example(variable(name), f"{knob.doc}{unit}. {takes[0].upper()}{takes[1:]}.", _default(knob)))
     parts.append("\n# --- the collectors of the profile observe\n")
     for name in _COLLECTOR.values():
         known = CATALOGUE[name]
@@ -150,18 +154,47 @@ def _takes(knob: Knob) -> str:
     match knob:
         case Integer():
             also = "".join(f", or {value}" for value in knob.also or ())
-            return f"From {knob.minimum} to {knob.maximum}{also}."
+            return f"from {knob.minimum} to {knob.maximum}{also}"
         case DurationKnob():
-            return f"At least {format_duration(knob.minimum)}."
+            step = f", a multiple of {format_duration(knob.step)}" if knob.step > 1 else ""
+            example = knob.default if knob.initial else "20s"
+            return f"a duration of at least {format_duration(knob.minimum)}{step}, such as {example}"
         case Boolean():
-            return "true or false."
+            return "true or false"
         case Choice():
             named = ", ".join(value for value in knob.values if value)
-            return f"One of: {named}{', or empty' if '' in knob.values else ''}."
+            return f"one of: {named}{', or empty' if '' in knob.values else ''}"
         case Words():
-            return f"Some of: {', '.join(knob.values)}."
+            alone = f"; {knob.alone} stands alone" if knob.alone else ""
+            return f"some of: {', '.join(knob.values)}{alone}"
         case _:
-            return ""
+            return "begins with /, and holds letters, digits and . _ ~ - /"
+
+
+def _checked(knob: Knob) -> list[str]:
+    """Return the words by which check-knobs checks a knob."""
+    match knob:
+        case Integer():
+            return ["number", str(knob.minimum), str(knob.maximum), *(knob.also or ())]
+        case DurationKnob():
+            return ["duration", str(knob.minimum), str(knob.maximum), str(knob.step)]
+        case Boolean():
+            return ["one_of", "true", "false"]
+        case Choice():
+            return ["one_of", *knob.values]
+        case Words():
+            return ["words", knob.alone or "", *knob.values]
+        case _:
+            return ["url_path"]
+
+
+def check_of_knobs(role: str) -> str:
+    """Return the program that checks the knobs of a role's container before the role's own begins."""
+    rows = (
+        shlex.join(["knob", env, variable(name), _takes(knob), *_checked(knob)])
+        for name, env, knob in _knobs_of(ROLES[role])
+    )
+    return _CHECK.read_text() + "\n".join([*rows, f'becomes {role} "$@"', ""])
 
 
 def generated() -> Mapping[Path, str]:
@@ -172,6 +205,7 @@ def generated() -> Mapping[Path, str]:
         _EXAMPLE: example_of_variables(),
         compose: compose_with_variables(compose.read_text()),
         **{file: dockerfile_with_defaults(file.read_text(), image) for image, file in dockerfiles.items()},
+        **{paths.ROOT / role / "check-knobs": check_of_knobs(role) for role in ROLES},
     }
 
 

@@ -54,19 +54,10 @@ every_knob_renders_its_line() {
   done
 }
 
-a_missing_knob_is_refused() {
-  local knob
-  for knob in "${!CONNLAB_@}"; do
-    refused "$knob is missing" -u "$knob"
-  done
-}
-
 what_haproxy_refuses_ends_with_its_reason() {
-  refused "CONNLAB_MAXCONN is 'many'" CONNLAB_MAXCONN=many
   refused 'HAProxy refuses the configuration: [ALERT]' CONNLAB_HTTP_REUSE=sometimes
   refused 'HAProxy refuses the configuration: [ALERT]' CONNLAB_UPSTREAMS=nowhere:8080
 }
 
 every_knob_renders_its_line
-a_missing_knob_is_refused
 what_haproxy_refuses_ends_with_its_reason

@@ -1,5 +1,5 @@
 // The load knobs as the container's environment gives them: CONNLAB_<KNOB>. The environment has every knob: role.yaml
-// says what it may be and has its default, and the lab has checked the value.
+// says what it may be and has its default, and check-knobs has checked the value.
 //
 // Each user of a test runs this code anew, so it has no regular expressions: k6 would compile them for each user.
 

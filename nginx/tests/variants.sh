@@ -115,25 +115,11 @@ interacting_knobs_are_accepted_in_every_combination() {
   done
 }
 
-a_missing_knob_is_refused() {
-  local knob
-  for knob in "${!CONNLAB_@}"; do
-    refused "$knob is missing" -u "$knob"
-  done
-}
-
-what_is_no_number_is_refused_by_its_name() {
-  local knob
-  for knob in CONNLAB_WORKER_CONNECTIONS CONNLAB_UPSTREAM_KEEPALIVE; do
-    refused "$knob is 'abc': must be a number" "$knob=abc"
-  done
-}
-
 what_the_machine_cannot_give_is_refused() {
   local files_max
   files_max=$(ulimit -Hn)
   accepted "CONNLAB_WORKER_CONNECTIONS=$((files_max - 256))"
-  refused "CONNLAB_WORKER_CONNECTIONS is …: the process may open $files_max files, which leaves room for $((files_max - 256)) …" \
+  refused "worker_connections is …: the process may open $files_max files, which leaves room for $((files_max - 256)) …" \
     "CONNLAB_WORKER_CONNECTIONS=$((files_max - 255))"
   refused "nginx refuses the configuration: nginx: [emerg] host not found in upstream \"nowhere:8080\" in …" \
     CONNLAB_UPSTREAMS=nowhere:8080
@@ -142,6 +128,4 @@ what_the_machine_cannot_give_is_refused() {
 every_knob_renders_its_directive
 the_upstream_pool_renders_only_when_asked
 interacting_knobs_are_accepted_in_every_combination
-a_missing_knob_is_refused
-what_is_no_number_is_refused_by_its_name
 what_the_machine_cannot_give_is_refused

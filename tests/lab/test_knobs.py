@@ -49,7 +49,7 @@ def test_a_container_gets_every_knob_of_its_role_as_text() -> None:
 
 # Where each program has its own list of the knobs that it reads.
 READ_IN = {
-    "backend": ("backend/image/knobs.env",),
+    "backend": ("backend/src/main/resources/application.yaml", "backend/image/start"),
     "nginx": ("nginx/connlab-nginx", "nginx/templates/*.conf", "nginx/templates/*/*.conf"),
     "haproxy": ("haproxy/haproxy.cfg", "haproxy/connlab-haproxy"),
     "gateway": ("gateway/internal/config/*.go",),

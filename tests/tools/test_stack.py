@@ -1,15 +1,18 @@
 """The stack says what the roles' declarations say: in the images, in compose.yaml and in .env.example."""
 
+import os
 import re
+import subprocess
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from ruamel.yaml import YAML
 
 from lab import paths
 from lab.engines.compose.containers import container_name
 from lab.roles.declared_roles import ROLES
-from lab.scenarios.knobs import CATALOGUE
+from lab.scenarios.knobs import CATALOGUE, Knobs, environment
 from tools import stack
 
 
@@ -87,3 +90,84 @@ def test_who_builds_by_compose_has_the_lab_s_compilers() -> None:
     packages = "openjdk-25-jdk-headless maven"
     assert packages in toolchain
     assert packages in (paths.ROOT / "backend/Dockerfile").read_text()
+
+
+def start(role: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Start a role's container as far as its knobs, with these beside the defaults of its image."""
+    given = {**environment(Knobs(), ROLES[role].group), **variables}
+    command = [paths.ROOT / role / "check-knobs", "env"]
+    return subprocess.run(
+        command, env={"PATH": os.environ["PATH"], **given}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_program_gets_what_a_run_would_give_it_from_the_stack_s_defaults(role: str) -> None:
+    written = {
+        name: default
+        for name, value in stack.stack_environment(role).items()
+        if (default := re.sub(r"^\$\{\w+:?-(.*)\}$", r"\1", value)) != value
+    }
+    ended = start(role, **written)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert set(environment(Knobs(), ROLES[role].group).items()) <= {
+        tuple(line.split("=", 1)) for line in ended.stdout.splitlines()
+    }
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "value"),
+    [
+        ("nginx", "PROXY_CONNECTION", "keep-alive"),
+        ("nginx", "PROXY_CONNECTION", ""),
+        ("nginx", "WORKER_PROCESSES", "auto"),
+        ("nginx", "PROXY_NEXT_UPSTREAM", "off"),
+        ("nginx", "PROXY_NEXT_UPSTREAM", "timeout http_503"),
+        ("nginx", "FAIL_TIMEOUT", "24h"),
+        ("haproxy", "POOL_MAX_CONN", "-1"),
+        ("backend", "ACCEPT_COUNT", "1000000"),
+        ("k6", "PATH", "/a-b/c.d_e~f"),
+    ],
+)
+def test_a_program_starts_with_what_its_declaration_allows(role: str, name: str, value: str) -> None:
+    ended = start(role, **{f"CONNLAB_{name}": value})
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "value", "takes"),
+    [
+        ("nginx", "PROXY_CONNECTION", "nothing", "one of: close, keep-alive, or empty"),
+        ("nginx", "WORKER_PROCESSES", "many", "from 1 to 64, or auto"),
+        ("nginx", "MULTI_ACCEPT", "on", "true or false"),
+        ("nginx", "FAIL_TIMEOUT", "1500ms", "a duration of at least 1s, a multiple of 1s, such as 10s"),
+        ("nginx", "PROXY_NEXT_UPSTREAM", "off error", "some of: error, "),
+        ("nginx", "PROXY_NEXT_UPSTREAM", "sometimes", "some of: error, "),
+        ("nginx", "PROXY_NEXT_UPSTREAM", "", "some of: error, "),
+        ("haproxy", "POOL_MAX_CONN", "-2", "from -1 to 1000000"),
+        ("backend", "ACCEPT_COUNT", "0", "from 1 to 1000000"),
+        ("backend", "ACCEPT_COUNT", "1000001", "from 1 to 1000000"),
+        ("backend", "ACCEPT_COUNT", "", "from 1 to 1000000"),
+        ("backend", "KEEP_ALIVE_TIMEOUT", "20", "a duration of at least 1ms, such as 20s"),
+        ("backend", "KEEP_ALIVE_TIMEOUT", "0s", "a duration of at least 1ms, such as 20s"),
+        ("backend", "KEEP_ALIVE_TIMEOUT", "25h", "a duration of at least 1ms, such as 20s"),
+        ("gateway", "DISABLE_KEEP_ALIVES", "1", "true or false"),
+        ("k6", "PATH", "a b", "begins with /"),
+    ],
+)
+def test_a_program_refuses_what_its_declaration_does_not_allow(role: str, name: str, value: str, takes: str) -> None:
+    ended = start(role, **{f"CONNLAB_{name}": value})
+    shown = stack.variable(f"{ROLES[role].group}.{name.lower()}")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(
+        f"{role}: {shown} (in the container: CONNLAB_{name}): '{value}' is not valid; {takes}"
+    )
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_program_names_all_that_it_refuses_each_in_one_line() -> None:
+    ended = start("backend", CONNLAB_ACCEPT_COUNT="1\n2", CONNLAB_THREADS_MAX="many")
+    assert [line.partition(" (")[0] for line in ended.stderr.splitlines()] == [
+        "backend: BACKEND_ACCEPT_COUNT",
+        "backend: BACKEND_THREADS_MAX",
+    ]

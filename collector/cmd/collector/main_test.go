@@ -82,8 +82,8 @@ func TestWrongUseIsToldInOneWay(t *testing.T) {
 func TestBadSettingsAreNamedInOneLine(t *testing.T) {
 	raw := t.TempDir()
 	code, _, stderr := result(t, []string{"CONNLAB_ROLE=backend-1", "CONNLAB_RATE_HZ=many", "CONNLAB_CAPTURE=off"}, "run", "--raw", raw)
-	const want = `collector: CONNLAB_RATE_HZ: "many": want an integer from 1 to 100; ` +
-		`CONNLAB_CAPTURE_MAX_MB: "": want an integer from 1 to 1048576` + "\n"
+	const want = `collector: SAMPLER_RATE_HZ (in the container: CONNLAB_RATE_HZ): "many": want an integer from 1 to 100; ` +
+		`CAPTURE_MAX_MB (in the container: CONNLAB_CAPTURE_MAX_MB): "": want an integer from 1 to 1048576` + "\n"
 	if code != 1 || stderr != want {
 		t.Errorf("exit code %d, %q, want %q", code, stderr, want)
 	}

@@ -60,12 +60,26 @@ var (
 	labelName  = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 )
 
+// The variables by which the user of compose.yaml sets these.
+var stackVariables = map[string]string{
+	"CONNLAB_RATE_HZ":        "SAMPLER_RATE_HZ",
+	"CONNLAB_CAPTURE":        "CAPTURE_MODE",
+	"CONNLAB_CAPTURE_MAX_MB": "CAPTURE_MAX_MB",
+}
+
+func shown(name string) string {
+	if variable, found := stackVariables[name]; found {
+		return variable + " (in the container: " + name + ")"
+	}
+	return name
+}
+
 // FromEnvironment reads the settings. Its error names everything that is missing or bad.
 func FromEnvironment(getenv func(string) string) (Config, error) {
 	var errs []error
 	read := func(name string, set func(value string) error) {
 		if err := set(getenv(name)); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", shown(name), err))
 		}
 	}
 	config := Config{Interface: "eth0"}

@@ -137,7 +137,7 @@ func TestWhatIsMissingOrBadIsNamed(t *testing.T) {
 			variables := environment()
 			variables[test.name] = test.value
 			_, err := FromEnvironment(func(name string) string { return variables[name] })
-			if err == nil || !strings.HasPrefix(err.Error(), test.name+": ") || !strings.Contains(err.Error(), test.want) {
+			if err == nil || !strings.HasPrefix(err.Error(), shown(test.name)+": ") || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want %q", err, test.want)
 			}
 		})
@@ -147,9 +147,18 @@ func TestWhatIsMissingOrBadIsNamed(t *testing.T) {
 func TestAllFaultsAreToldAtOnce(t *testing.T) {
 	_, err := FromEnvironment(func(string) string { return "" })
 	for _, name := range []string{"CONNLAB_ROLE", "CONNLAB_RATE_HZ", "CONNLAB_CAPTURE", "CONNLAB_CAPTURE_MAX_MB"} {
-		if err == nil || !strings.Contains(err.Error(), name+": ") {
+		if err == nil || !strings.Contains(err.Error(), shown(name)+": ") {
 			t.Errorf("%s is not named in %v", name, err)
 		}
+	}
+}
+
+func TestASettingOfTheStackIsNamedAsItsUserSetIt(t *testing.T) {
+	variables := environment()
+	variables["CONNLAB_CAPTURE"] = "everything"
+	_, err := FromEnvironment(func(name string) string { return variables[name] })
+	if err == nil || !strings.HasPrefix(err.Error(), "CAPTURE_MODE (in the container: CONNLAB_CAPTURE): ") {
+		t.Error(err)
 	}
 }
 

@@ -26,7 +26,7 @@ type Config struct {
 }
 
 // FromEnvironment reads the settings. Its error has a line for each that is missing or cannot be read. role.yaml says
-// what a setting may be, and the lab has checked it.
+// what a setting may be, and check-knobs has checked it.
 func FromEnvironment(lookup func(string) (string, bool)) (Config, error) {
 	var config Config
 	var errs []error

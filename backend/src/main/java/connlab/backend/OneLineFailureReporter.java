@@ -1,4 +1,4 @@
-package connlab.backend.knobs;
+package connlab.backend;
 
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.diagnostics.FailureAnalysisReporter;

@@ -1,9 +1,8 @@
-package connlab.backend.knobs;
+package connlab.backend;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
-import connlab.backend.BackendApplication;
 import java.io.IOException;
 import java.net.ServerSocket;
 import java.nio.file.Files;
@@ -11,8 +10,6 @@ import java.nio.file.Path;
 import java.util.Properties;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
@@ -20,30 +17,6 @@ import org.springframework.context.ApplicationContextException;
 
 @ExtendWith(OutputCaptureExtension.class)
 class StartFailureTests {
-
-    @Test
-    void missingKnobsEndTheStartInOneLine(CapturedOutput output) throws IOException {
-        Properties knobs = knobs();
-        knobs.remove("CONNLAB_MAX_TOKENS");
-        knobs.setProperty("CONNLAB_ACCEPT_COUNT", "");
-
-        assertThatExceptionOfType(KnobsRefusedException.class)
-                .isThrownBy(() -> start(knobs))
-                .satisfies(refused -> assertThat(refused.getExitCode()).isEqualTo(2));
-        assertThat(output.getAll().lines())
-                .containsExactly("backend: CONNLAB_ACCEPT_COUNT is not set; CONNLAB_MAX_TOKENS is not set");
-    }
-
-    @ParameterizedTest
-    @EnumSource
-    void eachKnobIsRequired(Knob knob) throws IOException {
-        Properties knobs = knobs();
-        knobs.remove(knob.variable());
-
-        assertThatExceptionOfType(KnobsRefusedException.class)
-                .isThrownBy(() -> start(knobs))
-                .withMessage(knob.variable() + " is not set");
-    }
 
     @Test
     void aTakenPortEndsTheStartInOneLineOnStandardError(CapturedOutput output) throws IOException {
