@@ -23,11 +23,11 @@ def examine(engine: Engine) -> list[Finding]:
 
 
 def _hardware() -> Iterator[Finding]:
-    cores = os.cpu_count() or 1
-    if cores < _CPUS_MIN:
-        yield Finding("cores", "warn", str(cores), "with one core, load and servers distort each other's times")
+    processors = os.cpu_count() or 1
+    if processors < _CPUS_MIN:
+        yield Finding("processors", "warn", str(processors), "with one, load and servers distort each other's times")
     else:
-        yield Finding("cores", "ok", str(cores))
+        yield Finding("processors", "ok", str(processors))
     memory_kb = machine.memory_kb("MemTotal")
     if memory_kb < _MEMORY_MIN_KB:
         yield Finding(

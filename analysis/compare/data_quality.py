@@ -131,7 +131,7 @@ def _machine(series: SeriesRuns) -> Iterator[str]:
     host: Record = next(filter(None, hosts), {})
     if host:
         cpus, memory_kb = host.get("cpus"), host.get("memory_kb")
-        cpus = format_count(cpus, "CPU") if isinstance(cpus, int) else "unknown CPUs"
+        cpus = format_count(cpus, "processor") if isinstance(cpus, int) else "unknown processors"
         memory = f"{round(memory_kb / (1 << 20))} GiB" if isinstance(memory_kb, int) else "unknown memory"
         distribution = host.get("distribution") or "unknown distribution"
         yield f"Machine: {cpus}, {memory}, kernel {host.get('kernel')}, {distribution}."

@@ -257,7 +257,7 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
     ),
     (Stage.COUNTERS, "packets lost and retransmitted", _COUNT, r"kernel\..*(Retrans|Timeouts|Loss|TCPSyn)"),
     (Stage.COUNTERS, "sockets in other states", _COUNT, r"sockets\."),
-    (Stage.COUNTERS, "use of CPU, memory and files", _USE, r"process\."),
+    (Stage.COUNTERS, "use of processors, memory and files", _USE, r"process\."),
     (Stage.COUNTERS, "counted by other kernel counters", _USE, r"kernel\."),
     (Stage.COUNTERS, "servers that a proxy tried", _COUNT, r"access\..*\.tries"),
     (Stage.COUNTERS, "lines in a proxy's logs", _COUNT, r"access\."),

@@ -93,17 +93,17 @@ def _tcpdump_mean(capture: Capture, window: Window) -> Value:
 FIGURES: tuple[Figure, ...] = (
     Figure(
         "process.<role>.cpu_percent.mean",
-        "CPU time of the role's processes under the load; the sum of the instances.",
+        "Processor time of the role's processes under the load; the sum of the instances.",
         _SAMPLES_FILE,
         _of_processes(total, _cpu_mean),
-        unit="% of one CPU",
+        unit="% of one processor",
     ),
     Figure(
         "process.<role>.cpu_percent.max",
         "The maximum between two readings, a second apart.",
         _SAMPLES_FILE,
         _of_processes(greatest, _cpu_max),
-        unit="% of one CPU",
+        unit="% of one processor",
     ),
     Figure(
         "process.<role>.rss_mb.max",
@@ -128,19 +128,19 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "process.<role>.collector.cpu_percent.mean",
-        "CPU time of the collectors beside the role's instances under the load, without tcpdump; the sum of the"
+        "Processor time of the collectors beside the role's instances under the load, without tcpdump; the sum of the"
         " instances.",
         _SAMPLES_FILE,
         _samplers,
-        unit="% of one CPU",
+        unit="% of one processor",
     ),
     Figure(
         "process.<role>.tcpdump.cpu_percent.mean",
-        "CPU time of tcpdump beside the role's instances: all of it, from its start to its end, as if it were"
+        "Processor time of tcpdump beside the role's instances: all of it, from its start to its end, as if it were"
         " under the load; the sum of the instances. 0 where nothing is captured.",
         "collector: capture.json",
         _captures,
-        unit="% of one CPU",
+        unit="% of one processor",
     ),
 )
 

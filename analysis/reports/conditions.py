@@ -1,4 +1,4 @@
-"""The last section: under which conditions the run was made, what took CPU and time, and how to make it again."""
+"""The last section: under which conditions the run was made, what took processors and time, and how to make it again."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def version_rows(record: Record) -> list[tuple[str, str]]:
         ("commit", f"{commit}{dirty}" if commit else "unknown"),
         ("kernel", str(host.get("kernel", "unknown"))),
         ("distribution", str(host.get("distribution", "unknown"))),
-        ("CPUs", formatting.format_value(host.get("cpus"))),
-        ("memory", f"{memory_kb / (1 << 20):.1f} GB" if isinstance(memory_kb, int) else "unknown"),
+        ("processors", formatting.format_value(host.get("cpus"))),
+        ("memory", f"{memory_kb / (1 << 20):.1f} GiB" if isinstance(memory_kb, int) else "unknown"),
         *((name, str(version)) for name, version in host.items() if name not in _MACHINE),
         *((f"image {role}", str(image)) for role, image in manifest.get("images", {}).items()),
     ]
@@ -103,16 +103,16 @@ _OTHER = "everything else: kernel, engine, the lab itself, services beside the p
 
 
 def cpu_shares(record: Record) -> list[tuple[str, float | None]] | str:
-    """Return each program's share of the machine's CPUs under load, in percent; or why it is unknown.
+    """Return each program's share of the machine's processors under load, in percent; or why it is unknown.
 
     The shares of the path's programs, their collectors, what was idle, and the rest come to 100; one may be None.
     """
     if record.manifest.get("nodes"):
-        return "the run was on a cluster, and the number of its CPUs was not recorded"
+        return "the run was on a cluster, and the number of its processors was not recorded"
     cpus = record.manifest.get("host", {}).get("cpus")
     idle = record.verdict["health"].get("host", {}).get("figures", {}).get("cpu_idle_percent")
     if cpus is None or not is_number(idle):
-        return "the CPU usage under load was not recorded"
+        return "the processor usage under load was not recorded"
 
     def share(*figures: str) -> float | None:
         values = [record.figures.get(figure) for figure in figures]

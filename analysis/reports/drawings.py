@@ -105,7 +105,7 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
     if isinstance(time_wait, int):
         found.append(("", f"TIME_WAIT: up to {time_wait:,}"))
     if isinstance(cpu, int | float):
-        found.append(("", f"CPU: {formatting.format_value(float(cpu))} % of one core"))
+        found.append(("", f"processor time: {formatting.format_value(float(cpu))} % of one"))
     return found
 
 

@@ -84,7 +84,7 @@ def refuse_unfit(folder: Path, *, quiet: bool) -> None:
             Problem(f"it is {verdict['verdict']}, or its instruments were not healthy", shown, "run it again")
         )
     if quiet and (idle is None or idle < _IDLE_PERCENT_MIN):
-        what = f"the CPUs were idle for {idle} % of the load, and at least {_IDLE_PERCENT_MIN} % are wanted"
+        what = f"the processors were idle for {idle} % of the load, and at least {_IDLE_PERCENT_MIN} % are wanted"
         raise BadInput(Problem(what, shown, f"stop other programs; to take it as it is: make example RUN={shown}"))
 
 

@@ -187,5 +187,5 @@ def test_a_busy_machine_of_a_generator_puts_the_load_in_doubt_and_a_server_s_doe
         return [each.message for each in judge(run.write()).problems if each.instrument == "host"]
 
     (said,) = problems("k6-1")
-    assert said.startswith("the CPUs of a.example were idle for 0.0 % of the load")
+    assert said.startswith("the processors of a.example were idle for 0.0 % of the load")
     assert problems("backend-1") == []

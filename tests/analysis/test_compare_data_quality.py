@@ -63,7 +63,7 @@ def test_what_a_manifest_does_not_say_of_the_machine_is_unknown(tmp_path: Path) 
     folder = Results(tmp_path / "results").series({"kept": [{"host": host}], "closed": [{"host": host}]}, CLAIM)
     found = compare_series(folder)[0].trust
     assert found is not None
-    assert said(found, "Machine") == "Machine: unknown CPUs, unknown memory, kernel 6.12.0, unknown distribution."
+    assert said(found, "Machine") == "Machine: unknown processors, unknown memory, kernel 6.12.0, unknown distribution."
 
 
 def test_the_machine_and_the_command_are_named(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_the_middle_of_two_counts_is_written_as_they_are() -> None:
         (30_000, "ms", "30 s"),
         (-3_600, "ms", "-3.6 s"),
         (2_000_000.0, "ms", "2,000 s"),
-        (12.345, "% of one CPU", "12.35 % of one CPU"),
+        (12.345, "% of one processor", "12.35 % of one processor"),
         (42_659.3, "requests/s", "42,659 requests/s"),
     ],
 )

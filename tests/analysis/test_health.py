@@ -175,7 +175,7 @@ FAULTS = {
     ),
     "a k6 that takes much of processors that are never idle starves": Fault(
         LOAD,
-        "host: the CPUs were idle for 1.0 % of the load (limit 2 %), and k6 used 75.0 % of them (limit 25 %)",
+        "host: the processors were idle for 1.0 % of the load (limit 2 %), and k6 used 75.0 % of them (limit 25 %)",
         before=lambda run: keep_busy(run, k6_cpu_percent=150),
     ),
     "a k6 that takes little gets it however busy the processors are": Fault(
@@ -201,7 +201,7 @@ FAULTS = {
     ),
     "no account of the processors leaves the load in doubt": Fault(
         LOAD,
-        "host: the CPU usage under load was not recorded",
+        "host: the processor usage under load was not recorded",
         before=lambda run: [reading.pop("host", None) for each in run.samples.values() for reading in each.slow],
     ),
     "dropped iterations spoil what the load must lead to": Fault(

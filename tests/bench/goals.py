@@ -76,7 +76,7 @@ BENCHES = (
         f"env CONNLAB_DOCKER_ARGUMENTS=--privileged {_GO} ./bench",
         "the sampler beside 28,000 sockets in TIME_WAIT and 2,000 open connections",
         (
-            Goal("core_share_at_rest", "the sampler takes of a core, at rest", 0.005, shown="{:.2%}"),
+            Goal("core_share_at_rest", "the sampler takes of a processor, at rest", 0.005, shown="{:.2%}"),
             Goal("core_share_at_work", "the same, while 100 connections a second send", 0.005, shown="{:.2%}"),
         ),
     ),

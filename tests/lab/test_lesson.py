@@ -93,7 +93,7 @@ def test_what_the_settings_decide_is_asked_first_and_nothing_twice() -> None:
 @pytest.mark.parametrize(
     ("text", "unit", "value"),
     [("500", "", 500), ("1,000", "", 1000), ("1 000 000", "", 1_000_000), ("2.5", "ms", 2.5), ("1.5s", "ms", 1500),
-     ("30 s", "ms", 30_000), ("2 min", "ms", 120_000), ("0", "", 0), ("12%", "% of one CPU", 12)],
+     ("30 s", "ms", 30_000), ("2 min", "ms", 120_000), ("0", "", 0), ("12%", "% of one processor", 12)],
 )  # fmt: skip
 def test_a_number_is_read_as_people_write_it(text: str, unit: str, value: float) -> None:
     assert guesses.read_number(text, unit) == value

@@ -342,7 +342,7 @@ CAUSES = (
         when=f"{_main('lag_us')} AND idle_percent < idle_percent_min",
         apart=_APART,
         says="""format(
-            'the answer left at {}, the client had it {} later ({} of {}); the CPUs were idle for {:.1f} %',
+            'the answer left at {}, the client had it {} later ({} of {}); the processors were idle for {:.1f} %',
             moment(left_us), took(lag_us), took(lag_us), took(total_us), idle_percent)""",
         label="the client was late",
         symptom="slow at the client alone",
@@ -350,7 +350,7 @@ CAUSES = (
         because="the client read the answer late, because the machine was too busy",
         where="At {client}, the load generator.",
         hop=FIRST_HOP,
-        explains=("The machine had no CPU time left, so the load generator measured its own delay.",),
+        explains=("The machine had no processor time left, so the load generator measured its own delay.",),
         knobs={"load.users": "how many users there are"},
         remedy="the load generator was too slow, not the path: reduce the load, or spread it over load.instances",
         lesson=None,

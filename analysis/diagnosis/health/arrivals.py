@@ -147,7 +147,7 @@ def examine_kept_connections(raw: RawRun, window: Window | None) -> Report | Non
     if given_up:
         report.add(
             f"k6 closed {format_count(given_up, 'connection')} that its users would have kept, while others asked for"
-            " one: it got too little CPU time",
+            " one: it got too little processor time",
             Evidence.LOAD,
         )
     return report

@@ -54,12 +54,12 @@ def _all(values: Sequence[float | None], worst: Callable[[list[float]], float]) 
 
 def _examine_processors(report: Report, idle_percent: float | None, share_percent: float | None, where: str) -> None:
     if idle_percent is None:
-        report.add(f"the CPU usage{where} under load was not recorded", Evidence.LOAD)
+        report.add(f"the processor usage{where} under load was not recorded", Evidence.LOAD)
     elif idle_percent < limits.HOST_IDLE_PERCENT_MIN and (
         share_percent is None or share_percent > limits.K6_CPU_SHARE_PERCENT_MAX
     ):
         report.add(
-            f"the CPUs{where} were idle for {idle_percent} % of the load (limit"
+            f"the processors{where} were idle for {idle_percent} % of the load (limit"
             f" {limits.HOST_IDLE_PERCENT_MIN:g} %), and k6 used {_text(share_percent)} of them (limit"
             f" {limits.K6_CPU_SHARE_PERCENT_MAX:g} %): it had to wait",
             Evidence.LOAD,
