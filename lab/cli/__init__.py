@@ -46,9 +46,9 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 # typer's own form
     if asked:
-        from lab.runs.machine import lab_version
+        from importlib import metadata
 
-        terminal.result([f"connlab {lab_version().version}"])
+        terminal.result([f"connlab {metadata.version('connlab')}"])
         raise typer.Exit
 
 
