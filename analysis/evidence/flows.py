@@ -93,7 +93,7 @@ def require() -> None:
     Raises:
         FlowsError: it is missing, does not run, or is of another version.
     """
-    program = _program()
+    program = find_program()
     if isinstance(program, str):
         raise FlowsError(program)
     _try(program, program.stat().st_mtime_ns)
@@ -162,7 +162,7 @@ def run(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> subproces
     Returns:
         What became of it, if it read the capture or a part of it; else why not, as one sentence.
     """
-    program = _program()
+    program = find_program()
     if isinstance(program, str):
         return program
     name = descriptor_path(capture)
@@ -188,8 +188,8 @@ def run(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> subproces
     return done
 
 
-def _program() -> Path | str:
-    """Return the program, or why there is none."""
+def find_program() -> Path | str:
+    """Return the program that reads captures, or why there is none."""
     named = os.environ.get(_ENVIRONMENT)
     if named:
         # A name without a folder would be looked up in the capture's folder.

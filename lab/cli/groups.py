@@ -1,8 +1,8 @@
 """How the command line is put together: commands in groups, with examples; what runs something is made ready first."""
 
-import os
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -91,6 +91,6 @@ def _runs_something(name: str, given: dict[str, Any]) -> bool:
 
 
 def _has_flows() -> bool:
-    from analysis.evidence.flows import EXPORTED
+    from analysis.evidence.flows import find_program
 
-    return bool(os.environ.get("CONNLAB_FLOWS")) or EXPORTED.is_file()
+    return isinstance(find_program(), Path)
