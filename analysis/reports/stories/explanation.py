@@ -122,12 +122,14 @@ def _problems(raw: RawRun, checked: Health) -> Iterator[str]:
         yield f"the run is {manifest.status}" + (f": {manifest.reason}" if manifest.reason else "")
     if not raw.captures:
         yield "no packet was captured, so none is shown"
+    said = {problem.message for problem in checked.problems if problem.spoils}
     for problem in checked.problems:
         if problem.spoils:
             yield f"{problem.instrument}: {problem.message}"
     for instance, reduction in raw.reductions.items():
         for loss in reduction.losses:
-            yield f"{raw.places.shown(raw.places.collector(instance))}: {loss}"
+            if loss not in said:
+                yield f"{raw.places.shown(raw.places.collector(instance))}: {loss}"
 
 
 def format_explanation(explanation: Explanation) -> Iterator[str]:
