@@ -16,8 +16,8 @@ from analysis.reports.time_series import machine_busy
 from formats import role as role_file
 
 _VERDICTS = {
-    "reproduced": "Reproduced",
-    "not-reproduced": "Not reproduced",
+    "reproduced": "The run went as predicted",
+    "not-reproduced": "The run did not go as predicted",
     "inconclusive": "Inconclusive",
 }
 
@@ -57,7 +57,7 @@ def summarize(record: Record) -> Summary:
     main = next(iter(found), None)
     return Summary(
         verdict=record.verdict["verdict"],
-        word=_VERDICTS[record.verdict["verdict"]] + _held(record),
+        word=_word(record.verdict),
         sentence=_sentence(record, main),
         cautions=_cautions(record),
         reasons=found,
@@ -69,8 +69,15 @@ def summarize(record: Record) -> Summary:
     )
 
 
-def _held(record: Record) -> str:
-    statuses = [each["status"] for each in record.verdict["predictions"]]
+def _word(verdict: Mapping[str, Any]) -> str:
+    """Return what the verdict is about: the predictions, and not how the requests fared."""
+    held = held_predictions(verdict)
+    return f"{_VERDICTS[verdict['verdict']]}: {held}" if held else _VERDICTS[verdict["verdict"]]
+
+
+def held_predictions(verdict: Mapping[str, Any]) -> str:
+    """Return how many predictions of a run held, in words; nothing if it has none."""
+    statuses = [each["status"] for each in verdict["predictions"]]
     if not statuses:
         return ""
     held, of = statuses.count("true"), format_count(len(statuses), "prediction")
@@ -80,8 +87,8 @@ def _held(record: Record) -> str:
         if (count := statuses.count(status))
     ]
     if not others:
-        return f": all {of} held" if held > 1 else ": its prediction held"
-    return f": {held:,} of {of} held, {', '.join(others)}"
+        return f"all {of} held" if held > 1 else "its prediction held"
+    return f"{held:,} of {of} held, {', '.join(others)}"
 
 
 def _sentence(record: Record, main: Reason | None) -> str:
@@ -122,7 +129,9 @@ def _cautions(record: Record) -> list[str]:
     if not full:
         return []
     seconds = f"{full:,} of {format_count(len(busy), 'second')}"
-    return [f"The CPUs had no idle time in {seconds} of the load. Times measured then may be the machine's own delays."]
+    return [
+        f"The processors had no idle time in {seconds} of the load. Times measured then may be the machine's own delays."
+    ]
 
 
 def _counts(record: Record) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from analysis.diagnosis.identities import Side
 from analysis.formatting import format_count, format_ms
+from analysis.reports.summary import held_predictions
 from analysis.verdicts import derived, figures_file, guesses, ledger_file
 from analysis.verdicts.figures_file import FILE as FIGURES
 from analysis.verdicts.figures_file import FiguresFile
@@ -51,10 +52,18 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
     for problem in verdict.get("problems", []):
         console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
     print_guesses(console, folder, verdict)
-    console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]])))
+    console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]]), _about(verdict, folder)))
     console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
     if (folder / REPORT_FILE).is_file():
         console.print(f"report: {paths.shown(folder / REPORT_FILE)}", soft_wrap=True)
+
+
+def _about(verdict: Mapping[str, Any], folder: Path) -> str:
+    """Return what the verdict is about: predictions hold, whatever became of the requests."""
+    requests = run_results.read_derived(folder, LEDGER_FILE, Ledger).requests
+    failed = requests and f"{requests.failed:,} of {format_count(requests.total, 'request')} failed"
+    about = "; ".join(filter(None, (held_predictions(verdict), failed)))
+    return f" ({about})" if about else ""
 
 
 class MissingEvidence:

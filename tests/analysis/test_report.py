@@ -137,7 +137,7 @@ failing
   accepted between \d
   In Wireshark, open raw/backend-1/collector/capture\.pcap and filter by ip\.addr == .* && tcp\.port ==
 healthy
-  ✓ Reproduced: all 2 predictions held All 3 requests succeeded
+  ✓ The run went as predicted: all 2 predictions held All 3 requests succeeded
   ✓ All 2 predictions held prediction result
   ✓ (All )?\d+ identities hold must be equal
   ! What to change|Your predictions|Where the time of the run went|no idle time|By name
@@ -145,7 +145,7 @@ aborted
   \? Inconclusive: 0 of 6 predictions held, 6 unknown The run was aborted: interrupted \(Ctrl-C\)
   6 predictions cannot be decided: the run is aborted, not complete: interrupted \(Ctrl-C\) Predictions prediction
   k6 did not end cleanly
-  Unknown: the CPU usage under load was not recorded
+  Unknown: the processor usage under load was not recorded
 without-captures
   100 of 103 requests failed\. For them, no record proves the cause\. \? 100 requests are unexplained; the scenario
   What to change No setting is sure to help: no record proves a cause
@@ -173,7 +173,7 @@ def test_false_and_unknown_predictions_stand_open_and_first(run: RunFolder) -> N
     page = run_report.render(run.folder)
     text = text_of(page)
 
-    assert "✗ Not reproduced: 1 of 4 predictions held, 1 false, 1 unknown, 1 not applicable" in text
+    assert "✗ The run did not go as predicted: 1 of 4 predictions held, 1 false, 1 unknown, 1 not applicable" in text
     order = ["✗ false", "? unknown", "✓ 1 prediction held", "✓ true", "1 prediction is about other settings"]
     places = [text.index(part, text.index("Predictions prediction")) for part in order]
     assert places == sorted(places)
@@ -189,7 +189,7 @@ def test_seconds_without_idle_time_are_a_caution(analysed: Path) -> None:
         database.execute(f"COPY (SELECT * REPLACE ({busy}) FROM old) TO '{path}' (FORMAT parquet)")  # noqa: S608
 
     (caution,) = summary.summarize(run_record.load_record(analysed)).cautions
-    assert re.match(r"The CPUs had no idle time in [1-3] of 5\d seconds of the load\. Times", caution)
+    assert re.match(r"The processors had no idle time in [1-3] of 5\d seconds of the load\. Times", caution)
     assert f"⚠ {caution}" in text_of(run_report.render(analysed))
 
 
@@ -665,7 +665,7 @@ def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(analysed: Pa
     assert run_report.write(analysed).stat().st_size < 1_500_000
 
 
-# CPU usage.
+# Processor usage.
 
 
 def shares(record: run_record.Record) -> dict[str, float | None]:
@@ -686,7 +686,9 @@ def test_a_program_s_cpu_usage_is_unknown_without_its_readings_and_then_among_th
     record.figures["process.k6.cpu_percent.mean"] = 60.0
     assert shares(record)[OTHER] == 0
     record.manifest["nodes"] = {"k6-1": "node-1"}
-    assert conditions.cpu_shares(record) == "the run was on a cluster, and the number of its CPUs was not recorded"
+    assert (
+        conditions.cpu_shares(record) == "the run was on a cluster, and the number of its processors was not recorded"
+    )
 
 
 # The index.

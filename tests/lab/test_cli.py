@@ -358,7 +358,7 @@ def test_the_exit_code_is_the_verdict_s(connlab: Run, recorded: Path, verdict: s
     (recorded / "derived" / "verdict.json").write_text(json.dumps({**VERDICT, "verdict": verdict}))
     ended, out, _ = connlab("analyse", str(recorded))
     assert ended == code
-    assert f"verdict: {verdict}\n" in out
+    assert f"verdict: {verdict} (" in out
     assert "true    a: It holds.\n        x = 1\n" in out
     assert "unknown b: Who knows.\n        y = unknown\n        why: gaps\n" in out
 
