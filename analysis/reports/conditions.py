@@ -1,4 +1,4 @@
-"""The last section: under which conditions the run was made, what took processors and time, and how to make it again."""
+"""The last section: under which conditions the run was made, what took the processors, and how to make it again."""
 
 from __future__ import annotations
 

@@ -309,8 +309,8 @@ _CHARTS = (
            "Read once a second from the programs. Above its limit, a connection waits in the accept queue, a request"
            " waits for a thread, and a pool closes an idle connection.",
            "", "lines", _fill_servers),
-    _Maker("cpu", "processor time by process",
-           "100 % is one processor. “machine” is the usage of all processors, in percent of all of them: near 100 %, measured times"
-           " are partly the machine's own delays.",
+    _Maker("cpu", "Processor time by process",
+           "100 % is one processor. “machine” is the usage of all processors, in percent of all of them: near 100 %,"
+           " measured times are partly the machine's own delays.",
            "% of a processor", "lines", _fill_cpu),
 )  # fmt: skip

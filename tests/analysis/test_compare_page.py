@@ -232,7 +232,7 @@ def test_the_run_in_the_middle_stands_for_its_group(results: Results) -> None:
         (FAILED, "Requests by outcome and cause"),
         ("listen.backend.depth.max", "Accept queue and its limit"),
         ("sockets.k6.time_wait.max", "Sockets in TIME_WAIT and the port range"),
-        ("process.backend.cpu_percent.max", "processor time by process"),
+        ("process.backend.cpu_percent.max", "Processor time by process"),
     ],
 )
 def test_the_time_line_that_shows_the_figure_comes_first(results: Results, figure: str, title: str) -> None:
