@@ -129,9 +129,8 @@ def _cautions(record: Record) -> list[str]:
     if not full:
         return []
     seconds = f"{full:,} of {format_count(len(busy), 'second')}"
-    return [
-        f"The processors had no idle time in {seconds} of the load. Times measured then may be the machine's own delays."
-    ]
+    what = f"The processors had no idle time in {seconds} of the load."
+    return [f"{what} Times measured then may be the machine's own delays."]
 
 
 def _counts(record: Record) -> str:
