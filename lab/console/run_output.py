@@ -61,7 +61,7 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
 def _about(verdict: Mapping[str, Any], folder: Path) -> str:
     """Return what the verdict is about: predictions hold, whatever became of the requests."""
     requests = run_results.read_derived(folder, LEDGER_FILE, Ledger).requests
-    failed = requests and f"{requests.failed:,} of {format_count(requests.total, 'request')} failed"
+    failed = f"{requests.failed:,} of {format_count(requests.total, 'request')} failed" if requests else ""
     about = "; ".join(filter(None, (held_predictions(verdict), failed)))
     return f" ({about})" if about else ""
 

@@ -95,7 +95,7 @@ def test_who_builds_by_compose_has_the_lab_s_compilers() -> None:
 def start(role: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Start a role's container as far as its knobs, with these beside the defaults of its image."""
     given = {**environment(Knobs(), ROLES[role].group), **variables}
-    command = [paths.ROOT / role / "check-knobs", "env"]
+    command = [str(paths.ROOT / role / "check-knobs"), "env"]
     return subprocess.run(
         command, env={"PATH": os.environ["PATH"], **given}, capture_output=True, text=True, check=False
     )
