@@ -197,7 +197,7 @@ class Target(_Part):
     """
 
     instance: Instance
-    kind: Literal["container", "service", "process", "pod"]
+    kind: Literal["container", "service", "process", "pod", "files"]
     name: str
     image: str | None = None
     program: Program | None = None
@@ -205,16 +205,48 @@ class Target(_Part):
     ended: bool = False
 
 
+EvidenceKind = Literal["capture", "dump", "nginx-access", "nginx-error", "haproxy"]
+
+
+class EvidenceFile(_Part):
+    """A file of evidence that somebody else recorded.
+
+    Attributes:
+        name: as the user gave it.
+        instance: whose evidence it is.
+        file: of a log, its name in raw/<instance>/role/.
+        timed: whether a dump says when it was made; what does not stands in the order in which it was given.
+        anew: whether a dump's counters say what has grown since the last call, as those of `nstat` without -a do.
+        idle_percent: how much of the processors was idle by a dump.
+        no_address: how often a dump has the error EADDRNOTAVAIL.
+        unlimited: listeners whose queue's limit a dump does not tell, each with the connections that wait.
+    """
+
+    name: str
+    kind: EvidenceKind
+    instance: Instance
+    file: Named | None = None
+    timed: bool = True
+    anew: bool = False
+    idle_percent: Number | None = None
+    no_address: Count = 0
+    unlimited: dict[str, Count] = {}
+
+
 class Observed(_Part):
     """A system that the lab did not start.
 
     Attributes:
+        files: what somebody else recorded; none where collectors watched.
+        server: the one server, `address:port`, whose connections the account is about; null for all.
         for_ms: how long it was to be observed.
         interface: the interface that was captured.
         connect_timeout_ms: how long its clients wait for a connection, if the user said so.
     """
 
     targets: list[Target]
+    files: list[EvidenceFile] = []
+    server: Annotated[str, Field(pattern=r"^[0-9a-f.:]{2,45}:[0-9]{1,5}$")] | None = None
     for_ms: Ms | None = None
     capture: Literal["headers", "handshakes", "off"]
     capture_max_mb: Count | None = None

@@ -12,6 +12,8 @@ from analysis.evidence.jsonl import Record, integer, moment, parse
 from formats.safe_files import read_regular
 
 SCHEMA = "connlab.capture/1"
+# Why the account of a capture that somebody else made has holes.
+ELSEWHERE = "recorded elsewhere: nothing says when it ended, or how many packets the kernel dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,11 @@ class Capture:
     def truncated(self) -> bool:
         """Return whether the capture ended at its size limit, before the run did."""
         return self.report is not None and self.report.get("truncated") is True
+
+    @property
+    def elsewhere(self) -> bool:
+        """Return whether somebody else made it, and the lab has the file alone."""
+        return self.reason == ELSEWHERE
 
     @property
     def reason(self) -> str | None:

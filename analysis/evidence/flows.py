@@ -288,6 +288,7 @@ class Packet:
         data_bytes: how much data it carries, whether or not the capture kept it.
         seq: where it begins in what its sender sends: 0 is the SYN, 1 the first byte. It does not wrap around.
         ack: what its sender expects next of the other side, counted as `seq`; None without ACK.
+        window: how much more its sender can take, before the scale that the handshake agreed on.
     """
 
     number: int
@@ -297,6 +298,7 @@ class Packet:
     data_bytes: int
     seq: int
     ack: int | None
+    window: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +357,8 @@ def _row(number: int, connection: Connection, clock: Clock) -> dict[str, Any]:
 def _packet(row: dict[str, Any], time_us: int) -> Packet:
     flags = _flags(tuple(row["flags"]))
     from_client = row["from"] == "client"
-    return Packet(row["number"], time_us, from_client, flags, row["payload_bytes"], row["seq"], row["ack"])
+    data_bytes, window = row["payload_bytes"], row["window"]
+    return Packet(row["number"], time_us, from_client, flags, data_bytes, row["seq"], row["ack"], window)
 
 
 @cache

@@ -160,6 +160,11 @@ class RawRun:
         }
 
     @property
+    def inspected(self) -> bool:
+        """Whether its evidence is files that somebody else recorded."""
+        return self.written.observed is not None and bool(self.written.observed.files)
+
+    @property
     def instances(self) -> list[str]:
         """Every instance of every role, in the manifest's order."""
         return [instance for role in self.written.instances.values() for instance in role]

@@ -19,15 +19,20 @@ SCHEMA = "connlab.samples/1"
 # before or after a tick may be on either side of it. Ticks are 100 ms apart by default.
 TICK_SLACK_US = 50_000
 
+OVERFLOWS = "TcpExt.ListenOverflows"
+
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listening socket at one tick: connections waiting, the most that may, and SYNs it has dropped so far."""
+    """A listening socket at one tick: connections waiting, the most that may, and SYNs it has dropped so far.
+
+    A dump that somebody made with `ss` alone does not say what a socket has dropped: None.
+    """
 
     port: int
     depth: int
     limit: int
-    drops: int
+    drops: int | None
 
 
 @dataclass(slots=True)
@@ -57,12 +62,16 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One tick: when by both clocks, how long after it was due, and the listening sockets."""
+    """One tick: when by both clocks, how long after it was due, and the listening sockets.
+
+    `counted`: whether the kernel's overflows are known then; the dump of `ss` alone says nothing of them.
+    """
 
     time_us: int
     mono_us: int
     late_us: int
     listeners: tuple[Listener, ...]
+    counted: bool = True
 
 
 @dataclass(slots=True)
@@ -194,12 +203,14 @@ def _add_tick(samples: Samples, record: Record) -> None:
     if (scrapes := integer(record, "metrics_connections")) is not None:
         samples.scrapes.set(tick, scrapes)
     listeners = tuple(filter(None, map(_listener, records(record, "listen"))))
-    samples.ticks.append(Tick(record["time_us"], record["mono_us"], integer(record, "late_us") or 0, listeners))
+    counted = record.get("full") is not True or OVERFLOWS in counters
+    late_us = integer(record, "late_us") or 0
+    samples.ticks.append(Tick(record["time_us"], record["mono_us"], late_us, listeners, counted))
 
 
 def _listener(record: Record) -> Listener | None:
     port, depth = integer(record, "port"), integer(record, "depth")
     limit, drops = integer(record, "limit"), integer(record, "drops")
-    if port is None or depth is None or limit is None or drops is None:
+    if port is None or depth is None or limit is None or (drops is None and record.get("drops") is not None):
         return None
     return Listener(port, depth, limit, drops)

@@ -100,7 +100,7 @@ def _listener_drops(samples: Samples, span: Span, _found: Mapping[str, str]) -> 
     ticks = [samples.traffic(tick) for tick in range(span.first, span.last + 1)]
     if not ticks[0] or any(len(each) != len(ticks[0]) for each in ticks):
         return unknown(f"the listeners on port {samples.port} changed in the window")
-    drops = [sum(listener.drops for listener in each) for each in ticks]
+    drops = [sum(listener.drops or 0 for listener in each) for each in ticks]
     if any(after < before for before, after in pairwise(drops)):
         return unknown(f"the listener on port {samples.port} was opened again")
     return drops[-1] - drops[0]

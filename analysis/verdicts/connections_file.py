@@ -8,14 +8,16 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from analysis import output
-from analysis.database import has_rows, sql
+from analysis.database import Row, has_rows, sql
 from analysis.diagnosis import observed
-from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.health import Evidence, Problem, recordings
 from analysis.diagnosis.joins import connections
 from analysis.diagnosis.observed import Observation
+from analysis.evidence import captures
 from analysis.figures import Run
 from analysis.output import Written
-from analysis.verdicts import overflow_advice
+from analysis.verdicts import inspection, overflow_advice
+from analysis.verdicts.inspection import Inspection
 from analysis.verdicts.overflow_advice import Advice, FailedBehindOverflows
 from formats.manifest import Target as Observed
 
@@ -76,6 +78,7 @@ class Server(Written):
     ]
     syns_lost: Annotated[int, Field(description="SYNs that nothing answered")]
     handshake_us: Times
+    first_data_us: Annotated[Times, Field(description="From the handshake's end to the first data of either side")]
     first_byte_us: Annotated[Times, Field(description="From the client's first data to the server's")]
     in_queue_us: Annotated[Times, Field(description="In the accept queue, at most; exact to one tick")]
     client_retransmissions: int
@@ -94,9 +97,15 @@ class Listener(Written):
     limit: Annotated[int, Field(description="The accept queue holds one connection more than that")]
     depth_max: int
     full_percent: Annotated[float, Field(description="Share of the ticks in which the queue held more than its limit")]
-    drops: Annotated[int, Field(description="By the socket; it counts more than overflows")]
+    drops: Annotated[
+        int | None, Field(description="By the socket; it counts more than overflows; null where no dump tells")
+    ]
     overflows: Annotated[
-        int, Field(description="At least so many of TcpExt.ListenOverflows were this listener's; the others' drops off")
+        int | None,
+        Field(
+            description="At least so many of TcpExt.ListenOverflows were this listener's; the others' drops off;"
+            " null where no two dumps tell"
+        ),
     ]
 
 
@@ -171,12 +180,15 @@ class Connections(Written):
     crossings: list[Crossing]
     failed: list[FailedBehindOverflows]
     advice: list[Advice]
+    inspection: Annotated[
+        Inspection | None, Field(description="What only files from elsewhere need; null where collectors watched")
+    ] = None
 
 
 def write(run: Run) -> Connections:
     """Write connections.json and connections.parquet of an observed run into its derived/."""
     seen = observed.observe(run.raw)
-    account = _account(run, seen)
+    account = _account(run, seen).model_copy(update={"inspection": inspection.build_inspection(run, seen)})
     for file in (TABLE, QUEUES):
         (run.raw.folder / file).unlink(missing_ok=True)
     if seen is not None:
@@ -224,12 +236,12 @@ def _account(run: Run, seen: Observation | None) -> Connections:
             "failed": [
                 overflow_advice.failed(run, seen, each.server, each.overflows)
                 for _, each in listeners
-                if each.overflows > 0
+                if each.overflows
             ],
             "advice": [
                 overflow_advice.advice(run, seen, target, each.server, each.limit)
                 for target, each in listeners
-                if each.overflows > 0
+                if each.overflows
             ],
         }
     )
@@ -248,10 +260,16 @@ def _lacks(run: Run) -> list[str]:
     found += [
         f"{each.instrument}: {each.message}"
         for each in run.health.problems
+        if not (run.raw.inspected and _is_of_a_collector(each))
         # What a sampler costs belongs to what an observation does to a system.
         if each.instrument.startswith("sampler/") or each.spoils & _EVIDENCE
     ]
     return list(dict.fromkeys(found))
+
+
+def _is_of_a_collector(problem: Problem) -> bool:
+    """Return whether only a collector of the lab's own would have it otherwise; an inspection says what to record."""
+    return not problem.instrument.startswith("capture/") or problem.message in (captures.ELSEWHERE, *recordings.UNTOLD)
 
 
 def _targets(run: Run) -> list[Observed]:
@@ -270,7 +288,7 @@ def _target(run: Run, seen: Observation, target: Observed) -> Target:
         cost=_cost(run, instance),
         kernel=_kernel(run, seen, instance),
         listeners=[
-            Listener.model_validate({**row, "port": int(row["server"].rpartition(":")[2])})
+            _listener(run, instance, row)
             for row in seen.rows(sql(__name__, "listeners"), prefix=f"{instance}:", **seen.window.edges)
         ],
         servers=[Server.model_validate(row) for row in seen.rows(sql(__name__, "servers"), instance=instance)],
@@ -278,6 +296,13 @@ def _target(run: Run, seen: Observation, target: Observed) -> Target:
         ports=_ports(run, seen, instance),
         peers=[Peer(**row) for row in seen.rows(sql(__name__, "peers"), instance=instance, most=_PEERS_MAX)],
     )
+
+
+def _listener(run: Run, instance: str, row: Row) -> Listener:
+    port = int(row["server"].rpartition(":")[2])
+    ticks = run.raw.samples[instance].ticks
+    untold = any(each.drops is None for tick in ticks for each in tick.listeners if each.port == port)
+    return Listener.model_validate({**row, "port": port, **({"drops": None} if untold else {})})
 
 
 def _cost(run: Run, instance: str) -> Cost:
@@ -288,7 +313,9 @@ def _cost(run: Run, instance: str) -> Cost:
     took_us = (report.get("ended_us") or 0) - (report.get("started_us") or 0)
     return Cost(
         sampler_percent=sampled if isinstance(sampled, int | float) else None,
-        capture_percent=round(100_000 * report["cpu_ms"] / took_us, 2) if took_us > 0 and "cpu_ms" in report else None,
+        capture_percent=round(100_000 * report["cpu_ms"] / took_us, 2)
+        if took_us > 0 and "cpu_ms" in report and not (capture and capture.elsewhere)
+        else None,
         packets=report.get("packets_captured"),
         packets_dropped=capture.dropped_packets if capture else None,
         capture_bytes=report.get("bytes"),

@@ -99,7 +99,7 @@ def advice(run: Run, seen: Observation, target: Target, server: str, limit: int)
     text = run.raw.manifest.sysctl(target.instance, _SOMAXCONN)
     somaxconn = int(text) if text and text.isdecimal() else None
     in_the_way = somaxconn is not None and (limit == somaxconn or (value is not None and value > somaxconn))
-    arrivals, accepted = _rates(seen, server)
+    arrivals, accepted = (None, None) if run.raw.inspected else _rates(seen, server)
     program = target.program
     says = [f"The accept queue of {server} holds {limit} + 1 connections, and was full when clients connected."]
     if program and program.setting:

@@ -298,3 +298,60 @@ def observe(
         terminal.stderr().print(line, soft_wrap=True)
     folder = observing.observe(targets, options, engine, command_line())
     end_observed(folder, as_json=as_json)
+
+
+@app.command(
+    rich_help_panel=OBSERVE,
+    epilog=examples(
+        "inspect incident.pcap --nstat before.txt after.txt",
+        "inspect incident/                    # a folder with captures, dumps and logs",
+        "inspect client.pcap server.pcap --server 10.0.0.7:443",
+        "inspect incident.pcap --ss ss.txt --log haproxy=haproxy.log",
+    ),
+)
+def inspect(
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Captures, dumps, logs, or folders of them, told apart by content.")
+    ] = None,
+    *,
+    nstat: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="BEFORE AFTER", help="Counters before and after: nstat, netstat -s, /proc/net/netstat."),
+    ] = None,
+    sockets: Annotated[
+        list[str] | None, typer.Option("--ss", metavar="FILE", help="Output of ss or netstat -an; repeatable.")
+    ] = None,
+    logs: Annotated[
+        list[str] | None,
+        typer.Option("--log", metavar="KIND=FILE", help="A log: nginx-access, nginx-error or haproxy; repeatable."),
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(metavar="ADDRESS:PORT", help="Count only connections to this server.")
+    ] = None,
+    connect_timeout: Annotated[
+        str | None, typer.Option(help="How long the clients wait for a connection, if you know it.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read captures, dumps and logs from production.
+
+    Gives what observe gives: what became of each connection, and why. No engine is needed.
+    """
+    from lab.observe.inspect import inspecting
+    from lab.observe.inspect.folder import InspectOptions
+    from lab.observe.targets import parse_connect_timeout
+
+    options = InspectOptions(
+        inspecting.parse_server(server) if server else None,
+        parse_connect_timeout(connect_timeout) if connect_timeout else None,
+    )
+    dumps = [Path(each) for each in [*(nstat or ()), *(sockets or ())]]
+    named = [Path(each) for each in files or ()]
+    if not named and not dumps and not logs:
+        raise BadInput(
+            Problem("nothing to inspect is named", hint="give a capture, a dump, a log, or a folder of them")
+        )
+    folder, passed = inspecting.inspect(named, dumps, inspecting.parse_logs(logs or ()), options, command_line())
+    for name in passed:
+        terminal.problem(f"passed over: {name}")
+    end_observed(folder, as_json=as_json)

@@ -45,6 +45,8 @@ def connection_lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield from _target(target)
     for each in account["failed"]:
         yield from _failed(each)
+    if account.get("inspection"):
+        yield from _inspection(account["inspection"])
     for each in account["crossings"]:
         yield (
             f"From {each['peer']} to {each['target']}: {format_count(each['both'], 'connection')} seen at both ends,"
@@ -77,18 +79,70 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
     for each in target["listeners"]:
         yield (
             f"  listens on {each['port']}: queue at most {each['depth_max']:,} of {each['limit']:,}, full"
-            f" {each['full_percent']:g} % of the time, {format_count(each['drops'], 'drop')},"
-            f" {format_count(each['overflows'], 'overflow')} of these proved"
+            f" {each['full_percent']:g} % of the {'dumps' if target['kind'] == 'files' else 'time'}, {_drops(each)}"
         )
     for each in target["servers"]:
         outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in each["outcomes"].items())
         yield f"  {each['server']}: {format_count(each['connections'], 'connection')}: {outcomes}"
         for cause, count in each["causes"].items():
             yield f"    {count:,}: {cause_named(cause).label} ({cause})"
+    if target["kind"] == "files":
+        return
     cost = target["cost"]
     sampler = "unknown" if cost["sampler_percent"] is None else f"{cost['sampler_percent']:g} %"
     capture = "" if cost["capture_percent"] is None else f", the capture {cost['capture_percent']:g} %"
     yield f"  the sampler took {sampler} of a processor{capture}"
+
+
+def _drops(listener: Mapping[str, Any]) -> str:
+    if listener["overflows"] is None:
+        return "drops unknown"
+    drops = "drops unknown" if listener["drops"] is None else format_count(listener["drops"], "drop")
+    return f"{drops}, {format_count(listener['overflows'], 'overflow')} of these proved"
+
+
+def _inspection(found: Mapping[str, Any]) -> Iterator[str]:
+    """Write what files from elsewhere prove."""
+    if found["findings"]:
+        yield ""
+        yield "What the files prove"
+        yield from (f"  {each['instance']}: {each['says']}" for each in found["findings"])
+    if found["connections"]:
+        yield ""
+        yield "Connections, one by one"
+        for each in found["connections"]:
+            cause = f", {each['cause']}" if each["cause"] else ""
+            yield f"  {each['client']} → {each['server']} ({each['outcome']}{cause}): {each['says']}"
+    if found["stalls_of"] and found["stalls_examined"] < found["stalls_of"]:
+        of = format_count(found["stalls_of"], "connection")
+        yield f"  Looked at packet by packet: {found['stalls_examined']:,} of {of} with data."
+    for each in found["losses"]:
+        yield ""
+        yield (
+            f"From {each['client_end']} to {each['server_end']}: {format_count(each['both'], 'connection')} in both"
+            f" captures, {format_count(each['packets'], 'packet')} sent and never seen at the other end"
+        )
+        for lost in each["named"]:
+            packet = f"the {lost['sent_by']}'s packet {lost['number']}, {lost['what']}, at {lost['time']}"
+            yield f"  {lost['connection']}: {packet}"
+    for each in found["logs"]:
+        yield from _log(each)
+    if found["record_next"]:
+        yield ""
+        yield "What to record next time"
+        yield from (f"  {each}" for each in found["record_next"])
+
+
+def _log(log: Mapping[str, Any]) -> Iterator[str]:
+    yield ""
+    span = f", {log['first']} to {log['last']}" if log["first"] else ""
+    yield f"{log['file']} ({log['kind']}): {format_count(log['lines'], 'line')}{span}"
+    yield from (f"  {count:,}: {failure}" for failure, count in log["failures"].items())
+    for each in log["servers"]:
+        packets = "" if each["connections"] is None else f"; by packets {each['connections']:,}"
+        yield f"  at {each['server']}: {each['lines']:,} {each['failure']}{packets}"
+    if log["joined"] is not None:
+        yield f"  {log['joined']:,} lines have their client's connection in a capture"
 
 
 def _failed(each: Mapping[str, Any]) -> Iterator[str]:

@@ -251,7 +251,7 @@ def parse_options(
     if for_ms is not None and not _FOR_MIN_MS <= for_ms <= _FOR_MAX_MS:
         problems.append(Problem(f"'{duration}' is not from 1s to 24h", "--duration"))
     if timeout_ms == 0:
-        problems.append(Problem("a connect timeout is above 0", "--connect-timeout"))
+        problems.append(_NO_TIMEOUT)
     modes = get_args(Capture)
     if capture not in modes:
         hint = did_you_mean(capture, modes) or f"there are {', '.join(modes)}"
@@ -265,6 +265,22 @@ def parse_options(
     if problems or for_ms is None or not interface:
         raise BadInput(problems)
     return ObserveOptions(for_ms, cast("Capture", capture), capture_max_mb, interface, timeout_ms)
+
+
+_NO_TIMEOUT = Problem("a connect timeout is above 0", "--connect-timeout")
+
+
+def parse_connect_timeout(text: str) -> int:
+    """Return a connect timeout in ms.
+
+    Raises:
+        BadInput: it is none.
+    """
+    problems: list[Problem] = []
+    timeout_ms = _duration(text, "--connect-timeout", problems)
+    if not timeout_ms:
+        raise BadInput(problems or _NO_TIMEOUT)
+    return timeout_ms
 
 
 def _duration(text: str, option: str, problems: list[Problem]) -> int | None:

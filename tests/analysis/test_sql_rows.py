@@ -23,7 +23,8 @@ MACROS = [path for path in FILES if path.stem.startswith("macros_")]
 # system that was only watched has another account, with a database of its own.
 _READING = ("captured_of_instance", "macros_of_evidence", "macros_of_records", "records")
 _OBSERVED = (
-    "came_and_taken", "crossing", "failed_at", "listeners", "peers", "places", "queues", "servers", "time_wait_most",
+    "came_and_taken", "crossing", "ended_as_logged", "failed_at", "is_on_the_way", "listeners", "logged",
+    "open_questions", "peers", "places", "queues", "scans", "servers", "time_wait_most", "told",
 )  # fmt: skip
 _ROOMS = ("evidence", "observed", "reports")
 APART = {path.stem: path for path in FILES if path.parent.parent.name in _ROOMS or path.stem in (*_OBSERVED, *_READING)}
@@ -1026,7 +1027,7 @@ def test_listeners_are_counted_from_the_tick_before_the_window_to_the_one_after(
 
 
 # The columns of a connection in the ledger of what was watched, whose values may be null.
-_TIMES = "queued_us in_queue_us answered_us handshake_us first_byte_us"
+_TIMES = "queued_us in_queue_us answered_us handshake_us first_data_us first_byte_us"
 
 
 def ledger(apart: Tables, *rows: Row) -> None:
@@ -1087,7 +1088,7 @@ def test_places_are_the_most_that_waited_or_stood_in_the_queue_at_once(apart: Ta
 
 def test_servers_account_for_an_instance_s_connections_by_the_server_s_end(apart: Tables) -> None:
     reset = {"outcome": "reset", "cause": "b", "closed_by": "server"}
-    slow = {"client_retransmissions": 3, "handshake_us": 20, "in_queue_us": 7}
+    slow = {"client_retransmissions": 3, "handshake_us": 20, "in_queue_us": 7, "first_data_us": 9}
     ledger(
         apart, reset | {"syns_lost": 1, "handshake_us": 10, "time_wait_owner": "client"},
         {"outcome": "recovered", "cause": "a", "syns_lost": 2, **slow},
@@ -1098,14 +1099,15 @@ def test_servers_account_for_an_instance_s_connections_by_the_server_s_end(apart
     assert first == (
         "a:80", "in", 3, 3, 3, 4, {"recovered": 1, "reset": 2}, {"a": 1, "b": 2},
         {"count": 2, "p50": 15.0, "p99": pytest.approx(19.9), "max": 20},
+        {"count": 1, "p50": 9.0, "p99": 9.0, "max": 9},
         {"count": 1, "p50": 5.0, "p99": 5.0, "max": 5}, {"count": 1, "p50": 7.0, "p99": 7.0, "max": 7},
         {"nobody": 1, "server": 2}, {"client": 1, "unknown": 2},
     )  # fmt: skip
     assert second == (
-        "a>s:80", "out", 1, 0, 0, 0, {"ok": 1}, {}, nothing, nothing, nothing, {"nobody": 1}, {"unknown": 1},
+        "a>s:80", "out", 1, 0, 0, 0, {"ok": 1}, {}, nothing, nothing, nothing, nothing, {"nobody": 1}, {"unknown": 1},
     )  # fmt: skip
     # The file connections.json has them in this order.
-    maps = [each for each in first[:12] if isinstance(each, dict) and "p50" not in each]
+    maps = [each for each in first[:13] if isinstance(each, dict) and "p50" not in each]
     assert [list(each) for each in maps] == [["recovered", "reset"], ["a", "b"], ["nobody", "server"]]
 
 
@@ -1341,6 +1343,9 @@ UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2
 @pytest.mark.parametrize(
     ("values", "until_us", "overflowed", "found"),
     [
+        (UNANSWERED, None, 0, [("never-answered", "unexplained")]),
+        ({"answered": False}, None, 0, [("undecided", None)]),
+        (UNANSWERED | {"to_instance": "web>10.0.0.3:*"}, None, 0, [("never-answered", None)]),
         ({"server_first_data_time_us": 50}, 99, 0, [("answered", None)]),
         ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 1, [("recovered", "waited-for-syn-retry")]),
         ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 0, [("recovered", None)]),
@@ -1353,15 +1358,17 @@ UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2
     ],
 )
 def test_ledger_of_what_was_watched_has_outcome_and_proven_cause(
-    values: Row, until_us: int, overflowed: int, found: list[tuple[str, str | None]]
+    values: Row, until_us: int | None, overflowed: int, found: list[tuple[str, str | None]]
 ) -> None:
+    """Of a capture that was made elsewhere nobody knows the end (None): it has its last packet."""
     more = dict.fromkeys(("direction", "to_instance", "observer"), "VARCHAR") | dict.fromkeys(
         ("handshakes_only", "entered", "refused", "aborted"), "BOOLEAN"
     )
+    values = {"syn_count": len(values.get("syn_times_us", [10]))} | values
     counts = dict.fromkeys(("syns_lost", "answered_us", "queued_us", "ack_dropped_min"), "BIGINT")
     apart = Tables(APART, Account({"connections": {**FLOWS, **more, **counts}}, []))
     apart.given("connections", **(CONNECTION | values))
-    apart.given("spans", observer="web", end_us=until_us)
+    apart.given("spans", observer="web", end_us=until_us or 1_000_010, ends=until_us is not None)
     apart.given("accepted", "observer:VARCHAR id:BIGINT accepted_after_us:BIGINT accepted_before_us:BIGINT")
     none = dict.fromkeys(("syns_syn_queue_full", "syns_not_dropped", "syns_unsampled"), 0)
     apart.given("syn_drop_proof", observer="web", id=1, syns_overflowed=overflowed, **none, depth_max=1, queue_limit=1)
@@ -1374,3 +1381,75 @@ def test_ledger_both_ends_gives_the_client_s_end_what_the_server_s_proves(apart:
     assert apart.made("ledger_both_ends", "id, cause") == [
         (1, "accept-queue-drop"), (2, "accept-queue-drop"), (3, "unexplained"), (4, None),
     ]  # fmt: skip
+
+
+def test_flows_scanned_has_the_connections_of_a_scan_under_one_name(apart: Tables) -> None:
+    scanned = [(port, "scanner", port, False, f"a>s:{port}") for port in range(1, 101)]
+    few = [(200 + port, "client", port, False, f"a>s:{port}") for port in range(1, 100)]
+    apart.given("flows", "id client_address server_port established to_instance", *scanned, *few, observer="a",
+                server_address="s")  # fmt: skip
+    found = dict(apart.made("flows_scanned", "id, to_instance"))
+    assert ({found[port] for port in range(1, 101)}, found[201]) == ({"a>s:*"}, "a>s:1")
+
+
+def test_lost_syns_by_port_are_those_of_the_host_s_own_ports(apart: Tables) -> None:
+    apart.given("own", observer="a", address="s")
+    columns = "server_address server_port answered syn_times_us first_rst_by:VARCHAR"
+    rows = [("s", 80, False, [3, 5], None), ("s", 80, True, [1, 2], None), ("s", 81, False, [4], "server"),
+            ("other", 80, False, [9], None)]  # fmt: skip
+    apart.given("captured", columns, *rows, observer="a", client_inferred=False)
+    assert apart.made("lost_syns_by_port", observer="a") == [(80, [1, 3, 5])]
+
+
+def test_troubled_connections_come_first_and_those_without_data_not_at_all(apart: Tables) -> None:
+    rows = [(1, 0, 9, 0, 100), (2, 0, 99, 0, 100), (3, 0, 5, 2, 100), (4, 0, 99, 0, 0)]
+    columns = "id first_time_us last_time_us client_retransmissions client_unique_bytes"
+    always = {"server_retransmissions": 0, "server_unique_bytes": 0, "client_packets": 1, "server_packets": 1}
+    apart.given("ledger", columns, *rows, observer="a", **always, **ENDS)
+    assert [row[0] for row in apart.made("troubled", observer="a")] == [3, 2, 1]
+
+
+def test_what_two_ends_have_of_a_connection_is_compared(apart: Tables) -> None:
+    columns = "observer id client_isn first_time_us last_time_us client_packets server_packets"
+    rows = [("here", 1, 7, 10, 20, 5, 4), ("there", 1, 7, 12, 18, 4, 4), ("here", 2, 8, 10, 20, 3, 3),
+            ("there", 2, 8, 10, 20, 3, 3), ("here", 3, 9, 30, 40, 2, 0)]  # fmt: skip
+    apart.given("flows", columns, *rows, **ENDS)
+    ends = {"client_end": "here", "server_end": "there"}
+    assert apart.made("at_both_ends", **ends) == [(2,)]
+    found = apart.made("at_both_ends_unequal", **ends)
+    assert [row[2]["first_time_us"] + 1_000_000 for row in found] == [30, 10]
+    apart.given("spans", "observer start_us end_us", ("here", 1, 9), ("there", 3, 7))
+    assert apart.made("in_both_spans", **ends) == [(3, 7)]
+    apart.given("own", observer="there", address="s")
+    assert apart.made("is_on_the_way", **ends) == [(True,)]
+    apart.given("own", observer="here", address="s")
+    assert apart.made("is_on_the_way", **ends) == [(False,)]
+
+
+TOLD = {"observer": "a", "to_instance": "a>s:80", "handshake_us": 5, "first_data_us": 5, "first_byte_us": 5}
+
+
+def test_told_are_failures_stalls_and_long_waits(apart: Tables) -> None:
+    columns = "id outcome cause:VARCHAR syns_lost to_instance first_byte_us"
+    rows = [(1, "answered", None, 0, "a>s:80", 5), (2, "answered", None, 0, "a>s:80", 900),
+            (3, "refused", "x", 0, "a>s:80", 5), (4, "answered", None, 0, "a>s:81", 5),
+            (5, "refused", None, 0, "a>s:*", 5)]  # fmt: skip
+    apart.given("ledger", columns, *rows, **(without(TOLD, "to_instance", "first_byte_us") | ENDS))
+    found = apart.made("told", observer="a", stalled=[4], long_us=500, alike=3)
+    assert [row[0] for row in found] == [3, 4, 2]
+
+
+def test_scans_open_questions_and_logged_ends_are_counted(apart: Tables) -> None:
+    columns = "server_port outcome cause:VARCHAR synack_count to_instance"
+    rows = [
+        (1, "refused", None, 0, "a>s:*"),
+        (2, "half-open", None, 4, "a>s:*"),
+        (80, "never-answered", "unexplained", 0, "a>s:80"),
+    ]
+    always = without(ENDS, "server_port") | {"observer": "a", "syn_count": 2, "direction": "out"}
+    apart.given("ledger", columns, *rows, **always)
+    assert apart.made("scans", observer="a") == [("c", "s", 4, 2, 1, 4)]
+    assert apart.made("open_questions", observer="a") == [("out", "never-answered", "s:80", 1, 2)]
+    assert apart.made("ended_as_logged", server="s:80", outcomes=["never-answered"]) == [(True, 1)]
+    assert apart.made("ended_as_logged", server="t:80", outcomes=["never-answered"]) == [(False, 0)]
+    assert apart.made("logged", clients=["c:1000", "c:1"]) == [(1,)]

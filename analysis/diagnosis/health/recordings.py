@@ -18,6 +18,9 @@ from analysis.evidence.records import Log, Records
 from analysis.evidence.window import Window
 from formats.safe_files import open_regular
 
+# What a capture's account says where nobody counted what the kernel dropped.
+UNTOLD = ("nothing says how many packets the kernel dropped",)
+
 # A proxy may read its clock once in each turn of its event loop.
 _TURN_US = 100_000
 
@@ -141,7 +144,7 @@ def examine_capture(instance: str, capture: Capture, reduction: Reduction) -> Re
     if capture.truncated:
         report.add("ended at its size limit, before the run did", Evidence.PACKETS)
     if capture.dropped_packets is None:
-        report.add("nothing says how many packets the kernel dropped", Evidence.PACKETS)
+        report.add(UNTOLD[0], Evidence.PACKETS)
     elif capture.dropped_packets > 0:
         report.add(f"the kernel dropped {capture.dropped_packets} packets", Evidence.PACKETS)
     _compare_accounts(report, account, reduction)

@@ -162,7 +162,8 @@ def tick_columns(
 ) -> dict[str, Integers]:
     """Return the columns of `ticks`: the sums over the listeners that there are at each tick, and counters."""
     sums = [
-        [sum(getattr(each, key) for each in of_tick) for of_tick in listeners] for key in ("depth", "limit", "drops")
+        [sum(getattr(each, key) or 0 for each in of_tick) for of_tick in listeners]
+        for key in ("depth", "limit", "drops")
     ]
     times_us = [tick.time_us for tick in samples.ticks]
     columns = (range(len(times_us)), times_us, list(map(len, listeners)), *sums)

@@ -9,6 +9,8 @@ kind. So a listener has at least the namespace's overflows less the drops of all
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import duckdb
 import numpy as np
 
@@ -49,16 +51,23 @@ def observe(raw: RawRun) -> Observation | None:
         return None
     database = in_memory()
     load_tables.load_captured(database, raw)
+    if raw.manifest.observed and raw.manifest.observed.server:
+        address, _, port = raw.manifest.observed.server.rpartition(":")
+        database.execute("DELETE FROM captured WHERE server_address <> ? OR server_port <> ?", [address, int(port)])
     load_spans(database, raw)
     _load_addresses(database, raw)
     load_listeners(database, raw)
     database.execute(sql(__name__, "flows"))
+    database.execute(sql(__name__, "flows_scanned"))
     create(database, "instances", {"instance": "VARCHAR", "role": "VARCHAR"})
     database.execute("INSERT INTO instances VALUES (?, ?)", [PEERS, PEERS])
     database.execute("INSERT INTO instances SELECT DISTINCT to_instance, ? FROM flows", [LISTENER])
     create(database, "hops", connections.HOPS)
     database.execute("INSERT INTO hops SELECT 1, ?, ?, observer FROM captured GROUP BY observer", [PEERS, LISTENER])
     connections.build_connection_tables(database, raw, window)
+    if raw.inspected:
+        # A few dumps do not say how long a connection stood in the queue.
+        database.execute("DELETE FROM accepted")
     database.execute(sql(__name__, "ledger"), window.edges)
     database.execute(sql(__name__, "ledger_both_ends"))
     return Observation(window, database)
@@ -75,6 +84,11 @@ def observed_window(raw: RawRun) -> Window | None:
     """Return the window as the manifest has it, or as long as samples go: what ended early leaves what it recorded."""
     planned = window.find_window_of_phases(raw.manifest)
     times_us = [tick.time_us for samples in raw.samples.values() for tick in samples.ticks]
+    if raw.inspected:
+        packets = ((each.first_us, each.last_us) for each in raw.reductions.values())
+        times_us += [us for edges in packets for us in edges if us is not None]
+        # All that there is lies within.
+        return Window(min(times_us) - 1, max(times_us) + 1, max(times_us) + 1) if times_us else None
     if not times_us:
         return None if isinstance(planned, Unknown) else planned
     first_us, last_us = min(times_us), max(times_us)
@@ -85,8 +99,11 @@ def observed_window(raw: RawRun) -> Window | None:
 
 
 def load_spans(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    """Make the table `spans`: from when to when each capture has every packet, as far as it knows."""
-    create(database, "spans", {"observer": "VARCHAR", "start_us": "BIGINT", "end_us": "BIGINT"})
+    """Make the table `spans`: from when to when each capture has every packet, as far as it knows.
+
+    `ends`: whether it is known that it went on no longer.
+    """
+    create(database, "spans", {"observer": "VARCHAR", "start_us": "BIGINT", "end_us": "BIGINT", "ends": "BOOLEAN"})
     for instance, capture in raw.captures.items():
         reduction, report = raw.reductions[instance], capture.report or {}
         start_us, end_us = integer(report, "started_us"), integer(report, "ended_us")
@@ -95,15 +112,32 @@ def load_spans(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         if end_us is None or capture.truncated or capture.reason is not None:
             end_us = reduction.last_us
         if start_us is not None and end_us is not None:
-            database.execute("INSERT INTO spans VALUES (?, ?, ?)", [instance, start_us, end_us])
+            row = [instance, start_us, end_us, not capture.elsewhere]
+            database.execute("INSERT INTO spans VALUES (?, ?, ?, ?)", row)
 
 
 def load_listeners(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     """Make the table `ticks`: a row for each tick and listener, which is named `instance:port`."""
     create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(TICKS, "BIGINT")})
     for instance, samples in raw.samples.items():
-        for port in listening_ports(samples):
-            insert(database, "ticks", _columns(samples, port), f"'{instance}:{port}' AS instance, *")
+        lost = _lost_syns(database, instance) if raw.inspected and samples.ticks else {}
+        for port in sorted({*listening_ports(samples), *lost}):
+            columns = _columns(samples, port, lost, dumped=raw.inspected)
+            unknown = [name for name in _COUNTED if (columns[name] == _UNKNOWN).any()]
+            known = "".join(f", nullif({name}, {_UNKNOWN}) AS {name}" for name in unknown)
+            kept = f"* EXCLUDE ({', '.join(unknown)})" if unknown else "*"
+            insert(database, "ticks", columns, f"'{instance}:{port}' AS instance, {kept}{known}")
+
+
+# The columns of counters; one that no dump tells is null.
+_COUNTED = ("overflows", "listen_drops", "cookies", "syn_queue_drops")
+_UNKNOWN = -(1 << 62)
+
+
+def _lost_syns(database: duckdb.DuckDBPyConnection, instance: str) -> dict[int, Integers]:
+    """Return when SYNs to each port of a host got no answer, by its capture: a dump names no port's overflows."""
+    found = database.execute(sql(__name__, "lost_syns_by_port"), {"observer": instance}).fetchall()
+    return {port: np.array(times_us, dtype=np.int64) for port, times_us in found}
 
 
 def listening_ports(samples: Samples) -> list[int]:
@@ -111,18 +145,34 @@ def listening_ports(samples: Samples) -> list[int]:
     return sorted({listener.port for tick in samples.ticks for listener in tick.listeners})
 
 
-def _columns(samples: Samples, port: int) -> dict[str, Integers]:
-    overflows, _, cookies, syn_queue_drops = map(samples.series, DROP_COUNTERS)
-    dropped = {each: _grown(_drops(samples, each)) for each in listening_ports(samples)}
+def _columns(samples: Samples, port: int, lost: Mapping[int, Integers], *, dumped: bool) -> dict[str, Integers]:
+    overflows, listen_drops, cookies, syn_queue_drops = map(samples.series, DROP_COUNTERS)
+    dropped = {each: _grown(found) for each in listening_ports(samples) if (found := _drops(samples, each)) is not None}
+    told = port in dropped
+    times_us = np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
+    # Where no dump says what a socket dropped, it is what the capture shows to have got no answer.
+    for each, of_port in lost.items():
+        dropped.setdefault(each, np.searchsorted(of_port, times_us))
     others = sum((drops for each, drops in dropped.items() if each != port), np.zeros_like(overflows))
     listeners = [[each for each in tick.listeners if each.port == port] for tick in samples.ticks]
-    counters = (overflows - others, dropped[port], cookies, syn_queue_drops - others)
+    # What no dump says of a socket may have been any of the namespace's.
+    own = dropped[port] if told else listen_drops
+    counters = [overflows - others, own, cookies, syn_queue_drops - others]
+    if dumped:
+        uncounted = np.array([not tick.counted for tick in samples.ticks], dtype=bool)
+        for name, values in zip(DROP_COUNTERS, counters, strict=True):
+            if name not in samples.counters and not (told and values is own):
+                values[:] = _UNKNOWN
+            values[uncounted] = _UNKNOWN
     return load_tables.tick_columns(samples, listeners, counters)
 
 
-def _drops(samples: Samples, port: int) -> Integers:
-    of_ticks = [sum(each.drops for each in tick.listeners if each.port == port) for tick in samples.ticks]
-    return np.array(of_ticks, dtype=np.int64)
+def _drops(samples: Samples, port: int) -> Integers | None:
+    """Return what the sockets of a port had dropped at each tick; None if no tick tells."""
+    of_ticks = [[each.drops for each in tick.listeners if each.port == port] for tick in samples.ticks]
+    if any(drops is None for each in of_ticks for drops in each):
+        return None
+    return np.array([sum(drops or 0 for drops in each) for each in of_ticks], dtype=np.int64)
 
 
 def _grown(counts: Integers) -> Integers:

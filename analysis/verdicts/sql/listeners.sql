@@ -1,5 +1,5 @@
 -- What became of each listening socket of an instance, from the last tick at or before the window's start to the first
--- at or after its end, as figures do.
+-- at or after its end, as figures do. A single reading of a counter says nothing of its growth.
 WITH inside AS (
     SELECT * FROM ticks WHERE starts_with(instance, $prefix)
        AND time_us >= (SELECT coalesce(max(time_us), 0) FROM ticks
@@ -9,6 +9,6 @@ WITH inside AS (
 )
 SELECT instance AS server, max(queue_limit) AS "limit", max(depth) AS depth_max,
        round(100 * avg((listeners > 0 AND depth > queue_limit)::INT), 2) AS full_percent,
-       max(listen_drops) - min(listen_drops) AS drops,
-       greatest(arg_max(overflows, n) - arg_min(overflows, n), 0) AS overflows
+       if(count(listen_drops) > 1, max(listen_drops) - min(listen_drops), NULL) AS drops,
+       if(count(overflows) > 1, greatest(arg_max(overflows, n) - arg_min(overflows, n), 0), NULL) AS overflows
   FROM inside GROUP BY instance HAVING max(listeners) > 0 ORDER BY instance;

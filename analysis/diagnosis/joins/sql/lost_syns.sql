@@ -1,6 +1,7 @@
 -- Each SYN that nothing answered, with the ticks around it and what the server's kernel counted between them.
 -- overflows_cover_lost_syns: the kernel counted as many overflows there as SYNs got lost that certainly came between
--- the two ticks; syn_queue_full: as many SYNs that met a full queue of half-open connections.
+-- the two ticks; syn_queue_full: as many SYNs that met a full queue of half-open connections. A tick without counters,
+-- as a dump of sockets alone makes one, bounds nothing.
 CREATE TABLE lost_syns AS
 WITH syns AS (
     SELECT observer, id, to_instance, unnest(syns_lost_us) AS time_us FROM connections WHERE syns_lost > 0
@@ -17,6 +18,7 @@ WITH syns AS (
                 ON early.instance = ticks.instance AND early.time_us <= ticks.time_us - $slack_us
            ASOF LEFT JOIN running AS late
                 ON late.instance = ticks.instance AND late.time_us <= ticks.time_us + $slack_us
+     WHERE ticks.overflows IS NOT NULL
 )
 SELECT syns.observer, syns.id, syns.time_us,
        next.overflows - last.overflows AS overflows, next.listen_drops - last.listen_drops AS drops,

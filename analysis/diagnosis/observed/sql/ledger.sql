@@ -2,10 +2,13 @@
 -- the kernel's counters prove; null where it needs none, `unexplained` where none is proved.
 -- A server that accepts a connection after its client has left may still answer it: the client had given up.
 -- A client's next SYN comes no later than after twice its last pause, and after 1 s at first, plus a tenth for a late
--- timer. When that time has passed within the capture, the client had given up.
+-- timer. When that time has passed within the capture, the client had given up. Of a capture that somebody else made,
+-- nobody knows the end (not ends): there, SYNs that were sent again and got no answer were never answered in it.
+-- A scan, one client that knocks at a hundred ports of a host (`:*`), waits for no answer: its SYNs need no cause.
 CREATE TABLE ledger AS
 WITH facts AS (
-    SELECT connections.*, spans.end_us AS until_us, accepted.accepted_after_us, accepted.accepted_before_us,
+    SELECT connections.*, spans.end_us AS until_us, spans.ends,
+           ends_with(to_instance, ':*') AS scanned, accepted.accepted_after_us, accepted.accepted_before_us,
            accepted.id IS NOT NULL AS listed,
            proof.syns_overflowed, proof.syns_syn_queue_full, proof.syns_not_dropped, proof.syns_unsampled,
            proof.depth_max, proof.queue_limit,
@@ -24,6 +27,7 @@ WITH facts AS (
            CASE WHEN truncated_start OR client_inferred THEN 'earlier'
                 WHEN refused THEN 'refused'
                 WHEN NOT answered AND until_us >= last_syn_us + 1.1 * greatest(1000000, 2 * last_pause_us)
+                    OR NOT answered AND NOT ends AND syn_count > 1
                     THEN 'never-answered'
                 WHEN NOT answered THEN 'undecided'
                 WHEN NOT established AND first_rst_by = 'client' THEN 'given-up'
@@ -44,7 +48,8 @@ WITH facts AS (
 )
 SELECT observer, id, direction, to_instance, client_address, client_port, server_address, server_port, client_isn,
        if(plain IN ('answered', 'connected', 'idle', 'waiting') AND syns_lost > 0, 'recovered', plain) AS outcome,
-       CASE WHEN plain = 'refused' THEN 'connection-refused'
+       CASE WHEN scanned THEN NULL
+            WHEN plain = 'refused' THEN 'connection-refused'
             WHEN plain = 'never-answered' AND syns_overflowed = syns_lost THEN 'accept-queue-drop'
             WHEN plain = 'never-answered' AND syns_syn_queue_full = syns_lost THEN 'syn-queue-drop'
             WHEN plain = 'never-answered' AND syns_not_dropped = syns_lost THEN 'connect-timeout'
@@ -61,6 +66,9 @@ SELECT observer, id, direction, to_instance, client_address, client_port, server
        first_time_us, last_time_us, syn_count, syns_lost, answered_us, handshake_us, queued_us,
        accepted_before_us - queued_us AS in_queue_us,
        server_first_data_time_us - client_first_data_time_us AS first_byte_us,
+       least(client_first_data_time_us, server_first_data_time_us) - handshake_ack_time_us AS first_data_us,
+       client_first_data_time_us <= coalesce(server_first_data_time_us, client_first_data_time_us) AS client_begins,
+       synack_count, client_rst_count, server_rst_count, client_packets, server_packets,
        client_unique_bytes, server_unique_bytes, client_retransmissions, server_retransmissions,
        closed_by, close_kind, time_wait_owner, depth_max, queue_limit,
        first_time_us BETWEEN $start_us AND $end_us AS in_window

@@ -1,0 +1,222 @@
+"""What the kernel's counters and queues of one host prove by themselves, and what they leave open.
+
+In: a host's samples, which may be a few dumps that somebody pasted. Out: findings, each with the counters behind it.
+It must not know packets: what became of a connection they alone tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from analysis.evidence.samples import Samples
+from analysis.formatting import format_count
+
+SOMAXCONN, PORT_RANGE = "net.core.somaxconn", "net.ipv4.ip_local_port_range"
+
+# A backlog that several programs ask for by themselves; the dump may name none of them.
+_DEFAULTS: Final = {
+    511: "the default of nginx, Apache, Redis and Node.js",
+    128: "an older kernel's net.core.somaxconn, and the default of many programs",
+    100: "the default of Tomcat",
+    50: "the default of Java's ServerSocket",
+    5: "the default of Python's socketserver",
+    2048: "the default of gunicorn and uvicorn",
+}  # fmt: skip
+# Below that, processors were not what clients waited for.
+_IDLE_PERCENT: Final = 50
+_LEVELS: Final = ("Tcp.CurrEstab", "sockstat.", "sockstat6.")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the evidence proves.
+
+    Attributes:
+        name: of its kind.
+        says: in words, with what it does not prove.
+        counters: what it rests on.
+    """
+
+    name: str
+    says: str
+    counters: Mapping[str, int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A host's counters: how much each grew, or all that was counted where there is one reading alone."""
+
+    values: Mapping[str, int]
+    since: str
+
+    def __getitem__(self, name: str) -> int:
+        return self.values.get(name, 0)
+
+    def has(self, *names: str) -> bool:
+        """Return whether all of them are known."""
+        return all(name in self.values for name in names)
+
+    def of(self, *names: str) -> dict[str, int | float]:
+        """Return those that are known."""
+        return {name: self.values[name] for name in names if name in self.values}
+
+
+def count(samples: Samples, *, anew: bool) -> Counted:
+    """Return what a host's samples count; `anew`: each dump says what has grown since the one before."""
+    last = len(samples.ticks) - 1
+    levels = {n: c.values[-1] for n, c in samples.counters.items() if n.startswith(_LEVELS) and c.values}
+    told = [tick for tick, each in enumerate(samples.ticks) if each.counted]
+    if len(told) > 1 and told[0] != told[-1]:
+        grown = {
+            name: of.values[-1] - first
+            for name, of in samples.counters.items()
+            if (first := of.at(told[0])) is not None and name not in levels
+        }
+        return Counted(grown | levels, "between the first dump and the last")
+    values = {name: of.at(last) or 0 for name, of in samples.counters.items()}
+    return Counted(values, "since the last call of nstat" if anew else "since the host or its namespace started")
+
+
+def find(
+    samples: Samples,
+    sysctls: Mapping[str, str | None],
+    *,
+    anew: bool = False,
+    idle_percent: float | None = None,
+    no_address: int = 0,
+) -> list[Finding]:
+    """Return what a host's counters and queues prove."""
+    counted = count(samples, anew=anew)
+    found = [*_queues(samples, sysctls)]
+    found += _overflows(counted, idle_percent)
+    found += _other_drops(counted)
+    found += _attempts(counted)
+    found += _ports(counted, sysctls, no_address)
+    return found
+
+
+def _queues(samples: Samples, sysctls: Mapping[str, str | None]) -> Iterator[Finding]:
+    """Yield each listener that was full at a reading."""
+    full: dict[tuple[int, int], int] = {}
+    for tick in samples.ticks:
+        for each in tick.listeners:
+            if each.depth > each.limit:
+                key = (each.port, each.limit)
+                full[key] = max(full.get(key, 0), each.depth)
+    somaxconn = _number(sysctls.get(SOMAXCONN))
+    for (port, limit), depth in sorted(full.items()):
+        says = f"The accept queue of port {port} was full: {depth:,} connections waited, and it holds {limit:,} + 1."
+        default = f", {_DEFAULTS[limit]}" if limit in _DEFAULTS else ""
+        if somaxconn is not None and somaxconn > limit:
+            says += (
+                f" The program's own backlog of {limit:,}{default}, is the limit: {SOMAXCONN} is {somaxconn:,}, and no"
+                " sysctl makes the queue longer."
+            )
+        elif somaxconn is not None and somaxconn == limit:
+            says += f" {SOMAXCONN} is {somaxconn:,} too, and cuts a longer backlog of the program down to it."
+        else:
+            says += f" The program asked for {limit:,}{default}, or {SOMAXCONN} is as low; no dump tells it."
+        yield Finding("full-accept-queue", says, {"Recv-Q": depth, "Send-Q": limit})
+
+
+_OVERFLOWS, _DROPS = "TcpExt.ListenOverflows", "TcpExt.ListenDrops"
+_REQUESTS_DROPPED, _REQUESTS_COOKIES = "TcpExt.TCPReqQFullDrop", "TcpExt.TCPReqQFullDoCookies"
+_COOKIES, _PASSIVE, _FAILED = "TcpExt.SyncookiesSent", "Tcp.PassiveOpens", "Tcp.AttemptFails"
+_EMBRYONIC, _TIME_WAITS = "TcpExt.EmbryonicRsts", "TcpExt.TCPTimeWaitOverflow"
+
+
+def _overflows(counted: Counted, idle_percent: float | None) -> Iterator[Finding]:
+    overflows = counted[_OVERFLOWS]
+    if overflows <= 0:
+        return
+    says = f"{overflows:,} SYNs or last ACKs of a handshake met a full accept queue {counted.since}."
+    if passive := counted[_PASSIVE]:
+        says += f" {passive:,} connections came in meanwhile."
+    says += " A client sends its SYN again, so fewer connections failed: `connlab estimate` bounds how many."
+    if idle_percent is not None and idle_percent >= _IDLE_PERCENT:
+        says += (
+            f" The processors were {idle_percent:g} % idle: a limit on connections or workers kept the program from"
+            " accepting, not the processors."
+        )
+    rests = counted.of(_OVERFLOWS, _PASSIVE) | ({} if idle_percent is None else {"idle_percent": idle_percent})
+    yield Finding("accept-queue-overflows", says, rests)
+
+
+def _other_drops(counted: Counted) -> Iterator[Finding]:
+    others = counted[_DROPS] - counted[_OVERFLOWS]
+    full, cookies = counted[_REQUESTS_DROPPED], max(counted[_REQUESTS_COOKIES], counted[_COOKIES])
+    rests = counted.of(_DROPS, _OVERFLOWS, _REQUESTS_DROPPED, _REQUESTS_COOKIES, _COOKIES)
+    if others > 0 and counted.has(_DROPS, _OVERFLOWS):
+        says = f"{others:,} of {format_count(counted[_DROPS], 'drop')} {counted.since} are no overflows"
+        if full > 0:
+            says += f": {min(full, others):,} SYNs met a full SYN queue, and no cookie was sent (TCPReqQFullDrop)."
+        elif _REQUESTS_DROPPED in counted.values:
+            says += ", and none met a full SYN queue: no memory, or no route for the answer. Counters tell no more."
+        else:
+            says += ": a full SYN queue or no memory. `nstat -az TcpExtTCPReqQFullDrop` would tell which."
+        if counted[_OVERFLOWS] == 0:
+            says += " Each dropped SYN is sent again after 1 s; without a capture nobody knows whose it was."
+        yield Finding("drops-without-overflow", says, rests)
+    elif full > 0:
+        says = f"{format_count(full, 'SYN')} met a full SYN queue {counted.since}, and no cookie was sent."
+        yield Finding("syn-queue-drops", says, rests)
+    if cookies > 0:
+        says = f"The SYN queue was full at times: {format_count(cookies, 'cookie')} answered SYNs {counted.since}."
+        says += " A SYN that a cookie answers is not lost"
+        says += ": nobody failed for it." if full <= 0 and counted[_OVERFLOWS] <= 0 else "."
+        yield Finding("syn-cookies", says, rests)
+
+
+def _attempts(counted: Counted) -> Iterator[Finding]:
+    failed, embryonic = counted[_FAILED], counted[_EMBRYONIC]
+    if failed > 0:
+        rests = counted.of(_FAILED, _EMBRYONIC, _OVERFLOWS)
+        says = f"{format_count(failed, 'connection attempt')} failed {counted.since}"
+        if embryonic > 0:
+            says += (
+                f"; {min(embryonic, failed):,} of these were half-open connections that a RST of the client ended:"
+                " scans, health checks, or clients that gave up. That is not the accept queue."
+            )
+        elif counted.has(_EMBRYONIC):
+            says += ": connections of this host's own that were refused or given up. Incoming ones are not among them."
+        else:
+            says += ": this host's own that were refused or given up, or half-open ones that a RST ended."
+            says += " TcpExtEmbryonicRsts would tell which."
+        yield Finding("attempts-failed", says, rests)
+    if (again := counted["TcpExt.TCPSynRetrans"]) > 0:
+        says = f"This host sent {again:,} SYNs or SYN-ACKs again {counted.since}:"
+        says += " servers that it called, or its clients, did not answer in time. A capture tells which."
+        yield Finding("syns-sent-again", says, counted.of("TcpExt.TCPSynRetrans"))
+    if (ended := counted[_TIME_WAITS]) > 0:
+        says = f"{format_count(ended, 'connection')} left TIME_WAIT early {counted.since}, because"
+        says += " net.ipv4.tcp_max_tw_buckets were full. That fails no client's connection."
+        yield Finding("time-wait-overflow", says, counted.of(_TIME_WAITS))
+
+
+def _ports(counted: Counted, sysctls: Mapping[str, str | None], no_address: int) -> Iterator[Finding]:
+    ports = [_number(each) for each in (sysctls.get(PORT_RANGE) or "").split()]
+    low, high = ports if len(ports) == 2 else (None, None)  # noqa: PLR2004  lowest and highest
+    size = high - low + 1 if low is not None and high is not None and high >= low else None
+    open_, waiting = counted["sockstat.TCP.inuse"] or counted["Tcp.CurrEstab"], counted["sockstat.TCP.tw"]
+    if not no_address and (size is None or open_ + waiting <= size):
+        return
+    if not open_ + waiting:
+        says = "A program found no local port (EADDRNOTAVAIL). `cat /proc/net/sockstat` tells what holds them."
+    else:
+        holds = "established connections hold" if open_ > waiting else "connections in TIME_WAIT hold"
+        of = f"the {size:,} that there are to each server" if size is not None else "the range to each server"
+        said = "A program found no local port (EADDRNOTAVAIL)" if no_address else "Local ports may run out"
+        says = (
+            f"{said}: {open_:,} connections are open and {waiting:,} in TIME_WAIT, so {holds} the ports, {of}."
+            " More server addresses, local addresses or fewer connections help"
+            f"{', and a shorter TIME_WAIT does not' if open_ > waiting else ''}."
+        )
+    rests: dict[str, int | float] = {"EADDRNOTAVAIL": no_address} if no_address else {}
+    rests |= counted.of("sockstat.TCP.inuse", "sockstat.TCP.tw", "Tcp.CurrEstab")
+    yield Finding("no-local-port", says, rests | ({} if size is None else {PORT_RANGE: size}))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else None  # noqa: PLR2004  63 bits

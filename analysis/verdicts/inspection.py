@@ -1,0 +1,391 @@
+"""The part of connections.json that only files from elsewhere have: what they prove, and what to record next time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from analysis.database import Row, sql
+from analysis.diagnosis.observed import Observation, counters, path_losses, stalls
+from analysis.diagnosis.observed.counters import Finding as Found
+from analysis.diagnosis.observed.stalls import Stall
+from analysis.evidence import given_logs
+from analysis.evidence.given_logs import GivenLog
+from analysis.evidence.logs import lines_of
+from analysis.figures import Run
+from analysis.formatting import format_count, format_number
+from analysis.output import Written
+from formats.manifest import EvidenceFile, Observed
+from formats.safe_files import open_regular
+
+# So many connections are told of one by one, and of each server and outcome so many.
+_TOLD_MAX: Final = 20
+_ALIKE_MAX: Final = 3
+# A wait as long as that is told of.
+_LONG_US: Final = 500_000
+_SERVERS_MAX: Final = 50
+
+
+class GivenFile(Written):
+    """A file, and what it was taken for."""
+
+    name: str
+    kind: str
+    instance: str
+
+
+class Finding(Written):
+    """One thing that the files prove."""
+
+    instance: str
+    name: str
+    says: str
+    counters: Annotated[dict[str, int | float], Field(description="What it rests on")]
+
+
+class Told(Written):
+    """One connection, with what its packets show."""
+
+    instance: str
+    client: str
+    server: str
+    outcome: str
+    cause: str | None
+    says: str
+
+
+class LostPacket(Written):
+    """A packet that one end sent and the other never saw."""
+
+    connection: str
+    sent_by: str
+    number: Annotated[int, Field(description="In the sender's capture, as Wireshark's frame.number")]
+    time: str
+    what: str
+
+
+class Losses(Written):
+    """What got lost between two captures."""
+
+    client_end: str
+    server_end: str
+    both: Annotated[int, Field(description="Connections that both captures have")]
+    differing: Annotated[int, Field(description="Those of which they have unequal numbers of packets")]
+    compared: Annotated[int, Field(description="Those of them that were compared packet by packet")]
+    packets: Annotated[int, Field(description="How many packets of these came to no other end")]
+    clocks_apart_us: Annotated[int | None, Field(description="How far the two clocks may still be off; null: unknown")]
+    named: list[LostPacket]
+
+
+class AtServer(Written):
+    """What a proxy's log tells of one server, and what the packets do."""
+
+    server: str
+    failure: str
+    lines: int
+    connections: Annotated[int | None, Field(description="With the same outcome in the captures; null where unknown")]
+
+
+class Log(Written):
+    """A proxy's log."""
+
+    file: str
+    kind: str
+    lines: int
+    unread: Annotated[int, Field(description="Lines of another form")]
+    first: str | None
+    last: str | None
+    failures: dict[str, int]
+    servers: list[AtServer]
+    joined: Annotated[
+        int | None, Field(description="Lines whose client's connection is in a capture; null where no line names it")
+    ]
+
+
+class Inspection(Written):
+    """What files from elsewhere prove."""
+
+    files: list[GivenFile]
+    findings: list[Finding]
+    connections: Annotated[list[Told], Field(description="Some that failed or stood still, by their packets")]
+    stalls_examined: Annotated[int | None, Field(description="Connections looked at packet by packet; null: none")]
+    stalls_of: Annotated[int | None, Field(description="Of so many that carried data")]
+    losses: list[Losses]
+    logs: list[Log]
+    record_next: Annotated[list[str], Field(description="What would tell what these files do not")]
+
+
+def build_inspection(run: Run, seen: Observation | None) -> Inspection | None:
+    """Return what files from elsewhere prove; None where collectors watched."""
+    observed = run.raw.manifest.observed
+    if observed is None or not run.raw.inspected:
+        return None
+    files = [GivenFile(name=each.name, kind=each.kind, instance=each.instance) for each in observed.files]
+    logs = [_log(run, seen, each) for each in observed.files if each.file is not None]
+    findings = list(_findings(run, seen, observed))
+    told, examined, of = _connections(run, seen) if seen is not None else ([], None, None)
+    return Inspection(
+        files=files,
+        findings=findings,
+        connections=told,
+        stalls_examined=examined,
+        stalls_of=of,
+        losses=list(_losses(run, seen, observed)) if seen is not None else [],
+        logs=logs,
+        record_next=list(dict.fromkeys(_record_next(run, seen, observed, findings))),
+    )
+
+
+def _findings(run: Run, seen: Observation | None, observed: Observed) -> Iterator[Finding]:
+    for target in observed.targets:
+        dumps = [each for each in observed.files if each.instance == target.instance and each.kind == "dump"]
+        found = counters.find(
+            run.raw.samples[target.instance],
+            run.raw.manifest.sysctls.get(target.instance, {}),
+            anew=any(each.anew for each in dumps),
+            idle_percent=next((float(each.idle_percent) for each in dumps if each.idle_percent is not None), None),
+            no_address=sum(each.no_address for each in dumps),
+        )
+        yield from (_finding(target.instance, each) for each in [*found, *_unlimited(dumps)])
+        reduction = run.raw.reductions.get(target.instance)
+        if reduction is not None and (seen is None or not _has_connections(seen, target.instance)):
+            of = f" to {observed.server}" if observed.server else ""
+            says = f"The capture has {format_count(reduction.packets or 0, 'packet')}, and no TCP connection{of}."
+            yield _finding(target.instance, Found("no-tcp", says))
+        if seen is not None:
+            yield from (_finding(target.instance, each) for each in _of_packets(seen, target.instance))
+
+
+def _finding(instance: str, found: Found) -> Finding:
+    return Finding(instance=instance, name=found.name, says=found.says, counters=dict(found.counters))
+
+
+def _unlimited(dumps: list[EvidenceFile]) -> Iterator[Found]:
+    for address, depth in {key: depth for each in dumps for key, depth in each.unlimited.items() if depth}.items():
+        says = f"{depth:,} connections waited in the accept queue of {address}."
+        says += " netstat does not tell its limit; `ss -ltn` does."
+        yield Found("queue-of-unknown-limit", says, {"Recv-Q": depth})
+
+
+def _has_connections(seen: Observation, instance: str) -> bool:
+    return bool(seen.rows("SELECT 1 FROM flows WHERE observer = $o LIMIT 1", o=instance))
+
+
+def _of_packets(seen: Observation, instance: str) -> Iterator[Found]:
+    for row in seen.rows(sql(__name__, "scans"), observer=instance):
+        says = (
+            f"{row['client']} scanned {row['server']}: {row['syns']:,} SYNs to {row['ports']:,} ports,"
+            f" {row['refused']:,} refused, {row['synacks']:,} SYN-ACKs never completed. That is no full queue."
+        )
+        yield Found("scan", says, {name: row[name] for name in ("syns", "ports", "refused", "synacks")})
+    for row in seen.rows(sql(__name__, "open_questions"), observer=instance):
+        count, server = format_count(row["connections"], "connection"), row["server"]
+        if row["outcome"] == "never-accepted":
+            says = f"{count} to {server} completed the handshake, and the server never had them."
+        elif row["direction"] == "in":
+            says = f"{count} to {server} got no answer to any SYN, though they came to this host: "
+            says += "its kernel dropped them, or a filter did; `nstat -az` before and after would tell which."
+        else:
+            says = f"{count} to {server} got no answer to any SYN: dropped at the server or on the way;"
+            says += " `nstat -az` there, before and after, would tell which."
+        yield Found("unexplained", says, {"connections": row["connections"], "syns": row["syns"]})
+
+
+def _connections(run: Run, seen: Observation) -> tuple[list[Told], int | None, int | None]:
+    found: list[tuple[tuple[int, int], Told]] = []
+    examined, of = 0, 0
+    captured = [each for each, reduction in run.raw.reductions.items() if reduction.rows is not None]
+    for instance in captured:
+        stalled, looked, there = stalls.find_stalls(run.raw, seen, instance)
+        examined, of = examined + looked, of + there
+        ids = sorted(stalled)[:10_000]
+        rows = seen.rows(sql(__name__, "told"), observer=instance, stalled=ids, long_us=_LONG_US, alike=_ALIKE_MAX)
+        for row in rows:
+            parts = list(_parts(row, stalled.get(row["id"])))
+            if not parts:
+                continue
+            told = Told(
+                instance=instance,
+                client=row["client"],
+                server=row["server"],
+                outcome=row["outcome"],
+                cause=row["cause"],
+                says="; ".join(parts) + ".",
+            )
+            found.append(((row["rank"], -max(row["longest_us"] or 0, _still_us(stalled.get(row["id"])))), told))
+    found.sort(key=lambda each: each[0])
+    told_of = [told for _, told in found[:_TOLD_MAX]]
+    return told_of, *((examined, of) if captured else (None, None))
+
+
+def _still_us(stall: Stall | None) -> int:
+    if stall is None:
+        return 0
+    return max([0, *(each.most_us for each in stall.resent), *(each.longest_us for each in stall.zero_windows)])
+
+
+def _parts(row: Row, stall: Stall | None) -> Iterator[str]:
+    """Yield what a connection's packets show, in the order in which it happened."""
+    yield from _opening(row)
+    yield from _waits(row)
+    if stall is not None:
+        yield from _stalls(stall)
+    if row["outcome"] in _ENDS:
+        yield _ENDS[row["outcome"]].format(row["closed_by"])
+
+
+_ENDS: Final = {
+    "half-open": "the client never completed the handshake",
+    "reset": "a RST of the {} ended it",
+    "closed-unanswered": "the server closed it without an answer",
+    "given-up": "the client left before the server answered",
+    "never-accepted": "the client completed the handshake, and the server's kernel dropped it",
+}
+
+
+def _opening(row: Row) -> Iterator[str]:
+    syns = format_count(row["syn_count"], "SYN")
+    lasted = f" within {_seconds(row['last_time_us'] - row['first_time_us'])}" if row["syn_count"] > 1 else ""
+    if row["outcome"] == "refused":
+        yield f"{syns} and {format_count(row['server_rst_count'], 'RST')}{lasted}: the server's host refused it"
+    elif row["outcome"] in ("never-answered", "undecided"):
+        yield f"{syns}{lasted}, and no answer"
+    elif row["syns_lost"]:
+        after = f" after {_seconds(row['answered_us'] - row['first_time_us'])}" if row["answered_us"] else ""
+        yield f"{format_count(row['syns_lost'], 'SYN')} got no answer, a later one did{after}"
+    if row["synack_count"] > 1:
+        yield f"the server sent its SYN-ACK {row['synack_count']:,} times"
+
+
+def _waits(row: Row) -> Iterator[str]:
+    if row["handshake_us"] is not None and row["handshake_us"] >= _LONG_US and not row["syns_lost"]:
+        slow_us = (row["answered_us"] or row["first_time_us"]) - row["first_time_us"]
+        yield f"the SYN-ACK came after {_seconds(slow_us)}: the way, or the server's kernel"
+    if row["first_data_us"] is not None and row["first_data_us"] >= _LONG_US:
+        who = "the client sent nothing" if row["client_begins"] else "the server sent nothing"
+        yield f"connected, {who} for {_seconds(row['first_data_us'])}"
+    if row["first_byte_us"] is not None and row["first_byte_us"] >= _LONG_US:
+        yield f"the server's first data came {_seconds(row['first_byte_us'])} after the request"
+
+
+def _stalls(stall: Stall) -> Iterator[str]:
+    for resent in stall.resent:
+        span = _seconds(resent.most_us)
+        if resent.least_us != resent.most_us:
+            span = f"{_seconds(resent.least_us)} to {span}"
+        yield f"the {resent.by} sent data again {format_count(resent.count, 'time')}, {span} after the first time"
+    for each in stall.zero_windows:
+        lasted = _seconds(each.longest_us)
+        how = f"to the capture's end ({lasted})" if each.for_ever else f"for {lasted}"
+        yield f"the {each.by}'s receive window was 0 {how}"
+
+
+def _seconds(microseconds: int) -> str:
+    ms = microseconds / 1000
+    return f"{format_number(round(ms, 1))} ms" if ms < 1000 else f"{format_number(ms / 1000)} s"  # noqa: PLR2004  a second
+
+
+def _losses(run: Run, seen: Observation, observed: Observed) -> Iterator[Losses]:
+    own = run.raw.manifest.addresses
+    captured = [each.instance for each in observed.targets if each.instance in run.raw.captures]
+    for client_end in captured:
+        for server_end in captured:
+            if client_end == server_end or not own.get(server_end):
+                continue
+            ends = {"client_end": client_end, "server_end": server_end}
+            if not seen.row(sql(__name__, "is_on_the_way"), **ends)["towards"]:
+                continue
+            found = path_losses.find_losses(run.raw, seen, client_end, server_end)
+            if found is None:
+                continue
+            yield Losses(
+                **ends,
+                both=found.both,
+                differing=found.differing,
+                compared=found.compared,
+                packets=found.packets,
+                clocks_apart_us=run.raw.clocks.apart_us,
+                named=[
+                    LostPacket(
+                        connection=each.connection,
+                        sent_by=each.sent_by,
+                        number=each.number,
+                        time=_moment(each.time_us) or "",
+                        what=each.what,
+                    )
+                    for each in found.named
+                ],
+            )
+
+
+def _log(run: Run, seen: Observation | None, file: EvidenceFile) -> Log:
+    try:
+        with open_regular(run.raw.places.role(file.instance, file.file or "")) as opened:
+            found = given_logs.read_log(file.kind, (line for _, line in lines_of(opened)))
+    except OSError:
+        found = GivenLog()
+    joined = None
+    if found.clients and seen is not None:
+        clients = [f"{address}:{port}" for address, port, _ in found.clients]
+        joined = seen.execute(sql(__name__, "logged"), clients=clients).fetchall()[0][0]
+    return Log(
+        file=file.name,
+        kind=file.kind,
+        lines=found.lines,
+        unread=found.unread,
+        first=_moment(found.first_us),
+        last=_moment(found.last_us),
+        failures=dict(found.failures.most_common()),
+        servers=[
+            AtServer(server=server, failure=failure, lines=lines, connections=_by_packets(seen, failure, server))
+            for (failure, server), lines in found.servers.most_common(_SERVERS_MAX)
+        ],
+        joined=joined,
+    )
+
+
+def _by_packets(seen: Observation | None, failure: str, server: str) -> int | None:
+    """Return how many connections to a server ended so by packets; None where the log does not tell its address."""
+    outcomes = given_logs.BY_PACKETS.get(failure)
+    if seen is None or outcomes is None:
+        return None
+    row = seen.row(sql(__name__, "ended_as_logged"), server=server, outcomes=list(outcomes))
+    return int(row["alike"]) if row["known"] else None
+
+
+def _record_next(run: Run, seen: Observation | None, observed: Observed, findings: list[Finding]) -> Iterator[str]:
+    kinds = {each.kind for each in observed.files}
+    open_ends = any(each.name == "unexplained" for each in findings)
+    if "capture" not in kinds:
+        yield "`tcpdump -s 128 -w incident.pcap 'tcp port …'` on the server: what became of each connection"
+    elif observed.capture == "handshakes":
+        yield "a capture of all TCP packets, not of SYN, FIN and RST alone: which connections got an answer"
+    counted = [
+        each.instance
+        for each in observed.targets
+        if sum(tick.counted for tick in run.raw.samples[each.instance].ticks) > 1
+    ]
+    if not counted:
+        yield "`nstat -az` on the server before and after: whether its kernel dropped SYNs, and why"
+    if not any(tick.listeners for samples in run.raw.samples.values() for tick in samples.ticks):
+        yield "`ss -ltnmp` on the server, a few times: which queue was full, its limit, its drops, its program"
+    if any(not each.timed for each in observed.files):
+        yield "`date` before each command: dumps without a time are taken in the order given, around the capture"
+    if open_ends and sum(each.kind == "capture" for each in observed.files) == 1:
+        yield "a capture at the other end at the same time: whether the SYNs, or their answers, got lost on the way"
+    if "capture" in kinds:
+        yield "what tcpdump prints when it ends: whether the kernel dropped packets, and when it stopped"
+    if seen is not None and len(run.raw.captures) > 1 and run.raw.clocks.apart_us is None:
+        yield "captures that have some connections in common: nothing puts these on one clock"
+
+
+def _moment(time_us: int | None) -> str | None:
+    if time_us is None:
+        return None
+    try:
+        return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,49 @@
+"""The times that a paste tells, of `date`, of `watch` or of a log; without a zone they are UTC."""
+
+import re
+from calendar import month_abbr
+from datetime import UTC, datetime
+from typing import Final
+
+_MONTHS: Final = {name: n for n, name in enumerate(month_abbr) if name}
+_NAMES: Final = "|".join(_MONTHS)
+# `date` in its usual form, and what `watch` writes at the right of its first line.
+_DATE = re.compile(
+    rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:({_NAMES}) +(\d{{1,2}})|(\d{{1,2}}) ({_NAMES})),?"
+    r"(?: (\d{4}))? +(\d\d):(\d\d):(\d\d)(?: ([AP])M)?(?: +(?:[A-Z]{2,5}|[+-]\d{2,4}))?(?: +(\d{4}))?"
+)
+_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?\s*(?:Z|UTC|([+-])(\d\d):?(\d\d))?")
+_EPOCH = re.compile(r"1\d{9}(?:\.\d{1,9})?")
+_HALF_DAY: Final = 12
+
+
+def time_in(line: str) -> int | None:
+    """Return the time that a line tells, in microseconds since the Unix epoch; None if it tells none."""
+    if _EPOCH.fullmatch(line):
+        return round(float(line) * 1_000_000)
+    if match := _ISO.search(line):
+        time_us = _moment(match.group(1, 2, 3, 4, 5, 6))
+        if time_us is None:
+            return None
+        if match[8]:
+            shift_s = 60 * (60 * int(match[9]) + int(match[10]))
+            time_us += 1_000_000 * (-shift_s if match[8] == "+" else shift_s)
+        return max(time_us + int((match[7] or "0").ljust(6, "0")[:6]), 0)
+    match = _DATE.search(line)
+    year = (match[5] or match[10]) if match else None
+    if match is None or year is None:
+        return None
+    hour = int(match[6])
+    if match[9]:
+        hour = hour % _HALF_DAY + (_HALF_DAY if match[9] == "P" else 0)
+    return _moment((year, _MONTHS[match[1] or match[4]], match[2] or match[3], hour, match[7], match[8]))
+
+
+def _moment(parts: tuple[str | int, ...]) -> int | None:
+    """Return a time in UTC, from its year to its second; None if there is no such time."""
+    year, month, day, hour, minute, second = map(int, parts)
+    try:
+        at = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
+    except ValueError:
+        return None
+    return max(round(at.timestamp()), 0) * 1_000_000

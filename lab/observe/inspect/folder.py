@@ -1,0 +1,255 @@
+"""Writes the folder of an observation: the captures, the dumps as a sampler's ticks, the logs, and the manifest."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from analysis.evidence import captures, samples
+from analysis.evidence.rawfiles import Places
+from formats.manifest import SCHEMA, EvidenceFile, Manifest, Observed, Program, Target, utc_now
+from formats.manifest import Host as Machine
+from formats.predictions import Tolerance
+from lab import paths
+from lab.observe.inspect import dumps
+from lab.observe.inspect.dumps import Snapshot
+from lab.observe.inspect.files import Given, read_unpacked, slug
+from lab.observe.inspect.hosts import Host, serves
+from lab.observe.targets import program_in
+from lab.runs import machine
+from lab.runs.run_context import make_folder, unwritable
+
+# A dump that says no time stands so far before the first packet, or behind the last one.
+_APART_US = 200_000
+_SECOND_US = 1_000_000
+_TITLE_MAX = 100
+
+
+@dataclass(frozen=True)
+class InspectOptions:
+    """What the user says besides the files.
+
+    Attributes:
+        server: `address:port` of the one server that the account is to be about; None for all.
+        connect_timeout_ms: how long its clients wait for a connection, if the user knows it.
+    """
+
+    server: str | None = None
+    connect_timeout_ms: int | None = None
+
+    @property
+    def server_address(self) -> str | None:
+        """Return the server's address alone."""
+        return self.server.rpartition(":")[0].strip("[]") if self.server else None
+
+
+def write_folder(hosts: list[Host], scratch: Path, name: str, options: InspectOptions, command: Sequence[str]) -> Path:
+    """Write the folder of an observation, and return it.
+
+    Raises:
+        LabError: it cannot be written.
+    """
+    parent = paths.RESULTS / f"inspected-{name}"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = make_folder(parent, "default-r01")
+        places = Places(folder)
+        for host in hosts:
+            _write_host(host, scratch, places)
+        record = _manifest(hosts, folder, options, command)
+        record.save(folder)
+    except OSError as error:
+        raise unwritable(error, parent) from None
+    return folder
+
+
+def _write_host(host: Host, scratch: Path, places: Places) -> None:
+    places.collector(host.instance).mkdir(parents=True)
+    places.role(host.instance).mkdir()
+    if host.reduction is not None:
+        capture = places.collector(host.instance, "capture.pcap")
+        _move(scratch / host.instance / "capture.pcap", capture)
+        report = {
+            "schema": captures.SCHEMA,
+            "mode": "handshakes" if host.vantage.handshakes_only else "headers",
+            "interface": "unknown",
+            "filter": "unknown",
+            "snaplen": 1 << 18,
+            "started_us": host.reduction.first_us,
+            "ended_us": host.reduction.last_us or 0,
+            "packets_captured": host.reduction.packets,
+            "packets_received": None,
+            "packets_dropped_by_kernel": None,
+            "bytes": capture.stat().st_size,
+            "cpu_ms": 0,
+            "truncated": False,
+            "reason": captures.ELSEWHERE,
+        }
+        places.collector(host.instance, "capture.json").write_text(json.dumps(report) + "\n")
+    _write_samples(host, places.collector(host.instance, "samples.jsonl"))
+    for log in host.logs:
+        with places.role(host.instance, _log_name(log)).open("wb") as out:
+            out.writelines(read_unpacked(log.path))
+
+
+def _move(source: Path, target: Path) -> None:
+    try:
+        source.rename(target)
+    except OSError:
+        with source.open("rb") as file, target.open("xb") as out:
+            while block := file.read(1 << 20):
+                out.write(block)
+
+
+def _log_name(log: Given) -> str:
+    return f"{log.kind}-{slug(log.path.name, ())}.log"
+
+
+def _write_samples(host: Host, path: Path) -> None:
+    """Write the dumps as a sampler's ticks; each has all that its dump has."""
+    series = _timed(host)
+    if not series:
+        return
+    first_us = series[0].time_us or 0
+    header = {"kind": "header", "schema": samples.SCHEMA, "role": host.instance, "rate_hz": 1, "time_us": first_us,
+              "kernel": "unknown", "hz": 100, "page_bytes": 4096, "cpus": 1}  # fmt: skip
+    lines: list[dict[str, object]] = [header]
+    for each in series:
+        time_us = each.time_us or 0
+        # What nobody sets runs along.
+        mono_us = time_us - first_us + _SECOND_US
+        listen = [
+            {"address": one.address, "port": one.port, "depth": one.depth, "limit": one.limit, "drops": one.drops}
+            for one in each.listeners
+            if one.limit is not None
+        ]
+        lines.append({"kind": "tick", "time_us": time_us, "mono_us": mono_us, "late_us": 0, "full": True,
+                      "counters": each.counters, "listen": listen, "cost_us": 0})  # fmt: skip
+        lines += _sockets(each, time_us)
+    lines.append({"kind": "end", "reason": "signal", "time_us": series[-1].time_us, "ticks": len(series),
+                  "late_ticks": 0, "gaps": 0, "late_us_max": 0, "cpu_ms": 0})  # fmt: skip
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def _sockets(snapshot: Snapshot, time_us: int) -> list[dict[str, object]]:
+    ports = {each.port for each in snapshot.listeners}
+    groups: dict[tuple[str, str, int, str, str], int] = {}
+    for (state, local, port, remote, remote_port), count in snapshot.states.items():
+        # Without its listeners a dump does not say which end is the server: its port is the lower one.
+        serves = port in ports if ports else port < remote_port
+        key = (state, "server" if serves else "client", port if serves else remote_port, local, remote)
+        groups[key] = groups.get(key, 0) + count
+    found: list[dict[str, object]] = []
+    for kind in ("sockets", "time_wait"):
+        rows = [
+            {"state": state, "side": side, "port": port, "local": local, "peer": peer, "count": count}
+            for (state, side, port, local, peer), count in groups.items()
+            if (state == "TIME_WAIT") is (kind == "time_wait")
+        ]
+        if rows:
+            found.append({"kind": kind, "time_us": time_us, "groups": rows, "cost_us": 0})
+    return found
+
+
+def _time(snapshot: Snapshot) -> int:
+    return snapshot.time_us or 0
+
+
+def _timed(host: Host) -> list[Snapshot]:
+    """Return a host's snapshots in the order of their times; those that say none, in the order given."""
+    # Those that tell their time may have been given in any order.
+    told = iter(sorted((each for each in host.snapshots if each.time_us is not None), key=_time))
+    series = [each if each.time_us is None else next(told) for each in host.snapshots]
+    if any(each.anew for each in series) or dumps.are_counted_anew(series):
+        series = list(dumps.summed(series))
+    untimed = [each for each in series if each.time_us is None]
+    known = [each.time_us for each in series if each.time_us is not None]
+    start_us, end_us = (host.reduction.first_us, host.reduction.last_us) if host.reduction else (None, None)
+    if start_us is None or end_us is None:
+        start_us = end_us = max(known, default=_SECOND_US)
+    for number, each in enumerate(untimed):
+        last = number == len(untimed) - 1
+        if number == 0 and (not last or known):
+            each.time_us = max(start_us - _APART_US, 0)
+        elif last:
+            each.time_us = end_us + _APART_US
+        else:
+            each.time_us = start_us + (end_us - start_us) * number // len(untimed)
+    ordered = sorted(series, key=_time)
+    for before, after in pairwise(ordered):
+        # Two of one second were made one after the other.
+        after.time_us = max(after.time_us or 0, (before.time_us or 0) + 1)
+    return ordered
+
+
+def _manifest(hosts: list[Host], folder: Path, options: InspectOptions, command: Sequence[str]) -> Manifest:
+    first = hosts[0]
+    modes = {each.vantage.handshakes_only for each in hosts if each.captures}
+    names = ", ".join(each.shown for host in hosts for each in host.files)
+    record = Manifest(
+        contract=SCHEMA,
+        status="running",
+        scenario=folder.parent.name,
+        title=f"Inspected: {names if len(names) < _TITLE_MAX else f'{first.files[0].shown} and others'}",
+        run=folder.name,
+        by_set=False,
+        command=list(command),
+        started=utc_now(),
+        git=machine.git_state(),
+        lab=machine.lab_version(),
+        host=Machine(),
+        path=[],
+        instances={each.instance: [each.instance] for each in hosts},
+        addresses={each.instance: list(each.vantage.own) for each in hosts},
+        nodes={each.instance: each.instance for each in hosts} if len(hosts) > 1 else {},
+        sysctls={each.instance: dict(_sysctls(each)) for each in hosts},
+        tolerance=Tolerance(),
+        observed=Observed(
+            targets=[_target(each, peer=any(map(serves, hosts)) and not serves(each)) for each in hosts],
+            files=[_file(each, host) for host in hosts for each in host.files],
+            server=options.server,
+            capture="off" if not modes else "handshakes" if modes == {True} else "headers",
+            connect_timeout_ms=options.connect_timeout_ms,
+        ),
+    )
+    record.finish("complete")
+    return record
+
+
+def _sysctls(host: Host) -> Iterable[tuple[str, str]]:
+    return ((name, value) for each in host.snapshots for name, value in each.sysctls.items())
+
+
+def _target(host: Host, *, peer: bool) -> Target:
+    return Target(
+        instance=host.instance,
+        kind="files",
+        name=", ".join(each.shown for each in host.files)[:200],
+        program=_program(host),
+        peer=peer,
+    )
+
+
+def _program(host: Host) -> Program | None:
+    """Return the program of the listener that is full, or else of the first one that a dump names."""
+    listeners = [one for each in host.snapshots for one in each.listeners if one.program]
+    full = [one for one in listeners if one.limit is not None and one.depth > one.limit]
+    return next(filter(None, (program_in(one.program or "") for one in [*full, *listeners])), None)
+
+
+def _file(given: Given, host: Host) -> EvidenceFile:
+    snapshots = given.snapshots
+    return EvidenceFile(
+        name=given.shown,
+        kind=given.kind,
+        instance=host.instance,
+        file=_log_name(given) if given in host.logs else None,
+        timed=all(each.time_us is not None for each in snapshots),
+        anew=any(each.anew for each in snapshots),
+        idle_percent=next((each.idle_percent for each in snapshots if each.idle_percent is not None), None),
+        no_address=sum(each.no_address for each in snapshots),
+        unlimited={
+            f"{one.address}:{one.port}": one.depth for each in snapshots for one in each.listeners if one.limit is None
+        },
+    )

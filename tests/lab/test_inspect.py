@@ -1,0 +1,424 @@
+"""`connlab inspect`: captures, dumps and logs from elsewhere, and what they prove."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.evidence import given_logs
+from analysis.reports import run_report
+from formats.manifest import EvidenceKind
+from lab import paths
+from lab.errors import BadInput
+from lab.observe import printing
+from lab.observe.inspect.folder import InspectOptions
+from lab.observe.inspect.inspecting import inspect, parse_logs, parse_server
+from lab.runs import run_results
+from tests.analysis.packets import ACK, RST, SYN, Capture, Connection
+
+CLIENT, SERVER = "172.18.0.3", "172.18.0.2:8080"
+
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
+Account = dict[str, Any]
+Inspect = Callable[..., Account]
+
+
+@pytest.fixture
+def inspected(tmp_path: Path) -> Inspect:
+    """Write files, inspect them, and return the account; `folder` is that of the run."""
+
+    def run(
+        *named: str,
+        nstat: tuple[str, ...] = (),
+        logs: dict[EvidenceKind, list[str]] | None = None,
+        options: InspectOptions | None = None,
+        **files: bytes | str | Capture,
+    ) -> Account:
+        for key, content in files.items():
+            path = tmp_path / key.replace("__", "/").replace("_", ".")
+            path.parent.mkdir(exist_ok=True)
+            data = content.content() if isinstance(content, Capture) else content
+            path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        folder, passed = inspect(
+            [tmp_path / each for each in named],
+            [tmp_path / each for each in nstat],
+            {kind: [tmp_path / each for each in of_kind] for kind, of_kind in (logs or {}).items()},
+            options or InspectOptions(),
+            ["connlab", "inspect"],
+        )
+        found = printing.read_connections(folder)
+        # The page and the terminal take all that an account may hold.
+        assert "What to record next time" in run_report.render(folder)
+        text = "\n".join(printing.connection_lines(found, folder))
+        return {**found, "folder": folder, "passed": passed, "text": text}
+
+    return run
+
+
+def by_outcome(found: Account) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for target in found["targets"]:
+        for server in target["servers"]:
+            for outcome, count in server["outcomes"].items():
+                counts[outcome] = counts.get(outcome, 0) + count
+    return counts
+
+
+def said(found: Account) -> str:
+    inspection = found["inspection"]
+    return "\n".join(each["says"] for part in ("findings", "connections") for each in inspection[part])
+
+
+def exchange(*, syn_ack: float = 0.05, ack: float = 0.001, request: float = 0.001, answer: float = 0.05) -> Capture:
+    """One request and its answer, as the client's end sees them."""
+    capture, client = Capture(), f"{CLIENT}:41001"
+    capture.tcp(0, client, SERVER, SYN, seq=1_000)
+    at = syn_ack
+    capture.tcp(at, SERVER, client, SYN | ACK, seq=6_000, ack=1_001)
+    capture.tcp(at := at + ack, client, SERVER, ACK, seq=1_001, ack=6_001)
+    capture.tcp(at := at + request, client, SERVER, ACK, seq=1_001, ack=6_001, data=300)
+    capture.tcp(at + 0.05, SERVER, client, ACK, seq=6_001, ack=1_301)
+    capture.tcp(at + answer, SERVER, client, ACK, seq=6_001, ack=1_301, data=900)
+    return capture
+
+
+@pytest.mark.parametrize(
+    ("capture", "sentence"),
+    [
+        (exchange(), None),
+        (exchange(syn_ack=0.88), "the SYN-ACK came after 880 ms"),
+        (exchange(request=1.34), "connected, the client sent nothing for 1.34 s"),
+        (exchange(answer=1.03), "the server's first data came 1.03 s after the request"),
+    ],
+    ids=["normal", "slow wire", "slow client", "slow server"],
+)
+def test_a_slow_exchange_names_who_was_slow(inspected: Inspect, capture: Capture, sentence: str | None) -> None:
+    found = inspected("latency.pcap", latency_pcap=capture)
+    assert by_outcome(found) == {"answered": 1}
+    assert [sentence in each["says"] for each in found["inspection"]["connections"]] == ([True] if sentence else [])
+
+
+def test_a_client_that_is_refused_and_tries_again_is_one_attempt(inspected: Inspect) -> None:
+    capture, client = Capture(), f"{CLIENT}:1074"
+    for second in (0, 0.5, 1.0):
+        capture.tcp(second, client, SERVER, SYN, seq=1_000)
+        capture.tcp(second + 0.0001, SERVER, client, RST | ACK, seq=0, ack=1_001)
+    found = inspected("a.pcap", a_pcap=capture)
+    assert by_outcome(found) == {"refused": 1}
+    assert "3 SYNs and 3 RSTs within 1 s" in said(found)
+
+
+def test_syns_without_an_answer_were_never_answered_and_the_file_that_would_tell_why_is_named(
+    inspected: Inspect,
+) -> None:
+    capture = Capture()
+    Connection(capture, f"{CLIENT}:1251", SERVER).syns(0, 3, 9)
+    found = inspected("a.pcap", a_pcap=capture)
+    assert (by_outcome(found), found["unexplained"]) == ({"never-answered": 1}, 1)
+    assert "3 SYNs within 9 s, and no answer" in said(found)
+    assert "dropped at the server or on the way; `nstat -az` there, before and after, would tell which" in said(found)
+    assert any("a capture at the other end" in each for each in found["inspection"]["record_next"])
+
+
+def test_a_capture_without_tcp_says_so(inspected: Inspect) -> None:
+    assert "The capture has 0 packets, and no TCP connection." in said(inspected("a.pcap", a_pcap=Capture()))
+
+
+def test_a_middle_of_a_connection_shows_what_was_sent_again(inspected: Inspect) -> None:
+    capture, client = Capture(), f"{CLIENT}:51048"
+    for second in (0, 0.2, 0.8, 2.0, 4.4, 9.2):
+        capture.tcp(second, client, SERVER, ACK, seq=1_000, ack=6_000, data=500)
+    found = inspected("a.pcap", a_pcap=capture)
+    assert by_outcome(found) == {"earlier": 1}
+    assert "the client sent data again 5 times, 200 ms to 9.2 s after the first time" in said(found)
+
+
+@pytest.mark.parametrize(
+    ("opens_s", "sentence"),
+    [(None, "the server's receive window was 0 to the capture's end (2 s)"), (0.11, "receive window was 0 for 10 ms")],
+)
+def test_a_receiver_without_room_is_named(inspected: Inspect, opens_s: float | None, sentence: str) -> None:
+    capture = Capture()
+    connection = Connection(capture, f"{CLIENT}:2235", SERVER).handshake(0).ask(0.05, 1_000)
+    frames = len(capture.packets)
+    connection._from_server(0.1, ACK)  # noqa: SLF001  its window is changed below
+    if opens_s is not None:
+        connection._from_server(opens_s, ACK)  # noqa: SLF001  as above
+    connection.ask(2.1)
+    time_us, frame = capture.packets[frames]
+    capture.packets[frames] = (time_us, frame[:48] + b"\0\0" + frame[50:])
+    if opens_s is None:
+        # Nothing of the server after that.
+        capture.packets = [
+            each for n, each in enumerate(capture.packets) if n <= frames or each[1][26:30] != frame[26:30]
+        ]
+    assert sentence in said(inspected("a.pcap", a_pcap=capture))
+
+
+def test_a_scan_is_no_full_queue(inspected: Inspect) -> None:
+    capture = Capture()
+    for port in range(1, 301):
+        client, server = f"{CLIENT}:36050", f"172.18.0.2:{port}"
+        capture.tcp(0.01 * port, client, server, SYN, seq=port)
+        if port in (25, 113):
+            capture.tcp(0.01 * port + 0.001, server, client, RST | ACK, seq=0, ack=port + 1)
+        if port in (22, 80):
+            for again in range(4):
+                capture.tcp(0.01 * port + 0.001 + 3 * again, server, client, SYN | ACK, seq=9, ack=port + 1)
+    found = inspected("a.pcap", a_pcap=capture)
+    assert "scanned 172.18.0.2: 300 SYNs to 300 ports, 2 refused, 8 SYN-ACKs never completed" in said(found)
+    assert found["unexplained"] == 0
+    assert [server["server"] for server in found["targets"][0]["servers"]] == ["a>172.18.0.2:*"]
+
+
+def overflowing(*, lost: int = 6, served: int = 4) -> Capture:
+    """A server whose queue is full: clients that are served, and others whose SYNs get no answer."""
+    capture = Capture()
+    for number in range(served):
+        one = Connection(capture, f"172.18.1.{number}:4000{number}", SERVER, isn=7_000 * (number + 1))
+        one.handshake(0.1 * number).ask(0.1 * number + 0.01).answer(0.1 * number + 0.02)
+    for number in range(lost):
+        one = Connection(capture, f"172.18.2.{number}:4000{number}", SERVER, isn=9_000 * (number + 1))
+        one.syns(1, 2, 4)
+    return capture
+
+
+def nstat(overflows: int, drops: int, **more: int) -> str:
+    counters = {"TcpExtListenOverflows": overflows, "TcpExtListenDrops": drops, "TcpExtTCPReqQFullDrop": 0, **more}
+    return "#kernel\n" + "".join(f"{name:<32}{value:<20}0.0\n" for name, value in counters.items())
+
+
+def causes(found: Account) -> dict[str, int]:
+    return {name: count for each in found["targets"][0]["servers"] for name, count in each["causes"].items()}
+
+
+def test_counters_before_and_after_prove_what_a_capture_alone_cannot(inspected: Inspect) -> None:
+    files: dict[str, Any] = {"a_pcap": overflowing(), "before_txt": nstat(100, 100)}
+    found = inspected("a.pcap", nstat=("before.txt", "after.txt"), **files, after_txt=nstat(118, 118))
+    assert causes(found) == {"accept-queue-drop": 6}
+    assert found["unexplained"] == 0
+    found = inspected("a.pcap", nstat=("before.txt", "after.txt"), **files, after_txt=nstat(117, 118))
+    assert causes(found) == {"unexplained": 6}
+    found = inspected("a.pcap", nstat=("before.txt", "after.txt"), **files, after_txt=nstat(100, 100))
+    assert causes(found) == {"connect-timeout": 6}
+
+
+def test_overflows_are_no_proof_for_two_listeners_that_lost_more_together(inspected: Inspect) -> None:
+    capture = overflowing()
+    for number in range(2):
+        Connection(capture, f"172.18.3.{number}:41000", "172.18.0.2:9000", isn=11_000 * (number + 1)).syns(1, 2, 4)
+    before, after = nstat(0, 0), nstat(18, 18)
+    found = inspected("a.pcap", nstat=("before.txt", "after.txt"), a_pcap=capture, before_txt=before, after_txt=after)
+    assert set(causes(found)) == {"unexplained"}
+    found = inspected(
+        "a.pcap", nstat=("before.txt", "after.txt"), a_pcap=capture, before_txt=before, after_txt=nstat(24, 24)
+    )
+    assert set(causes(found)) == {"accept-queue-drop"}
+
+
+def test_a_dump_of_sockets_alone_bounds_no_counter(inspected: Inspect) -> None:
+    sockets = "State  Recv-Q Send-Q Local Address:Port Peer Address:Port\nLISTEN 0 128 0.0.0.0:8080 0.0.0.0:*\n"
+    found = inspected(
+        "a.pcap", nstat=("ss.txt", "after.txt"), a_pcap=overflowing(), ss_txt=sockets, after_txt=nstat(18, 18)
+    )
+    assert causes(found) == {"unexplained": 6}
+    (listener,) = found["targets"][0]["listeners"]
+    assert (listener["limit"], listener["overflows"], listener["drops"]) == (128, None, None)
+
+
+def moved(capture: Capture, ahead_s: float) -> Capture:
+    return Capture([(time_us + round(ahead_s * 1e6), frame) for time_us, frame in capture.packets])
+
+
+@pytest.mark.parametrize("ahead_s", [0, 3600])
+def test_two_ends_are_put_on_one_clock_and_what_got_lost_between_them_is_named(
+    inspected: Inspect, ahead_s: float
+) -> None:
+    here, there = Capture(), Capture()
+    for number in range(20):
+        at, client, isn = 0.2 * number, f"172.18.0.3:{41_000 + number}", 7_000 * (number + 1)
+        for capture, syn, syn_ack, ack in ((here, 0, 0.02, 0.0201), (there, 0.01, 0.0101, 0.03)):
+            capture.tcp(at + syn, client, SERVER, SYN, seq=isn)
+            capture.tcp(at + syn_ack, SERVER, client, SYN | ACK, seq=6_000, ack=isn + 1)
+            capture.tcp(at + ack, client, SERVER, ACK, seq=isn + 1, ack=6_001)
+    lost = Connection(here, "172.18.0.3:42000", SERVER, isn=99_000)
+    lost.syns(1, 2)
+    found = inspected("client.pcap", "server.pcap", client_pcap=here, server_pcap=moved(there, ahead_s))
+    (losses,) = found["inspection"]["losses"]
+    assert (losses["client_end"], losses["server_end"], losses["both"]) == ("client", "server", 20)
+    assert losses["clocks_apart_us"] is not None
+    assert losses["clocks_apart_us"] < 50_000
+    assert [(each["connection"], each["sent_by"], each["what"]) for each in losses["named"]] == 2 * [
+        (f"172.18.0.3:42000 → {SERVER}", "client", "SYN")
+    ]
+
+
+def test_the_parts_of_a_rotated_capture_are_one(inspected: Inspect) -> None:
+    whole = overflowing()
+    middle = sorted(whole.packets)[len(whole.packets) // 2][0]
+    parts = [Capture([each for each in whole.packets if (each[0] < middle) is first]) for first in (True, False)]
+    found = inspected("a.pcap", "a.pcap1", a_pcap=parts[0], a_pcap1=parts[1])
+    assert [target["instance"] for target in found["targets"]] == ["a"]
+    assert by_outcome(found) == by_outcome(inspected("a.pcap", a_pcap=whole))
+
+
+def test_a_folder_is_told_apart_by_content_and_what_is_none_is_named(inspected: Inspect) -> None:
+    found = inspected(
+        "incident",
+        incident__one=overflowing(),
+        incident__before=nstat(100, 100),
+        incident__after=nstat(118, 118),
+        incident__notes="We saw timeouts since noon.\n",
+    )
+    assert causes(found) == {"accept-queue-drop": 6}
+    assert found["passed"] == ["notes: is no evidence that the lab reads"]
+
+
+def test_one_server_can_be_chosen(inspected: Inspect) -> None:
+    capture = overflowing()
+    Connection(capture, "172.18.0.2:50000", "172.18.0.9:5432", isn=5).handshake(3)
+    options = InspectOptions(server=parse_server("172.18.0.9:5432"))
+    assert by_outcome(inspected("a.pcap", a_pcap=capture, options=options)) == {"idle": 1}
+
+
+def test_a_packed_capture_is_unpacked(inspected: Inspect) -> None:
+    packed = gzip.compress(overflowing().content())
+    assert by_outcome(inspected("a.pcap.gz", a_pcap_gz=packed)) == {"answered": 4, "never-answered": 6}
+
+
+HOSTILE: dict[str, bytes] = {
+    "empty": b"",
+    "binary": bytes(range(256)) * 64,
+    "cut gzip": gzip.compress(bytes(1000))[:20],
+    "snoop": b"snoop\0\0\0\0\0\0\2\0\0\0\4" + bytes(64),
+    "text": b"Nothing to see here.\n" * 100,
+    "long line": b"LISTEN 0 128 " + b"a/" * 1_000_000 + b"\n",
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_no_evidence_is_refused_with_one_message(inspected: Inspect, content: bytes) -> None:
+    with pytest.raises(BadInput) as refused:
+        inspected("a.bin", a_bin=content)
+    assert len(refused.value.problems) == 1
+    assert "a.bin" in str(refused.value)
+
+
+def test_no_link_pipe_or_foreign_file_in_a_folder_is_opened(inspected: Inspect, tmp_path: Path) -> None:
+    (tmp_path / "incident").mkdir()
+    (tmp_path / "incident" / "link").symlink_to("/etc/shadow")
+    os.mkfifo(tmp_path / "incident" / "pipe")
+    found = inspected("incident", incident__a=overflowing())
+    assert [each["name"] for each in found["inspection"]["files"]] == ["a"]
+    assert found["passed"] == ["pipe: is a named pipe"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("shop", "is not an address and a port"), ("1.2.3.4:0", "is not an address and a port")]
+)
+def test_a_server_is_an_address_and_a_port(text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        parse_server(text)
+
+
+def test_a_log_has_a_kind() -> None:
+    with pytest.raises(BadInput, match="did you mean 'haproxy'"):
+        parse_logs(["haprox=a.log"])
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed: apt-get install tshark")
+def test_no_connection_of_tshark_s_list_is_missing_or_counted_twice(inspected: Inspect, tmp_path: Path) -> None:
+    capture = overflowing()
+    Connection(capture, f"{CLIENT}:1048", SERVER).refused(5)
+    # Ports that are used again make a second stream.
+    Connection(capture, "172.18.1.0:40000", SERVER, isn=77_000).handshake(50).ask(50.1).answer(50.2)
+    found = inspected("a.pcap", a_pcap=capture)
+    fields = ("tcp.stream", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport")
+    command = ["tshark", "-n", "-r", str(tmp_path / "a.pcap"), "-T", "fields", *(f"-e{each}" for each in fields)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    streams: dict[str, tuple[str, ...]] = {}
+    for line in done.stdout.splitlines():
+        stream, *ends = line.split("\t")
+        streams.setdefault(stream, tuple(ends))
+    query = "SELECT client_address, client_port::VARCHAR, server_address, server_port::VARCHAR FROM read_parquet(?)"
+    rows = duckdb.execute(query, [f"{found['folder']}/derived/connections.parquet"]).fetchall()
+    assert sorted(rows) == sorted(streams.values())
+    assert len(rows) == sum(by_outcome(found).values()) == 12
+
+
+def test_the_folder_is_analysed_again_to_the_same_bytes(inspected: Inspect) -> None:
+    found = inspected("a.pcap", nstat=("b.txt", "c.txt"), a_pcap=overflowing(), b_txt=nstat(0, 0), c_txt=nstat(18, 18))
+    derived = found["folder"] / "derived"
+    before = {path.name: path.read_bytes() for path in derived.iterdir()}
+    run_results.analyse_run(found["folder"])
+    assert {path.name: path.read_bytes() for path in derived.iterdir()} == before
+    assert json.loads((found["folder"] / "manifest.json").read_text())["observed"]["targets"][0]["kind"] == "files"
+
+
+NGINX_ERROR = (
+    "2025/11/21 07:26:{:02} [error] 7#7: *{} upstream timed out (110: Connection timed out) while connecting to"
+    ' upstream, client: 10.0.0.1, server: , request: "GET / HTTP/1.1", upstream: "http://172.18.0.2:8080/",'
+    ' host: "shop"\n'
+)
+HAPROXY = (
+    "Nov 21 07:26:40 lb haproxy[7]: {}:{} [21/Nov/2025:07:26:40.000] front back/srv1 0/0/-1/-1/5002 503 217 - - sC--"
+    ' 1/1/1/1/3 0/0 "GET / HTTP/1.1"\n'
+)
+ACCESS = '10.0.0.1 - - [21/Nov/2025:07:26:40 +0100] "GET / HTTP/1.1" {} 167 "-" "curl/8"\n'
+
+
+def test_a_log_is_told_apart_and_its_failures_stand_beside_the_packets(inspected: Inspect) -> None:
+    lines = "".join(NGINX_ERROR.format(number, number) for number in range(6))
+    found = inspected("a.pcap", "error.log", a_pcap=overflowing(), error_log=lines)
+    (log,) = found["inspection"]["logs"]
+    assert (log["kind"], log["lines"], log["failures"]) == ("nginx-error", 6, {"connect timeout": 6})
+    assert log["servers"] == [{"server": SERVER, "failure": "connect timeout", "lines": 6, "connections": 6}]
+
+
+def test_lines_of_haproxy_are_joined_with_their_client_s_connections(inspected: Inspect) -> None:
+    lines = HAPROXY.format("172.18.2.0", 40000) + HAPROXY.format("172.18.9.9", 1) + "no line\n"
+    found = inspected("a.pcap", a_pcap=overflowing(), h_log=lines, logs={"haproxy": ["h.log"]})
+    (log,) = found["inspection"]["logs"]
+    assert (log["lines"], log["unread"], log["joined"], log["failures"]) == (2, 1, 1, {"connect timeout": 2})
+    assert log["first"] == "2025-11-21T07:26:40.000Z"
+
+
+def test_an_access_log_tells_statuses_that_proxies_make(inspected: Inspect) -> None:
+    lines = "".join(map(ACCESS.format, (200, 499, 502, 502, 504)))
+    (log,) = inspected("access.log", access_log=lines)["inspection"]["logs"]
+    assert (log["kind"], sum(log["failures"].values()), log["first"]) == ("nginx-access", 4, "2025-11-21T06:26:40.000Z")
+
+
+TEXTS = st.sampled_from([NGINX_ERROR.format(1, 1), HAPROXY.format("c", 1), ACCESS.format(499), '{"status": 499}', "["])
+
+
+@given(st.data())
+def test_no_line_breaks_the_reader_of_a_log(data: st.DataObject) -> None:
+    text = data.draw(TEXTS)
+    at, length = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 9))
+    line = (text[:at] + data.draw(st.text(max_size=9)) + text[at + length :]).encode("utf-8", "replace")
+    for kind in given_logs.READERS:
+        assert given_logs.read_log(kind, [line]).lines in (0, 1)
+
+
+def test_the_example_of_the_document_gives_what_it_shows(elsewhere: Path) -> None:
+    document = (paths.ROOT / "docs" / "inspect.md").read_text()
+    example = paths.ROOT / "examples" / "incident"
+    for shown, named, timeout_ms in (
+        ("examples/incident/incident.pcap", example / "incident.pcap", None),
+        ("examples/incident --connect-timeout 5s", example, 5_000),
+    ):
+        folder, _ = inspect([named], [], {}, InspectOptions(connect_timeout_ms=timeout_ms), [])
+        printed = "\n".join(printing.connection_lines(printing.read_connections(folder), folder))
+        assert document.partition(f"$ connlab inspect {shown}\n")[2].partition("\n```")[0] in printed
+    assert elsewhere
