@@ -411,7 +411,7 @@ def test_no_line_breaks_the_reader_of_a_log(data: st.DataObject) -> None:
         assert given_logs.read_log(kind, [line]).lines in (0, 1)
 
 
-def test_the_example_of_the_document_gives_what_it_shows(elsewhere: Path) -> None:
+def test_the_example_of_the_document_gives_what_it_shows() -> None:
     document = (paths.ROOT / "docs" / "inspect.md").read_text()
     example = paths.ROOT / "examples" / "incident"
     for shown, named, timeout_ms in (
@@ -421,4 +421,3 @@ def test_the_example_of_the_document_gives_what_it_shows(elsewhere: Path) -> Non
         folder, _ = inspect([named], [], {}, InspectOptions(connect_timeout_ms=timeout_ms), [])
         printed = "\n".join(printing.connection_lines(printing.read_connections(folder), folder))
         assert document.partition(f"$ connlab inspect {shown}\n")[2].partition("\n```")[0] in printed
-    assert elsewhere
