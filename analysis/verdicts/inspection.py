@@ -370,6 +370,8 @@ def _record_next(run: Run, seen: Observation | None, observed: Observed, finding
     ]
     if not counted:
         yield "`nstat -az` on the server before and after: whether its kernel dropped SYNs, and why"
+    elif seen is not None and (apart := _apart(run, counted)) is not None:
+        yield apart
     if not any(tick.listeners for samples in run.raw.samples.values() for tick in samples.ticks):
         yield "`ss -ltnmp` on the server, a few times: which queue was full, its limit, its drops, its program"
     if any(not each.timed for each in observed.files):
@@ -380,6 +382,22 @@ def _record_next(run: Run, seen: Observation | None, observed: Observed, finding
         yield "what tcpdump prints when it ends: whether the kernel dropped packets, and when it stopped"
     if seen is not None and len(run.raw.captures) > 1 and run.raw.clocks.apart_us is None:
         yield "captures that have some connections in common: nothing puts these on one clock"
+
+
+def _apart(run: Run, instances: list[str]) -> str | None:
+    """Return what to record if no capture lies between two dumps of its host's counters."""
+    spans = [
+        (run.raw.reductions[each], [tick.time_us for tick in run.raw.samples[each].ticks if tick.counted])
+        for each in instances
+        if each in run.raw.reductions and run.raw.reductions[each].first_us is not None
+    ]
+    if not spans or any(min(us) < (of.first_us or 0) and (of.last_us or 0) < max(us) for of, us in spans):
+        return None
+    of, us = spans[0]
+    return (
+        f"`nstat -az` before and after the capture ({_moment(of.first_us)} to {_moment(of.last_us)}): the dumps are of"
+        f" {_moment(min(us))} to {_moment(max(us))}; a time without a zone counts as UTC, so use `date -u`"
+    )
 
 
 def _moment(time_us: int | None) -> str | None:

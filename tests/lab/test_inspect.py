@@ -23,7 +23,7 @@ from lab.observe import printing
 from lab.observe.inspect.folder import InspectOptions
 from lab.observe.inspect.inspecting import inspect, parse_logs, parse_server
 from lab.runs import run_results
-from tests.analysis.packets import ACK, RST, SYN, Capture, Connection
+from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection
 
 CLIENT, SERVER = "172.18.0.3", "172.18.0.2:8080"
 
@@ -211,6 +211,44 @@ def test_counters_before_and_after_prove_what_a_capture_alone_cannot(inspected: 
     assert causes(found) == {"unexplained": 6}
     found = inspected("a.pcap", nstat=("before.txt", "after.txt"), **files, after_txt=nstat(100, 100))
     assert causes(found) == {"connect-timeout": 6}
+
+
+def test_counters_of_another_time_prove_nothing_and_the_times_are_named(inspected: Inspect) -> None:
+    before, after = (
+        "Fri Nov 21 09:00:0{} UTC 2025\n{}".format(*each) for each in ((1, nstat(0, 0)), (9, nstat(18, 18)))
+    )
+    found = inspected("a.pcap", nstat=("b.txt", "c.txt"), a_pcap=overflowing(), b_txt=before, c_txt=after)
+    assert causes(found) == {"unexplained": 6}
+    assert any("use `date -u`" in each for each in found["inspection"]["record_next"])
+
+
+def test_a_capture_of_handshakes_alone_does_not_say_who_was_answered(inspected: Inspect) -> None:
+    capture = Capture()
+    for number in range(3):
+        client = f"172.18.1.{number}:40000"
+        capture.tcp(number, client, SERVER, SYN, seq=1_000)
+        capture.tcp(number + 0.1, SERVER, client, SYN | ACK, seq=6_000, ack=1_001)
+        capture.tcp(number + 0.5, client, SERVER, FIN | ACK, seq=1_301, ack=6_901)
+        capture.tcp(number + 0.6, SERVER, client, FIN | ACK, seq=6_901, ack=1_302)
+    found = inspected("a.pcap", a_pcap=capture)
+    assert by_outcome(found) == {"connected": 3}
+    assert "only handshakes were captured" in found["lacks"][0]
+
+
+def test_a_proxy_s_addresses_are_found_by_its_peers(inspected: Inspect) -> None:
+    capture = Capture()
+    for number in range(12):
+        for client, server in (
+            (f"10.0.1.{number}:4000", "10.0.0.5:80"),
+            (f"10.9.0.5:{5000 + number}", f"10.9.0.{7 + number % 2}:81"),
+        ):
+            Connection(capture, client, server, isn=900 * (number + 1)).handshake(number).ask(number + 0.1).answer(
+                number + 0.2
+            )
+    found = inspected("lb.pcap", lb_pcap=capture)
+    assert {each["server"]: each["direction"] for each in found["targets"][0]["servers"]} == {
+        "lb:80": "in", "lb>10.9.0.7:81": "out", "lb>10.9.0.8:81": "out",
+    }  # fmt: skip
 
 
 def test_overflows_are_no_proof_for_two_listeners_that_lost_more_together(inspected: Inspect) -> None:

@@ -136,6 +136,8 @@ TIMES: dict[str, str] = {
     "date": "Thu Nov 26 11:45:57 UTC 2026",
     "date, another locale": "Thu 26 Nov 2026 11:45:57 AM UTC",
     "ISO": "2026-11-26T12:45:57+01:00",
+    "a zone by name": "Thu Nov 26 12:45:57 CET 2026",
+    "a zone by number": "Thu Nov 26 06:45:57 -05 2026",
     "seconds": "1795693557",
     "watch": "Every 1.0s: ss -ltn            web-1: Thu Nov 26 11:45:57 2026",
 }
