@@ -155,6 +155,22 @@ def test_what_begins_anew_is_a_later_moment() -> None:
     assert [each.counters for each in parse_dump(loop)] == [{"TcpExt.ListenDrops": depth} for depth in (0, 5, 129)]
 
 
+def test_the_sockets_of_one_command_are_of_one_moment_and_the_next_command_s_of_the_next() -> None:
+    mixed = "LISTEN 0 128 *:80 *:*\nESTAB 0 0 10.0.0.7:80 10.0.0.9:5000\nLISTEN 0 128 *:81 *:*\n"
+    (only,) = parse_dump(f"$ ss -ltn\n{SS}LISTEN 0 128 *:82 *:*\n$ nstat\nTcpExtListenDrops 1 0.0\n")
+    assert [each.port for each in only.listeners] == [82]
+    assert [len(each.listeners) for each in parse_dump(f"{SS}{mixed}{SS}{mixed}")] == [2, 2]
+    (both,) = parse_dump(
+        f"2026-11-26 11:45:57\n$ ss -ltn\n{SS}LISTEN 0 128 *:80 *:*\n$ ss -tn\n{SS}ESTAB 0 0 a:80 b:5000\n"
+    )
+    assert (len(both.listeners), len(both.states)) == (1, 1)
+
+
+def test_a_later_moment_without_a_time_is_of_the_last_one_told() -> None:
+    dumps = parse_dump("2026-11-26 11:45:57\nTcpExtListenDrops 1 0.0\nTcpExtListenDrops 2 0.0\n")
+    assert [each.time_us for each in dumps] == [1_795_693_557_000_000] * 2
+
+
 OTHERS: dict[str, tuple[str, str]] = {
     "FreeBSD": ("Current listen queue sizes (qlen/incqlen/maxqlen)\ntcp4  192/0/128  *.80\n", "FreeBSD"),
     "FreeBSD, one line": ("192/0/128 *.80\n", "FreeBSD"),

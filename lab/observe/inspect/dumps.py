@@ -134,6 +134,10 @@ _SYSCTL_FILE = re.compile(r"/proc/sys/((?:net|fs|kernel)(?:/[\w.-]+)+)")
 _RANGE = re.compile(r"\d{1,10}(?:\s+\d{1,10}){0,2}")
 _IDLE = re.compile(r"%?Cpu\(s\):.*?(\d{1,3}(?:[.,]\d+)?)\s*%?\s*id\b")
 _NO_ADDRESS = re.compile(r"EADDRNOTAVAIL|[Cc]an(?:no|')t assign requested address|\(99: ")
+# Listening sockets and others come mixed in one command's output.
+_MIXED: Final = ("ss ", "sockets ")
+# What a tool prints first: its output begins anew.
+_HEADING = re.compile(r"#kernel|(?:Netid +)?State +Recv-Q .*|Proto Recv-Q .*")
 # A shell's prompt and a command; which command it is, its words say.
 _PROMPT = re.compile(r"[^#$>%]{0,200}[#$>%]\s*([\w./-].*)|Every [\d.,]+s: (.*)")
 _TOOLS: Final = frozenset(
@@ -188,12 +192,14 @@ class _Reader:
 
     def _begin(self, block: str) -> Snapshot:
         """Return the snapshot of a block's line; a block that had ended is a later moment's."""
-        if block != self._block or self._commanded:
+        tool = f"{block.partition(' ')[0]} "
+        mixed = tool in _MIXED and self._block.startswith(tool)
+        if self._commanded or not (block == self._block or mixed):
             if block in self._blocks:
                 self._next()
-            self._blocks.add(block)
-            self._block = block
             self._commanded = False
+        self._blocks.add(block)
+        self._block = block
         return self._now
 
     def _next(self, time_us: int | None = None) -> None:
@@ -201,9 +207,13 @@ class _Reader:
         if self._now.empty and self._now.time_us is None:
             self._now.time_us = time_us
             return
-        self.snapshots.append(Snapshot(time_us, self._now.anew))
+        # Without a time of its own it is of the last one that was told, or later.
+        self.snapshots.append(Snapshot(self._now.time_us if time_us is None else time_us, self._now.anew))
 
     def _command(self, line: str) -> bool:
+        if _HEADING.fullmatch(line):
+            self._commanded = True
+            return True
         match = _PROMPT.fullmatch(line)
         words = (match[1] or match[2]).split() if match else []
         if not _TOOLS.intersection(each.rpartition("/")[2] for each in words[:6]):
@@ -277,10 +287,10 @@ class _Reader:
         return True
 
     def _count(self, block: str, name: str, value: int) -> None:
-        now = self._begin(block)
-        if name in now.counters and value != now.counters[name] and block == "nstat":
+        again = block == self._block and self._now.counters.get(name, value) != value
+        if again:
             self._next()
-            now = self._begin(block)
+        now = self._begin(block)
         if -_COUNT_MAX <= value <= _COUNT_MAX:
             now.counters[name] = value
 
@@ -289,7 +299,8 @@ class _Reader:
         if match is None:
             return False
         state, depth, limit = _STATES[match[1]], int(match[2]), int(match[3])
-        self._begin("ss")
+        # `ss -ltn` and `ss -tan` behind each other are of one moment; either one a second time is of the next.
+        self._begin("ss listening" if state == "LISTEN" else "ss connected")
         if state == "LISTEN":
             dropped, process = _DROPPED.search(line), _PROCESS.search(line)
             self._listens(
@@ -307,8 +318,8 @@ class _Reader:
         if match is None:
             return False
         self._section = None
-        self._begin("netstat sockets")
         state = _STATES[match[7]]
+        self._begin("sockets listening" if state == "LISTEN" else "sockets connected")
         if state == "LISTEN":
             self._listens(Listener(_address(match[3]), _port(match[4]), int(match[1]), None, None, match[8]))
         else:
@@ -335,7 +346,7 @@ class _Reader:
 
     def _beside(self, line: str) -> None:
         """Read what `ss` writes below a socket: its memory, where drops stand."""
-        if self._block == "ss" and self._now.listeners and (dropped := _DROPPED.search(line)):
+        if self._block.startswith("ss ") and self._now.listeners and (dropped := _DROPPED.search(line)):
             last = self._now.listeners[-1]
             self._now.listeners[-1] = Listener(
                 last.address, last.port, last.depth, last.limit, int(dropped[1]), last.program
