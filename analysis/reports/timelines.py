@@ -8,6 +8,7 @@ from functools import partial
 
 from analysis.database import sql
 from analysis.diagnosis.causes import UNEXPLAINED, cause_named
+from analysis.diagnosis.joins.connections import PORT_RANGE, port_count
 from analysis.formatting import format_ms
 from analysis.reports import time_series
 from analysis.reports.run_record import Record, Row
@@ -235,9 +236,8 @@ def _fill_time_wait(chart: Chart, record: Record, until_s: float) -> None:
 def _ports(record: Record, role: str) -> int | None:
     """Return how many ports an instance of a role may connect from."""
     for instance in record.instances(role):
-        bounds = str(record.manifest.get("sysctls", {}).get(instance, {}).get("net.ipv4.ip_local_port_range")).split()
-        if len(bounds) == 2 and all(bound.isdigit() for bound in bounds):  # noqa: PLR2004  first and last
-            return int(bounds[1]) - int(bounds[0]) + 1
+        if ports := port_count(record.manifest.get("sysctls", {}).get(instance, {}).get(PORT_RANGE)):
+            return ports
     return None
 
 
