@@ -31,25 +31,25 @@ def describe_paths(variants: Iterable[ResolvedScenario]) -> list[str]:
     return list(dict.fromkeys(" → ".join(one.scenario.path) for one in variants))
 
 
-def summarize(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
+def summarize(resolved: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
     """Return the line of a scenario in `connlab list`.
 
     Args:
-        effective: the scenario with the user's overrides.
+        resolved: the scenario with the user's overrides.
         overrides: these, as `knob=value`.
 
     Raises:
         BadInput: its arms cannot be planned.
     """
-    scenario = effective.scenario
+    scenario = resolved.scenario
     variants, repetitions = (
-        arms.resolve_variants(effective, overrides),
+        arms.resolve_variants(resolved, overrides),
         scenario.arms.repetitions if scenario.arms else 1,
     )
     # The arms differ in how long their load takes.
     expected = [forecast.expected_load_s(one) for one in variants]
     return {
-        "scenario": effective.slug,
+        "scenario": resolved.slug,
         "experiment": scenario.experiment,
         "title": scenario.title,
         "paths": describe_paths(variants),
@@ -99,10 +99,10 @@ def _load(one: dict[str, Any]) -> str:
     return seconds + runs
 
 
-def describe(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
+def describe(resolved: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[str, Any]:
     """Return everything about a scenario with its overrides, as `connlab show` prints it."""
-    scenario, known = effective.scenario, effective.registry.knobs
-    return summarize(effective, overrides) | {
+    scenario, known = resolved.scenario, resolved.registry.knobs
+    return summarize(resolved, overrides) | {
         "question": scenario.question,
         "warmup_requests": scenario.warmup.requests,
         "drain_ms": scenario.drain,
@@ -110,34 +110,34 @@ def describe(effective: ResolvedScenario, overrides: Iterable[str] = ()) -> dict
         "slow_ms": scenario.slow,
         "knobs": {
             name: {
-                "value": effective.values[name],
+                "value": resolved.values[name],
                 "unit": known[name].unit if name in known else None,
-                "source": effective.source(name),
+                "source": resolved.source(name),
                 "meaning": known[name].description if name in known else None,
             }
-            for name in _relevant_knobs(effective)
+            for name in _relevant_knobs(resolved)
         },
         "actions": [action.model_dump(by_alias=True) for action in scenario.actions],
-        "preset": effective.preset,
+        "preset": resolved.preset,
         "presets": {name: one.model_dump() for name, one in scenario.presets.items()},
         "published": scenario.published and scenario.published.model_dump(),
-        "source": source.cited if (source := source_of(effective)) else None,
+        "source": source.cited if (source := source_of(resolved)) else None,
         "arms": dict(scenario.arms.variants) if scenario.arms else {},
         "predictions": [
             {
                 **prediction.model_dump(),
                 # Each arm has values of its own.
-                "known": {} if scenario.arms else forecast.known_before_run(effective, forecast.names_of(prediction)),
+                "known": {} if scenario.arms else forecast.known_before_run(resolved, forecast.names_of(prediction)),
             }
             for prediction in scenario.predictions
         ],
     }
 
 
-def _relevant_knobs(effective: ResolvedScenario) -> list[str]:
+def _relevant_knobs(resolved: ResolvedScenario) -> list[str]:
     """Return the knobs that have a say in this scenario: of the roles on its path, and of its workload."""
-    workload = effective.scenario.knobs.load.workload
-    return [name for name in effective.on_path() if not _of_other_workload(name, workload)]
+    workload = resolved.scenario.knobs.load.workload
+    return [name for name in resolved.on_path() if not _of_other_workload(name, workload)]
 
 
 def _of_other_workload(name: str, workload: str) -> bool:
@@ -146,7 +146,7 @@ def _of_other_workload(name: str, workload: str) -> bool:
 
 
 def print_details(console: Console, shown: dict[str, Any]) -> None:
-    """Print a scenario: question, effective knobs and predictions with the values that are known before a run."""
+    """Print a scenario: question, resolved knobs and predictions with the values that are known before a run."""
     console.print(Text.assemble((shown["title"], "bold"), f" ({shown['experiment']}, {'; '.join(shown['paths'])})"))
     console.print(shown["question"])
     slow = "" if shown["slow_ms"] is None else f", slow above {format_duration(shown['slow_ms'])}"

@@ -75,8 +75,8 @@ def mutate(
     """Change what recorded runs measured, and list the predictions that notice no change."""
     scenarios = _planned(scenario)
     if take:
-        for effective in scenarios:
-            recorded_figures.write(effective, run_and_judge.judge_folder(Path(take)))
+        for resolved in scenarios:
+            recorded_figures.write(resolved, run_and_judge.judge_folder(Path(take)))
     found = list(mutation.mutate(scenarios))
     if as_json:
         terminal.result_json([asdict(one) for one in found])

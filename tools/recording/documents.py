@@ -97,11 +97,11 @@ def document(scenarios: Sequence[ResolvedScenario], recorded: Sequence[RecordedR
     by_slug = {one.slug: one for one in scenarios}
     rows = []
     used: list[RecordedRun] = []
-    for effective in sorted(scenarios, key=_by_experiment):
-        counting = recorded_runs.counting(effective, recorded)
+    for resolved in sorted(scenarios, key=_by_experiment):
+        counting = recorded_runs.counting(resolved, recorded)
         used += counting
-        earlier = _tally([one for one in recorded if one.scenario == effective.slug and one not in counting])
-        rows.append(_row(effective, counting, _control(effective, by_slug, recorded), earlier))
+        earlier = _tally([one for one in recorded if one.scenario == resolved.slug and one not in counting])
+        rows.append(_row(resolved, counting, _control(resolved, by_slug, recorded), earlier))
     header = (
         "id",
         "scenario",
@@ -135,26 +135,26 @@ def catalogue(scenarios: Iterable[ResolvedScenario], recorded: Sequence[Recorded
                 f"[{entry.slug}](../scenarios/{entry.slug}/README.md)",
                 str(entry.level or ""),
                 entry.takes,
-                _cell(entry.shows or effective.scenario.title),
-                "; ".join(listing.describe_paths(arms.resolve_variants(effective))),
-                "" if effective.scenario.experiment == _WORKSHOP else effective.scenario.experiment,
-                count(recorded_runs.counting(effective, recorded)),
+                _cell(entry.shows or resolved.scenario.title),
+                "; ".join(listing.describe_paths(arms.resolve_variants(resolved))),
+                "" if resolved.scenario.experiment == _WORKSHOP else resolved.scenario.experiment,
+                count(recorded_runs.counting(resolved, recorded)),
             )
             for entry in subject.entries
-            for effective in [by_slug[entry.slug]]
+            for resolved in [by_slug[entry.slug]]
         ]
         header = ("scenario", "level", "takes", "shows", "path", "from", "held")
         lines += [f"## {subject.name}", "", *filter(None, [subject.about]), "", *_table(header, rows), ""]
     return "\n".join(lines)
 
 
-def lesson(text: str, effective: ResolvedScenario) -> str:
+def lesson(text: str, resolved: ResolvedScenario) -> str:
     """Return a lesson with the line that cites its source, below what it takes; without one if it has no source."""
-    source = source_of(effective)
+    source = source_of(resolved)
     paragraphs = [one for one in text.split("\n\n") if not one.startswith(_SOURCE)]
     if source:
         where = "[The sources](../../docs/experiments.md#sources)"
-        line = f"{_SOURCE}experiment {effective.scenario.experiment} of {source.cited}. {where} say what it used."
+        line = f"{_SOURCE}experiment {resolved.scenario.experiment} of {source.cited}. {where} say what it used."
         at = next(index for index, one in enumerate(paragraphs) if one.startswith("**Time**"))
         paragraphs.insert(at + 1, line)
     return "\n\n".join(paragraphs)
@@ -200,24 +200,24 @@ def _conditions(used: Sequence[RecordedRun]) -> Iterator[str]:
     yield ""
 
 
-def _row(effective: ResolvedScenario, counting: Sequence[RecordedRun], control: str, earlier: str) -> Sequence[str]:
-    published = effective.scenario.published
-    first = (effective.scenario.experiment, f"[{effective.slug}](../scenarios/{effective.slug}/README.md)")
+def _row(resolved: ResolvedScenario, counting: Sequence[RecordedRun], control: str, earlier: str) -> Sequence[str]:
+    published = resolved.scenario.published
+    first = (resolved.scenario.experiment, f"[{resolved.slug}](../scenarios/{resolved.slug}/README.md)")
     says = _cell(published.description or "") if published else ""
     if not counting:
         return (*first, says, _NONE, "", control, "", earlier, "", "", "")
     here = published.here.items() if published else ()
     figures = "<br>".join(f"{_cell(name)}: {_figure(expression, counting)}" for name, expression in here)
-    said = claim(effective, counting) + _open(effective)
+    said = claim(resolved, counting) + _open(resolved)
     rest = (_unexplained(counting), _identities(counting), _takes(counting))
     return (*first, says, figures, said, control, _verdict(counting), earlier, *rest)
 
 
 def _control(
-    effective: ResolvedScenario, catalogue: Mapping[str, ResolvedScenario], recorded: Sequence[RecordedRun]
+    resolved: ResolvedScenario, catalogue: Mapping[str, ResolvedScenario], recorded: Sequence[RecordedRun]
 ) -> str:
     """Write where the signal must not show, and in how many runs it did not."""
-    found = predictions.resolve_control(effective, catalogue)
+    found = predictions.resolve_control(resolved, catalogue)
     if found is None:
         return ""
     where, arm, names = found
@@ -227,13 +227,13 @@ def _control(
     others = (("not", shows), ("unknown", len(counting) - clean - shows))
     parts = [f"clean in {clean} of {len(counting)}", *(f"{word} in {count}" for word, count in others if count)]
     of = ", ".join(parts) if counting else _NONE
-    link = f"[{where.slug}](../scenarios/{where.slug}/README.md)" if where is not effective else None
+    link = f"[{where.slug}](../scenarios/{where.slug}/README.md)" if where is not resolved else None
     return f"{', '.join(filter(None, (link, arm))) or 'itself'}: {of}"
 
 
-def claim(effective: ResolvedScenario, counting: Sequence[RecordedRun]) -> str:
+def claim(resolved: ResolvedScenario, counting: Sequence[RecordedRun]) -> str:
     """Write in how many runs the predictions that speak of what was published were all true."""
-    declared = effective.scenario.claim
+    declared = resolved.scenario.claim
     if declared is None or not counting:
         return ""
     if declared.undecided:
@@ -245,9 +245,9 @@ def claim(effective: ResolvedScenario, counting: Sequence[RecordedRun]) -> str:
     return f"{'refuted' if declared.refuted_by else 'confirmed'} in {told} of {len(counting)}"
 
 
-def _open(effective: ResolvedScenario) -> str:
+def _open(resolved: ResolvedScenario) -> str:
     """Write what stays open of what was published."""
-    claim = effective.scenario.claim
+    claim = resolved.scenario.claim
     if claim is None:
         return ""
     return f": {_cell(claim.undecided)}" if claim.undecided else f"; but {_cell(claim.caveat)}" if claim.caveat else ""

@@ -47,22 +47,22 @@ class Mutated:
 
 def mutate(scenarios: Iterable[ResolvedScenario]) -> Iterator[Mutated]:
     """Change what each scenario's recorded runs measured, and judge its predictions by that."""
-    for effective in scenarios:
-        specimen = recorded_figures.read(effective.slug)
+    for resolved in scenarios:
+        specimen = recorded_figures.read(resolved.slug)
         if specimen is None:
-            yield Mutated(effective.slug, 0, [], "no reproduced run of it is recorded")
-        elif specimen.content != recorded_runs.content(effective):
-            yield Mutated(effective.slug, 0, [], "it has changed since its run was recorded")
+            yield Mutated(resolved.slug, 0, [], "no reproduced run of it is recorded")
+        elif specimen.content != recorded_runs.content(resolved):
+            yield Mutated(resolved.slug, 0, [], "it has changed since its run was recorded")
         else:
             tried, idle = 0, []
-            settings = {one.variant.arm or WHOLE: one for one in arms.resolve_variants(effective)}
-            for index, prediction in enumerate(effective.scenario.predictions):
-                where = effective.where("predictions", index, "expression")
+            settings = {one.variant.arm or WHOLE: one for one in arms.resolve_variants(resolved)}
+            for index, prediction in enumerate(resolved.scenario.predictions):
+                where = resolved.where("predictions", index, "expression")
                 for arm, values in _about(prediction, specimen, settings):
-                    parts, problems = _try(prediction, arm, values, where, effective)
+                    parts, problems = _try(prediction, arm, values, where, resolved)
                     tried += parts
                     idle += problems
-            yield Mutated(effective.slug, tried, idle)
+            yield Mutated(resolved.slug, tried, idle)
 
 
 def _about(
@@ -78,7 +78,7 @@ def _about(
 
 
 def _try(
-    prediction: Prediction, arm: str, recorded: Mapping[str, Recorded], where: str, effective: ResolvedScenario
+    prediction: Prediction, arm: str, recorded: Mapping[str, Recorded], where: str, resolved: ResolvedScenario
 ) -> tuple[int, list[Problem]]:
     values = {
         name: tuple(value) if isinstance(value, list) else unknown("not recorded") if value is None else value
@@ -88,7 +88,7 @@ def _try(
     named = f"prediction '{prediction.id}'{arm}"
     if expression.evaluate(values.__getitem__) is not True:
         return 1, [Problem(f"{named} is not true of the recorded run", where, "record it again")]
-    knobs = effective.on_path()
+    knobs = resolved.on_path()
     measured = [name for name in expression.names if not _is_settled(name, knobs)]
     idle = [
         Problem(

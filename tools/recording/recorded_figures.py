@@ -73,33 +73,33 @@ def read(slug: str) -> Specimen | None:
         raise BadInput(Problem(format_read_error(error), paths.shown(file), hint)) from None
 
 
-def write(effective: ResolvedScenario, outcome: Outcome) -> None:
+def write(resolved: ResolvedScenario, outcome: Outcome) -> None:
     """Write what an outcome measured; one that is not reproduced leaves the file as it is.
 
     Raises:
         BadInput: it is of another scenario, or one of its runs cannot be read.
     """
     of = outcome.series.name if outcome.series else outcome.verdict["scenario"]
-    if of != effective.slug:
-        raise BadInput(Problem(f"{paths.shown(outcome.folder)} is of {of}, not of {effective.slug}"))
+    if of != resolved.slug:
+        raise BadInput(Problem(f"{paths.shown(outcome.folder)} is of {of}, not of {resolved.slug}"))
     if outcome.verdict["verdict"] != "reproduced":
         return
-    file = file_of(effective.slug)
+    file = file_of(resolved.slug)
     file.parent.mkdir(exist_ok=True)
-    file.write_text(take(effective, outcome).model_dump_json(by_alias=True, indent=1) + "\n")
+    file.write_text(take(resolved, outcome).model_dump_json(by_alias=True, indent=1) + "\n")
 
 
-def take(effective: ResolvedScenario, outcome: Outcome) -> Specimen:
+def take(resolved: ResolvedScenario, outcome: Outcome) -> Specimen:
     """Read off an outcome what the scenario's predictions name."""
     runs = list(_runs(outcome))
     by_arm: dict[str, dict[str, Recorded]] = {}
     for arm, run in runs:
-        claims = [one for one in effective.scenario.predictions if one.judges(None if arm == WHOLE else arm)]
+        claims = [one for one in resolved.scenario.predictions if one.judges(None if arm == WHOLE else arm)]
         by_arm.setdefault(arm, {}) or by_arm[arm].update(_values(run, _names(claims)))
-    compared = _names(one for one in effective.scenario.predictions if one.compares_arms)
+    compared = _names(one for one in resolved.scenario.predictions if one.compares_arms)
     return Specimen(
-        scenario=effective.slug,
-        content=recorded_runs.content(effective),
+        scenario=resolved.slug,
+        content=recorded_runs.content(resolved),
         run=f"{outcome.folder.parent.name}/{outcome.folder.name}",
         arms=by_arm,
         between={name: _between(runs, name) for name in compared},

@@ -62,9 +62,9 @@ class RecordedRun(BaseModel):
     took_s: Annotated[int, Field(description="From the command to the verdict, all runs of a series together")]
 
 
-def content(effective: ResolvedScenario) -> str:
+def content(resolved: ResolvedScenario) -> str:
     """Return the digest of all that a scenario sets and predicts; neither its words nor a renamed key change it."""
-    dumped = effective.scenario.model_dump(mode="json", exclude={**_WORDS, **_SAYS}, exclude_defaults=True)
+    dumped = resolved.scenario.model_dump(mode="json", exclude={**_WORDS, **_SAYS}, exclude_defaults=True)
     for service in dumped.get("services", {}).values():
         for key in _KEYS_THEN.keys() & service.keys():
             service[_KEYS_THEN[key]] = service.pop(key)
@@ -99,7 +99,7 @@ def append(line: RecordedRun, file: Path | None = None) -> None:
         os.close(descriptor)
 
 
-def counting(effective: ResolvedScenario, lines: Iterable[RecordedRun]) -> list[RecordedRun]:
+def counting(resolved: ResolvedScenario, lines: Iterable[RecordedRun]) -> list[RecordedRun]:
     """Return the lines of a scenario as it now stands: those of another content measured something else."""
-    now = content(effective)
-    return [line for line in lines if (line.scenario, line.content) == (effective.slug, now)]
+    now = content(resolved)
+    return [line for line in lines if (line.scenario, line.content) == (resolved.slug, now)]

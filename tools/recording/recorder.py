@@ -119,7 +119,7 @@ def record(
             _record(found, _open(scenarios, runs), arguments, console, lock)
     finally:
         recorded = recorded_runs.read()
-        found.counts = {effective.slug: len(recorded_runs.counting(effective, recorded)) for effective in scenarios}
+        found.counts = {resolved.slug: len(recorded_runs.counting(resolved, recorded)) for resolved in scenarios}
         documents.write()
     return found
 
@@ -134,16 +134,16 @@ def _record(
     failed_in_a_row = 0
     # Whatever is checked out meanwhile: the program at work and the scenarios in its hands are this commit's.
     commit = refuse_changes()
-    for effective, title in wanted:
+    for resolved, title in wanted:
         refuse_changes(commit)
         console.print(Text(f"recording {title}", "bold"), soft_wrap=True)
         try:
-            found.lines.append(_once(effective, commit, arguments, console, lock))
+            found.lines.append(_once(resolved, commit, arguments, console, lock))
         except (Interruption, Interrupted) as error:
             kept = f"{_added(found)}; the same command continues with the others"
             raise Interruption(f"the recording was interrupted: {kept}") from error
         except Exception as error:  # noqa: BLE001 # whatever became of one, the others go on
-            found.failed[effective.slug] = catalogue_run.failure_reason(error)
+            found.failed[resolved.slug] = catalogue_run.failure_reason(error)
             console.print(Text(f"not recorded: {catalogue_run.failure_reason(error)}", "red"), soft_wrap=True)
             failed_in_a_row = failed_in_a_row + 1 if catalogue_run.failure_code(error) is ExitCode.LAB_FAILED else 0
         else:
@@ -156,44 +156,44 @@ def _record(
 def _open(scenarios: Sequence[ResolvedScenario], runs: int) -> Iterator[tuple[ResolvedScenario, str]]:
     """Return each scenario as often as lines are missing, in turns: an interruption then leaves all at like numbers."""
     recorded = recorded_runs.read()
-    missing = {effective.slug: runs - len(recorded_runs.counting(effective, recorded)) for effective in scenarios}
+    missing = {resolved.slug: runs - len(recorded_runs.counting(resolved, recorded)) for resolved in scenarios}
     for left in range(max(missing.values(), default=0), 0, -1):
-        for effective in scenarios:
-            if missing[effective.slug] >= left:
-                yield effective, f"{effective.slug}, {runs - left + 1} of {runs}"
+        for resolved in scenarios:
+            if missing[resolved.slug] >= left:
+                yield resolved, f"{resolved.slug}, {runs - left + 1} of {runs}"
 
 
 def _once(
-    effective: ResolvedScenario, commit: str, arguments: Sequence[str], console: Console, lock: Lock
+    resolved: ResolvedScenario, commit: str, arguments: Sequence[str], console: Console, lock: Lock
 ) -> RecordedRun:
     began = time.monotonic()
     # A line is of one run from its beginning to its end, so a series is always a new one.
-    outcome = run_scenario(effective, arguments, console, lock, new=True)
+    outcome = run_scenario(resolved, arguments, console, lock, new=True)
     if outcome.series and outcome.series.status not in ("complete", "stopped"):
         raise LabError(f"the series is {outcome.series.status}: {outcome.series.reason}")
-    line = line_of(effective, outcome, commit, took_s=round(time.monotonic() - began))
+    line = line_of(resolved, outcome, commit, took_s=round(time.monotonic() - began))
     recorded_runs.append(line)
-    recorded_figures.write(effective, outcome)
+    recorded_figures.write(resolved, outcome)
     console.print(f"recorded: {line.verdict}", soft_wrap=True)
     return line
 
 
-def line_of(effective: ResolvedScenario, outcome: Outcome, commit: str, took_s: int) -> RecordedRun:
+def line_of(resolved: ResolvedScenario, outcome: Outcome, commit: str, took_s: int) -> RecordedRun:
     """Describe an outcome as a line of the record.
 
     Args:
-        effective: the scenario as it was run.
+        resolved: the scenario as it was run.
         outcome: what came of it.
         commit: what it was run with.
         took_s: how long that took; seconds.
     """
     first = manifest.load_manifest(outcome.runs[0])
-    short = summarize_outcome(outcome, effective)
+    short = summarize_outcome(outcome, resolved)
     beside = outcome.verdict["published"]
     return RecordedRun(
-        scenario=effective.slug,
-        experiment=effective.scenario.experiment,
-        content=recorded_runs.content(effective),
+        scenario=resolved.slug,
+        experiment=resolved.scenario.experiment,
+        content=recorded_runs.content(resolved),
         run=f"{outcome.folder.parent.name}/{outcome.folder.name}",
         when=outcome.series.started if outcome.series else first.started,
         commit=commit,
