@@ -36,6 +36,7 @@ from formats.safe_files import atomic_write, read_regular
 from formats.sanitize import format_validation_error
 
 FILE = "manifest.json"
+PORT_RANGE = "net.ipv4.ip_local_port_range"
 SCHEMA: Literal["connlab.manifest/1"] = "connlab.manifest/1"
 _KILLED = "the lab's process ended without a message (killed, or the machine went down)"
 Status = Literal["running", "complete", "aborted", "failed"]
@@ -487,6 +488,14 @@ def load_manifest_json(run_dir: Path) -> dict[str, Any]:
     found = load_manifest(run_dir)
     unset = found.model_dump(mode="json", by_alias=True, include=Manifest.model_fields.keys() - found.model_fields_set)
     return {**unset, **json.loads(read_regular(run_dir / FILE)), "status": found.status, "reason": found.reason}
+
+
+def port_count(text: str | None) -> int | None:
+    """Return how many ports a range such as "32768	60999" has."""
+    numbers = (text or "").split()
+    if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):  # noqa: PLR2004  lowest and highest
+        return None
+    return int(numbers[1]) - int(numbers[0]) + 1
 
 
 def _now_us() -> tuple[int, int]:

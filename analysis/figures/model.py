@@ -8,11 +8,11 @@ from analysis.database import sql
 from analysis.diagnosis import syn_ladder
 from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings, accept_capacity, listen_backlog
 from analysis.diagnosis.health import Evidence
-from analysis.diagnosis.joins import connections
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures import model_outcomes as outcomes
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run
+from formats.manifest import PORT_RANGE, port_count
 
 
 def _of_settings(compute: Callable[[Settings], Value]) -> Compute:
@@ -80,7 +80,7 @@ def _sysctl(name: str, before: int | None = None) -> Compute:
 
 
 def _ports(settings: Settings, instance: str) -> int | None:
-    return connections.port_count(settings.manifest.sysctl(instance, connections.PORT_RANGE))
+    return port_count(settings.manifest.sysctl(instance, PORT_RANGE))
 
 
 # What becomes of a dial that nothing answers; one that is held half open on purpose may be such a one.
@@ -100,7 +100,7 @@ FIGURES: tuple[Figure, ...] = (
         "Local ports that an instance of the role has for connections to one server, including those in TIME_WAIT: the"
         " size of its net.ipv4.ip_local_port_range.",
         "analysis.diagnosis.joins.connections",
-        _of_role(connections.PORT_RANGE, _ports),
+        _of_role(PORT_RANGE, _ports),
         unit="ports",
     ),
     Figure(

@@ -8,11 +8,11 @@ from functools import partial
 
 from analysis.database import sql
 from analysis.diagnosis.causes import UNEXPLAINED, cause_named
-from analysis.diagnosis.joins.connections import PORT_RANGE, port_count
 from analysis.formatting import format_ms
 from analysis.reports import time_series
 from analysis.reports.run_record import Record, Row
 from analysis.reports.time_series import WIDTHS_S, Chart, Point, chart_table, log_ms
+from formats.manifest import PORT_RANGE, port_count
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
 _DOTS_MAX = 3000

@@ -11,7 +11,6 @@ from analysis import output
 from analysis.database import Row, has_rows, sql
 from analysis.diagnosis import observed
 from analysis.diagnosis.health import Evidence, Problem, recordings
-from analysis.diagnosis.joins import connections
 from analysis.diagnosis.observed import Observation
 from analysis.evidence import captures
 from analysis.figures import Run
@@ -19,6 +18,7 @@ from analysis.output import Written
 from analysis.verdicts import inspection, overflow_advice
 from analysis.verdicts.inspection import Inspection
 from analysis.verdicts.overflow_advice import Advice, FailedBehindOverflows
+from formats.manifest import PORT_RANGE, port_count
 from formats.manifest import Target as Observed
 
 FILE = Path("derived") / "connections.json"
@@ -355,7 +355,7 @@ def _states(run: Run, seen: Observation, instance: str) -> list[State]:
 
 def _ports(run: Run, seen: Observation, instance: str) -> list[Ports]:
     """Return TIME_WAIT by the ends that a capture has: it lasts 60 s, so those that the instance keeps at once."""
-    size = connections.port_count(run.raw.manifest.sysctl(instance, connections.PORT_RANGE))
+    size = port_count(run.raw.manifest.sysctl(instance, PORT_RANGE))
     rows = seen.rows(sql(__name__, "time_wait_most"), instance=instance)
     return [Ports(**row, range=size) for row in rows]
 

@@ -22,7 +22,7 @@ from analysis.diagnosis.joins.syn_drops import build_syn_drop_proof
 from analysis.evidence.logs import NO_PORT
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
-from formats.manifest import Manifest
+from formats.manifest import PORT_RANGE, Manifest, port_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,6 @@ HOPS = {"hop": "BIGINT", "client": "VARCHAR", "server": "VARCHAR", "observer": "
 # TCP_TIMEWAIT_LEN (include/net/tcp.h).
 TIME_WAIT_MS = 60_000
 
-PORT_RANGE = "net.ipv4.ip_local_port_range"
-
 
 def build_port_shortages(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
     """Make the table."""
@@ -102,14 +100,6 @@ def build_port_shortages(database: duckdb.DuckDBPyConnection, manifest: Manifest
     constants = {"time_wait_us": 1000 * TIME_WAIT_MS, "error_kind": _NO_PORT_KIND, "gave_up": NO_PORT}
     sources = [f"dials WHERE error_kind = '{_NO_PORT_KIND}'", f"access WHERE gave_up = '{NO_PORT}'"]
     make(database, sources, {sql(__name__, "port_shortages"): constants})
-
-
-def port_count(text: str | None) -> int | None:
-    """Return how many ports a range such as "32768	60999" has."""
-    numbers = (text or "").split()
-    if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):  # noqa: PLR2004  lowest and highest
-        return None
-    return int(numbers[1]) - int(numbers[0]) + 1
 
 
 # What is known about a dial that found no port.
