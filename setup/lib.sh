@@ -52,7 +52,7 @@ watched() {
   local what=$1 log=$2 child interrupted=''
   shift 2
   say "$what …"
-  local began=$SECONDS shown=0 pause=0.02
+  local began=$SECONDS shown=0 pause=0.02 at
   watched_code=0
   # Before the command begins: on a busy machine it may be at work before this shell goes on.
   trap 'interrupted=1' INT TERM HUP
@@ -67,7 +67,8 @@ watched() {
     ((SECONDS == began)) || pause=0.2
     if ((SECONDS - began >= shown + 15)); then
       shown=$((SECONDS - began))
-      say "$what … ${shown} s: $(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)"
+      at=$(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)
+      say "$what … ${shown} s${at:+: $at}"
     fi
   done
   [[ -n $interrupted ]] || wait "$child" || watched_code=$?

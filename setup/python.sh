@@ -53,7 +53,7 @@ if [[ -n ${CONNLAB_IMAGES:-} && $program == connlab ]] && docker version >/dev/n
 fi
 
 # What a kit brought, with a pip of its own: no network, and no package of Debian's. It serves for its own lock alone.
-wheels=$kit/python pip='' options=(--disable-pip-version-check)
+wheels=$kit/python pip='' options=(--disable-pip-version-check --quiet)
 if cmp -s "$lock" "$wheels/$lock" && [[ $(cat "$wheels/version" 2>/dev/null) == "$version" ]]; then
   pip=$(printf '%s' "$wheels"/pip-*.whl)
   options+=(--no-index --find-links "$wheels")
@@ -72,11 +72,11 @@ install() {
   [[ -z $pip ]] || "$venv/bin/python" "$pip/pip" install "${options[@]}" "$pip"
   "$venv/bin/python" -m pip install --require-hashes "${options[@]}" --no-input --requirement "$lock"
   if [[ $program == connlab ]]; then
-    .venv/bin/python -m pip install --no-deps --no-build-isolation --no-index --disable-pip-version-check --editable .
+    .venv/bin/python -m pip install --no-deps --no-build-isolation --no-index --disable-pip-version-check --quiet --editable .
   fi
   stamp "$lock" >"$venv/connlab.stamp"
   rm -rf "$aside"
 }
-quietly "installing the Python packages of $lock" install
+quietly "installing the Python packages of $lock, once: about a minute" install
 [[ -z $pulling ]] || wait "$pulling" || true
 pulling=''
