@@ -77,6 +77,6 @@ install() {
   stamp "$lock" >"$venv/connlab.stamp"
   rm -rf "$aside"
 }
-quietly "installing the Python packages of $lock, once: about a minute" install
+quietly "installing the Python packages of $lock (once, about a minute)" install
 [[ -z $pulling ]] || wait "$pulling" || true
 pulling=''

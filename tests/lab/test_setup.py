@@ -189,7 +189,7 @@ def test_a_kit_s_packages_need_no_network_and_no_pip_of_the_machine_s(tree: Path
     (tree / "without-ensurepip").touch()
     assert set_up(tree) == 0
     own, locked, _ = pips(tree)
-    offline = f"--disable-pip-version-check --no-index --find-links {kit}"
+    offline = f"--disable-pip-version-check --quiet --no-index --find-links {kit}"
     assert own == f"{kit}/pip-23.0.1-py3-none-any.whl/pip install {offline} {kit}/pip-23.0.1-py3-none-any.whl"
     assert locked == f"-m pip install --require-hashes {offline} --no-input --requirement requirements.lock"
     assert "-m venv .venv --without-pip" in (tree / "called").read_text().splitlines()
