@@ -30,6 +30,7 @@ from formats.field_types import (
     Us,
 )
 from formats.knob_types import refusal
+from formats.log_format import LogFormat
 from formats.predictions import Claim, Published, Tolerance
 from formats.role import TRAFFIC_PORT, Role
 from formats.safe_files import atomic_write, read_regular
@@ -406,7 +407,17 @@ class Manifest(_Part):
             (instance, file, of)
             for name, role in self.roles.items()
             for file, of in role.logs.items()
-            if of in formats
+            if isinstance(of, str) and of in formats
+            for instance in self.of_role(name)
+        ]
+
+    def declared_logs(self) -> list[tuple[str, str, LogFormat]]:
+        """Return the instances that write an access log whose format is declared, each with file and format."""
+        return [
+            (instance, file, of)
+            for name, role in self.roles.items()
+            for file, of in role.logs.items()
+            if isinstance(of, LogFormat)
             for instance in self.of_role(name)
         ]
 

@@ -19,10 +19,13 @@ from pydantic import (
 from formats import knob_types
 from formats.field_types import Named, Port
 from formats.knob_types import DAY_MS, Duration, format_duration
+from formats.log_format import BEYOND_RE2, LogFormat
 
 FILE = "role.yaml"
 # Where the lab's own servers take their traffic; management ports are apart.
 TRAFFIC_PORT = 8080
+# What a container wrote to its standard output and error, as the engine kept it: a log may be there.
+CONTAINER_LOG = "container.log"
 Kind = Literal["client", "proxy", "server"]
 # As they stand on a path.
 KINDS: tuple[Kind, ...] = ("client", "proxy", "server")
@@ -30,8 +33,6 @@ Workload = Literal["users", "spike", "long_polling", "sequential", "tcp", "slow_
 Default = int | bool | str
 # What stands in place of a knob as `Configured.absent`.
 UNKNOWN = "unknown"
-# What Python can and RE2 cannot, which reads the pages: to look around, and to find again what was found.
-_BEYOND_RE2 = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]")
 
 Text = Annotated[str, Field(min_length=1)]
 KnobName = Annotated[str, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
@@ -297,7 +298,7 @@ class Page(_Part):
         for value in self.values.values():
             if self.format == "text" and re.compile(_is_pattern(value.at)).groups != 1:
                 raise knob_types.refusal(f"'{value.at}' must have one group")
-            if self.format == "text" and _BEYOND_RE2.search(value.at):
+            if self.format == "text" and BEYOND_RE2.search(value.at):
                 raise knob_types.refusal(f"'{value.at}' must look neither ahead nor back")
             if self.format == "csv" and value.at.count("/") != 2:  # noqa: PLR2004  two columns that name a row
                 raise knob_types.refusal(f"'{value.at}' must be <first column>/<second column>/<column>")
@@ -396,8 +397,8 @@ class Role(_Part):
         ),
     ] = ()
     logs: Annotated[
-        dict[Named, Text],
-        Field(description="Its log files, each with the format that analysis/evidence/logs reads"),
+        dict[Named, Text | LogFormat],
+        Field(description="Its log files, each with the format that analysis/evidence/logs reads, or a declared one"),
     ] = Field(default_factory=dict)
     read_back: Annotated[RoleReadback | None, Field(description="How it tells its settings")] = None
     own: Annotated[

@@ -19,6 +19,7 @@ from analysis.evidence.logs import ACCESS
 from analysis.expressions import parse
 from analysis.expressions.values import Number, Unknown, Value, is_number, merge, unknown
 from analysis.output import Written
+from formats.log_format import LogFormat
 from formats.manifest import Manifest
 
 Status = Literal["true", "false", "unknown"]
@@ -84,13 +85,13 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
         yield from _of_users(hop.server)
     elif hop.client == "gateway":
         yield from _of_gateway(hop.server)
-    elif manifest.kind_of(hop.client) == "proxy" and _logs_requests(manifest, hop.client):
+    elif manifest.kind_of(hop.client) == "proxy" and _logs_tries(manifest, hop.client):
         yield from _of_proxy(manifest, hop.client, hop.server)
     path = manifest.path
     next_server = path[hop.number + 1] if hop.number + 1 < len(path) else None
     at_edges = sum(_checks_at_edges(manifest, role) for role in (hop.client, hop.server))
     yield from _of_kernels(hop, next_server, scraped=manifest.metrics_port is not None, at_edges=at_edges)
-    if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy" and _logs_requests(manifest, hop.server):
+    if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy" and _logs_answers(manifest, hop.server):
         yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
     roles = (hop.client, hop.server) if hop.client == "k6" else (hop.server,)
@@ -99,10 +100,18 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
             yield _of_time_wait(instance)
 
 
-def _logs_requests(manifest: Manifest, role: str) -> bool:
-    """Return whether a proxy logs requests; the gateway counts them instead, and HAProxy in TCP mode sees none."""
+def _logs_tries(manifest: Manifest, role: str) -> bool:
+    """Return whether a proxy logs its tries; the gateway counts them instead, and HAProxy in TCP mode sees none."""
     declared = manifest.roles.get(role)
-    return declared is None or role == "gateway" or any(of in ACCESS for of in declared.logs.values())
+    formats = declared.logs.values() if declared else ()
+    return declared is None or role == "gateway" or any(isinstance(of, str) and of in ACCESS for of in formats)
+
+
+def _logs_answers(manifest: Manifest, role: str) -> bool:
+    """Return whether a proxy logs its answers."""
+    declared = manifest.roles.get(role)
+    formats = declared.logs.values() if declared else ()
+    return _logs_tries(manifest, role) or any(isinstance(of, LogFormat) for of in formats)
 
 
 def _of_users(server: str) -> Iterator[Identity]:

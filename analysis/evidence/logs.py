@@ -17,7 +17,8 @@ from analysis.database import composed
 # Why the proxy gave a request up, where its log tells: no server was free in time; its kernel had no port left.
 QUEUE_TIMEOUT, NO_PORT = "queue-timeout", "no-port"
 
-# A record's columns, whatever the log's format; nginx's names and units, the port of each try, and `gave_up`.
+# A record's columns, whatever the log's format: nginx's names and units, the port of each try, `gave_up`; and of logs
+# whose format is declared, how exact a time is, and whether the log leaves open what became of a try.
 COLUMNS: Mapping[str, str] = {
     "time_ms": "BIGINT", "connection": "BIGINT", "connection_requests": "BIGINT", "remote_addr": "VARCHAR",
     "remote_port": "BIGINT", "server_addr": "VARCHAR", "request_method": "VARCHAR", "request_uri": "VARCHAR",
@@ -25,7 +26,8 @@ COLUMNS: Mapping[str, str] = {
     "upstream_addr": "VARCHAR", "upstream_status": "VARCHAR", "upstream_connect_time": "VARCHAR",
     "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR", "upstream_connection": "VARCHAR",
     "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
-    "upstream_local_port": "VARCHAR", "gave_up": "VARCHAR",
+    "upstream_local_port": "VARCHAR", "gave_up": "VARCHAR", "request_id": "VARCHAR",
+    "resolution_us": "BIGINT", "guessed": "BOOLEAN",
 }  # fmt: skip
 
 
@@ -43,6 +45,11 @@ class Format:
     bounds: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     speaks: bool = False
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """Return what the SQL of `lines` asks for besides the path."""
+        return {"fields": self.fields}
 
     def lines(self) -> str:
         """SQL for a row for each line of the file `$path` of `$fields`: its number `line`, and `COLUMNS`."""

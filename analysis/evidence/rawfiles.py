@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from formats.role import CONTAINER_LOG
+
 FOLDER = "raw"
 COLLECTOR = "collector"
 ROLE = "role"
@@ -28,6 +30,10 @@ class Places:
     def role(self, instance: str, file: str = "") -> Path:
         """Return the folder of what the instance's own program wrote, or a file in it."""
         return self._folder(instance, ROLE) / file
+
+    def log(self, instance: str, file: str) -> Path:
+        """Return a log of an instance's program: a file that it wrote, or what it said on its standard output."""
+        return self._folder(instance, file) if file == CONTAINER_LOG else self.role(instance, file)
 
     def shown(self, path: Path) -> str:
         """Return a raw file's path below the run's folder, as messages and documents spell it."""

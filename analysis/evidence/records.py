@@ -19,6 +19,7 @@ from analysis.database import Tables, composed, create, in_memory, may_use, sql
 from analysis.evidence import jsonl, logs, size
 from analysis.evidence.clock import NEVER_SET, Clock
 from analysis.evidence.clocks import Clocks
+from analysis.evidence.declared_logs import DeclaredFormat, Upstreams
 from analysis.evidence.jsonl import Damage, parse, why_unreadable
 from analysis.evidence.logs import Format
 from analysis.evidence.rawfiles import Places, descriptor_path
@@ -69,16 +70,19 @@ class Records(Tables):
         kinds = ", ".join(f"'{kind}'" for kind in jsonl.ERROR_KINDS)
         succeeded = jsonl.SUCCEEDED
         self.database.execute(composed(__name__, "macros_of_records", succeeded=succeeded, kinds=kinds))
+        self.database.execute(sql(__name__, "macros_of_logs"))
         tell = {"instance": "VARCHAR", "line_kind": "TINYINT", "announced": "BIGINT"}
         # What a dial has more is of the lines that tell of a close.
         dials = jsonl.DIALS | dict.fromkeys(_OF_CLOSES, "BIGINT")
         create(self.database, "requests", tell | jsonl.REQUESTS)
         create(self.database, "dials", tell | dials)
         create(self.database, "closes", {"instance": "VARCHAR", **jsonl.CLOSES})
-        create(self.database, "access", {**tell, "line": "BIGINT", **logs.COLUMNS})
+        for table in ("access", "served_lines"):
+            create(self.database, table, {**tell, "line": "BIGINT", **logs.COLUMNS})
         self.requests: dict[str, Log] = {}
         self.dials: dict[str, Log] = {}
         self.access: dict[str, Log] = {}
+        self.served: dict[str, Log] = {}
 
     def load_requests(self, path: Path, instance: str, clock: Clock = NEVER_SET) -> None:
         """Load a client's requests.jsonl."""
@@ -99,17 +103,20 @@ class Records(Tables):
         for table in ("dials", "closes"):
             put_on_steady(self.database, table, instance, clock, "time_us")
 
-    def load_access(self, path: Path, instance: str, of: Format, clock: Clock = NEVER_SET) -> None:
-        """Load a proxy's access log."""
+    def load_access(
+        self, path: Path, instance: str, of: Format | DeclaredFormat, clock: Clock = NEVER_SET, *, proxy: bool = True
+    ) -> None:
+        """Load an access log: a proxy's, or that of a server, whose lines have a table of their own."""
+        table, found = ("access", self.access) if proxy else ("served_lines", self.served)
         kinds = composed(__name__, "lines_of_access", whole=jsonl.WHOLE_ACCESS)
         query = f"WITH lines AS ({of.lines()}) {kinds}"
-        self.access[instance] = self._load("access", query, path, instance, fields=of.fields, speaks=of.speaks)
-        self.database.execute("DELETE FROM access WHERE line_kind <> 0")
-        put_on_steady(self.database, "access", instance, clock, "time_ms", unit_us=1000)
+        found[instance] = self._load(table, query, path, instance, speaks=of.speaks, **of.parameters)
+        self.database.execute(f"DELETE FROM {table} WHERE line_kind <> 0")  # noqa: S608  as above
+        put_on_steady(self.database, table, instance, clock, "time_ms", unit_us=1000)
 
     def drop_marks(self) -> None:
         """Drop the columns that only say what each line was: all that is left are records."""
-        for table in ("requests", "dials", "access"):
+        for table in ("requests", "dials", "access", "served_lines"):
             for column in ("line_kind", "announced", *(_OF_CLOSES if table == "dials" else ())):
                 self.database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
 
@@ -164,9 +171,22 @@ def load_records(manifest: Manifest, places: Places, clocks: Clocks) -> Records:
         records.load_dials(places.role(instance, file), instance, role_of[instance], clocks.of(instance))
     for instance, file, of in manifest.logged(logs.ACCESS):
         records.load_access(places.role(instance, file), instance, logs.ACCESS[of], clocks.of(instance))
+    for instance, file, declared in manifest.declared_logs():
+        proxy = instance in manifest.proxies
+        format_ = DeclaredFormat(declared, _upstreams(manifest, role_of[instance], proxy=proxy))
+        records.load_access(places.log(instance, file), instance, format_, clocks.of(instance), proxy=proxy)
     tell_processes_apart(records.database, manifest, "access", "1000 * time_ms", resolution_us=1)
     records.drop_marks()
     return records
+
+
+def _upstreams(manifest: Manifest, role: str, *, proxy: bool) -> Upstreams:
+    """Return the servers behind a role, by the names that a log may have for them: a role's, or an instance's."""
+    names = {each: host for each, (host, *_) in manifest.addresses.items()}
+    names |= {of: names[each] for of, (each, *more) in manifest.instances.items() if not more and each in names}
+    following = next(iter(manifest.path[manifest.path.index(role) + 1 :]), None) if role in manifest.path else None
+    behind = [f"{names[each]}:{manifest.port_of(each)}" for each in manifest.of_role(following or "") if each in names]
+    return Upstreams(names, behind[0] if len(behind) == 1 else None, proxy)
 
 
 def tell_processes_apart(

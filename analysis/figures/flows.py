@@ -88,7 +88,7 @@ def _checks(run: Run, joined: Joined, servers: list[str], _found: Mapping[str, s
     clients = [role for name, role in run.raw.manifest.roles.items() if name in names and role.checks]
     if not clients:
         return 0
-    if not any(of in ACCESS for role in clients for of in role.logs.values()):
+    if not any(of in ACCESS for role in clients for of in role.logs.values() if isinstance(of, str)):
         return unknown("the proxy sees no requests, so nothing tells their connections from those of checks")
     return total(joined.row(sql(__name__, "checks_to"), instance=each)["checks"] for each in servers)
 

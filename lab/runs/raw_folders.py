@@ -20,6 +20,7 @@ from lab.engines.container_settings import ROLE_UID, ROOT
 # Not 0o777 less the umask: a lax one would let others plant files, a strict one keep the containers out.
 _OWN = 0o755
 _SHARED = 0o775
+_ANY_USER = 0o777
 # A run's folder while containers write in it: root in one of them can make programs there that run with its rights.
 CLOSED = 0o700
 _WITH_RIGHTS = stat.S_ISUID | stat.S_ISGID
@@ -28,8 +29,13 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHOWN_MAX = 1000
 
 
-def make_raw_folders(places: Places, instance: str) -> None:
+def make_raw_folders(places: Places, instance: str, *, any_user: bool = False) -> None:
     """Make the folders of an instance.
+
+    Args:
+        places: of the run.
+        instance: which.
+        any_user: whether its program may run as another user than the roles', and writes a log all the same.
 
     Raises:
         OSError: they cannot be made.
@@ -45,6 +51,9 @@ def make_raw_folders(places: Places, instance: str) -> None:
             folder.chmod(_SHARED)
     if os.geteuid() == ROOT:
         os.chown(role, ROLE_UID, ROLE_UID)
+    if any_user:
+        # The run's folder around it is closed meanwhile, and no other container has this one.
+        role.chmod(_ANY_USER)
 
 
 def seal_raw_folders(raw: Path, *, ended: bool = True) -> list[Removed]:

@@ -106,7 +106,7 @@ def open_run(
     topology = topology_of(resolved)
     host, git, version = machine.describe_host(engine), machine.git_state(), machine.lab_version()
     options = user_files.script_options(resolved, topology, engine)
-    folder = _make_folders(paths.RESULTS / resolved.slug, topology, position)
+    folder = _make_folders(paths.RESULTS / resolved.slug, resolved, topology, position)
     if lock:
         named = position.cell != RunPosition.cell
         lock.note(f"{position.cell} r{position.repetition:02}" if named else None, folder)
@@ -174,12 +174,14 @@ def refuse_taken(place: Place) -> None:
             raise BadInput(Problem(what, paths.shown(place.home), hint))
 
 
-def _make_folders(parent: Path, topology: Topology, position: RunPosition) -> Path:
+def _make_folders(parent: Path, resolved: ResolvedScenario, topology: Topology, position: RunPosition) -> Path:
     try:
         parent.mkdir(parents=True, exist_ok=True)
         folder = make_run_folder(parent, f"{position.cell}-r{position.repetition:02}")
         for instance in topology.all:
-            raw_folders.make_raw_folders(Places(folder), instance)
+            own = resolved.registry.services.get(topology.role_of(instance))
+            any_user = own is not None and own.user is not None and own.log is not None and not own.log.stdout
+            raw_folders.make_raw_folders(Places(folder), instance, any_user=any_user)
     except OSError as error:
         raise unwritable(error, parent) from None
     return folder

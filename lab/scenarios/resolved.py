@@ -181,7 +181,7 @@ def _role_by_file(role: Role, entry: Entry) -> Role:
     if (entry.port, entry.tls) != (role.port, role.tls):
         changed |= {"port": entry.port, "tls": entry.tls}
     if not entry.requests:
-        changed["logs"] = {file: of for file, of in role.logs.items() if not of.endswith("-access")}
+        changed["logs"] = {file: of for file, of in role.logs.items() if not str(of).endswith("-access")}
         changed["scrape"] = {
             name: page.model_copy(
                 update={"values": {one: value.model_copy(update={"log": None}) for one, value in page.values.items()}}

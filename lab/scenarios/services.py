@@ -4,12 +4,21 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from formats import knob_types
 from formats.knob_types import Duration, format_duration
+from formats.log_format import WELL_KNOWN, FieldName, LogField, LogFormat, name_alone
 from formats.predictions import Part
-from formats.role import TRAFFIC_PORT, KnobName, Role
+from formats.role import CONTAINER_LOG, TRAFFIC_PORT, KnobName, Role
 from lab.roles.declared_roles import ROLES
 
 Text = Annotated[str, Field(min_length=1)]
@@ -161,6 +170,67 @@ class Build(Part):
     args: Annotated[dict[Variable, Scalar], Field(description="Build arguments")] = Field(default_factory=dict)
 
 
+WellKnown = Literal["json", "apache", "caddy", "combined", "envoy", "gunicorn", "spring", "traefik"]
+
+
+class ServiceLog(Part):
+    """A service's access log: where it is, and how a line of it is read."""
+
+    model_config = ConfigDict(title="connlab service log")
+
+    file: Annotated[
+        Text, Field(description="The file in the container, in a folder of its own; or stdout, what the program prints")
+    ] = "stdout"
+    format: Annotated[
+        WellKnown | None, Field(description="json, with 'fields'; or the log of a program that the lab knows")
+    ] = None
+    pattern: Annotated[
+        Text | None, Field(description="Instead: a regular expression with groups that are named as fields")
+    ] = None
+    fields: Annotated[
+        dict[FieldName, Annotated[LogField, BeforeValidator(name_alone, json_schema_input_type=Text | LogField)]],
+        Field(description="Where a line has what: {time: ts, status: code}, or {duration: {name: took, unit: ms}}"),
+    ] = Field(default_factory=dict)
+
+    @property
+    def stdout(self) -> bool:
+        """Whether the log is what the program prints."""
+        return self.file == "stdout"
+
+    @property
+    def name(self) -> str:
+        """The log's file among the raw files."""
+        return CONTAINER_LOG if self.stdout else self.file.rpartition("/")[2]
+
+    @property
+    def folder(self) -> str:
+        """The log's folder in the container."""
+        return self.file.rpartition("/")[0]
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        if (self.format is None) == (self.pattern is None):
+            raise knob_types.refusal("a log takes either 'format' or 'pattern'")
+        if not self.stdout and not re.fullmatch(r"(/[^:,\s/]+)+/[A-Za-z0-9][A-Za-z0-9_.-]*", self.file):
+            what = f"'{self.file}' is not a log: write stdout, or its whole path, such as /var/log/shop/access.log"
+            raise knob_types.refusal(what)
+        if self.name == CONTAINER_LOG and not self.stdout:
+            raise knob_types.refusal(f"a log cannot be named {CONTAINER_LOG}: the lab's own file has that name")
+        try:
+            _ = self.declared
+        except ValidationError as error:
+            raise knob_types.refusal(error.errors()[0]["msg"]) from None
+        return self
+
+    @property
+    def declared(self) -> LogFormat:
+        """How a line is read."""
+        known = WELL_KNOWN.get(self.format or "")
+        if known is None:
+            return LogFormat(pattern=self.pattern, fields=self.fields)
+        return LogFormat(pattern=known.pattern, fields={**known.fields, **self.fields})
+
+
 def _folder_alone(value: object) -> object:
     return {"context": value} if isinstance(value, str) else value
 
@@ -185,6 +255,13 @@ class Service(Part):
     ignore: Annotated[list[Text], Field(description="Keys of the Compose file that are left out, such as ports")] = (
         Field(default_factory=list)
     )
+    like: Annotated[
+        Literal["proxy"] | None,
+        Field(description="proxy: it passes requests on to what stands behind it on the path; it answers them itself"),
+    ] = None
+    log: Annotated[
+        ServiceLog | None, Field(description="Its access log, whose lines are joined with the clients' requests")
+    ] = None
     port: Annotated[int, Field(ge=1, le=65_535, description="The port that it listens on")] = TRAFFIC_PORT
     tls: Annotated[bool, Field(description="Whether it speaks TLS there; its certificate is not verified")] = False
     ready: Annotated[
@@ -237,6 +314,8 @@ class Service(Part):
             raise knob_types.refusal("'ignore' leaves out keys of a Compose file, and the service has no 'compose'")
         if self.tls and any(one.read_back for one in self.knobs.values()):
             raise knob_types.refusal("the lab reads settings back by plain HTTP alone, and the service takes TLS")
+        if self.log is not None and self.log.folder in self.writable:
+            raise knob_types.refusal(f"the log's folder {self.log.folder} is writable already: leave it out there")
         if "instances" in self.knobs:
             raise knob_types.refusal("every service has the knob 'instances' already: set 'instances' beside 'image'")
         limits = [one.limit for one in self.knobs.values() if one.limit]
@@ -261,14 +340,15 @@ class Service(Part):
         }
         return {
             "schema": 1,
-            "kind": "server",
-            "description": f"The scenario's own service {name}.",
+            "kind": self.like or "server",
+            "description": f"The scenario's own {self.like or 'service'} {name}.",
             "group": name,
             "display_name": name,
             "ready": f"http://{address}{page}" if page else f"tcp://{address}",
             "port": self.port,
             "tls": self.tls,
             "limits": limits,
+            "logs": {self.log.name: self.log.declared.model_dump(exclude_none=True)} if self.log else {},
             "memory": {"base_mb": self.memory_mb},
             "loosened": loosened,
             "knobs": {"instances": instances}

@@ -123,7 +123,9 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Account:
         name: {row["column_name"]: row["column_type"] for row in joined.rows(f"DESCRIBE {name}")}
         for name in (row["name"] for row in joined.rows("SHOW TABLES"))
     }
-    macros = joined.rows("SELECT DISTINCT * FROM duckdb_functions() WHERE function_type = 'macro' AND NOT internal")
+    macros = joined.rows(
+        "SELECT DISTINCT * FROM duckdb_functions() WHERE function_type = 'macro' AND NOT internal ORDER BY function_oid"
+    )
     return Account(columns, [
         f"CREATE OR REPLACE MACRO {row['function_name']}({', '.join(row['parameters'])}) AS {row['macro_definition']}"
         for row in macros
@@ -252,6 +254,97 @@ def test_the_nth_request_of_a_connection_is_its_nth_line_if_the_times_agree(tabl
     assert found == [(1, 1, 11), (2, 2, 12), (3, 3, None)]
 
 
+def test_what_clients_asked_has_both_ends_and_no_host(tables: Tables) -> None:
+    request = {"instance": "k6-1", "id": 1, "dial": 5, "status": 200, "method": "GET", "time_us": 1, "end_us": 2}
+    tables.given("requests", "url remote", ("http://caddy:80/x?y=1", "s:80"), **request)
+    tables.given("requests", **request, url="http://caddy/")
+    tables.given("addressed_dials", id=5, **DIAL_FROM)
+    tables.given("addresses", instance="caddy", address="s")
+    assert tables.made("asked", "to_instance, address, port, path, by_proxy") == [("caddy", "c", 1000, "/x", False)]
+
+
+@pytest.mark.parametrize(("status", "known", "asked"), [(200, None, 200), (502, None, 0), (502, 503, 503)])
+def test_a_failure_that_a_log_leaves_open_is_none_of_the_server_s(
+    tables: Tables, status: int, known: int | None, asked: int
+) -> None:
+    tables.given("request_links", instance="k6-1", id=1, access_instance="caddy", line=3)
+    tables.given("access", instance="caddy", line=3, time_ms=9, status=status, request_uri="/x?y")
+    tries = {**TRY, "instance": "caddy", "line": 3, "tries": 1, "start_us": 5, "response_us": 7, "server_address": "b"}
+    tables.given("tries", **tries, status=known)
+    tables.given("addresses", instance="shop", address="b")
+    assert tables.made("asked_by_proxies", "to_instance, time_us, end_us, status, path, by_proxy") == [
+        ("shop", 5, 12, asked, "/x", True)
+    ]
+
+
+ASKED: Row = {
+    "instance": "k6-1", "to_instance": "caddy", "address": "c", "method": "GET", "path": "/", "by_proxy": False,
+}  # fmt: skip
+LINED: Row = {"instance": "caddy", "remote_addr": "c", "request_uri": "/", "request_method": "GET"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "lines", "found"),
+    [
+        # Over one port, one after the other: in their order, though a second holds them all.
+        ([(1, 7, 100, 200), (2, 7, 300, 400)], [(11, 7, 0), (12, 7, 0)], [(1, 11, "order"), (2, 12, "order")]),
+        # A line is missing, and its time does not tell which.
+        ([(1, 7, 100, 200), (2, 7, 300, 400)], [(11, 7, 0)], []),
+        # Two ports tell two requests of one moment apart.
+        ([(1, 7, 100, 200), (2, 8, 100, 200)], [(11, 8, 0), (12, 7, 0)], [(1, 12, "order"), (2, 11, "order")]),
+        # Without a port, two requests at once cannot be told apart; two one after the other can.
+        ([(1, 7, 100, 200), (2, 8, 100, 200)], [(11, None, 0), (12, None, 0)], []),
+        ([(1, 7, 100, 200), (2, 8, 300, 400)], [(11, None, 0), (12, None, 0)], [(1, 11, "order"), (2, 12, "order")]),
+        # Another one's port.
+        ([(1, 7, 100, 200)], [(11, 9, 0)], []),
+        # Long before.
+        ([(1, 7, 5_000_000, 5_000_200)], [(11, 7, 0)], []),
+    ],
+)  # fmt: skip
+def test_lines_without_a_connection_are_linked_where_nothing_else_can_be_meant(
+    tables: Tables, asked: list[Any], lines: list[Any], found: list[Any]
+) -> None:
+    tables.given("asked", "id port time_us end_us", *asked, **ASKED, status=200)
+    tables.given("access", "line remote_port time_ms", *lines, **LINED, status=200, resolution_us=1_000_000)
+    parameters = {"slack_us": 5, "late_us": 50, "by_proxy": False}
+    assert tables.made("line_links", "id, line, how", **parameters) == found
+
+
+@pytest.mark.parametrize("other", [{"status": 404}, {"request_uri": "/y"}, {"request_method": "POST"}])
+def test_a_line_that_contradicts_the_request_is_another_one_s(tables: Tables, other: Row) -> None:
+    tables.given("asked", **ASKED, id=1, port=7, time_us=100, end_us=200, status=200)
+    tables.given("access", **{**LINED, "status": 200, **other}, line=11, remote_port=7, time_ms=0)
+    assert tables.made("line_links", "id", slack_us=5, late_us=50, by_proxy=False) == []
+
+
+def test_one_id_in_two_logs_is_one_request(tables: Tables) -> None:
+    asked = {**without(ASKED, "address"), "to_instance": "shop", "by_proxy": True, "status": 200}
+    tables.given("asked", "id request_id", (1, "a"), (2, "b"), **asked, time_us=100, end_us=200)
+    logged = {**LINED, "instance": "shop", "status": 200, "time_ms": 0}
+    tables.given("served_lines", "line request_id", (11, "b"), (12, "a"), **logged)
+    assert tables.made("line_links", "id, line, how", slack_us=5, late_us=50, by_proxy=True) == [
+        (1, 12, "alone"), (2, 11, "alone"),
+    ]  # fmt: skip
+
+
+def test_a_proxy_s_line_without_a_number_becomes_its_request_s(tables: Tables) -> None:
+    tables.given("request_links", instance="k6-1", id=1, place=1)
+    tables.given("line_links", "access_instance line", ("caddy", 11), ("shop", 12), instance="k6-1", id=1)
+    tables.given("access", instance="caddy", line=11)
+    assert tables.made("request_links_by_line", "id, access_instance, line") == [(1, "caddy", 11)]
+
+
+@pytest.mark.parametrize(("status", "connected"), [(200, True), (502, False)])
+def test_a_try_that_the_log_leaves_open_was_connected_if_a_server_answered(
+    tables: Tables,
+    status: int,
+    connected: bool,  # noqa: FBT001
+) -> None:
+    line = {"instance": "caddy", "line": 1, "time_ms": 1000, "upstream_addr": "b:80", "upstream_response_time": "0.2"}
+    tables.given("access", **line, status=status, guessed=True)
+    assert tables.made("tries", "status, connected, start_us") == [(None, connected, 800_000)]
+
+
 def test_a_line_has_a_try_for_each_server(tables: Tables) -> None:
     columns = "line time_ms upstream_addr upstream_status upstream_connect_time upstream_header_time"
     row = (1, 1000, "a:80, b:81", "502, 200", "-, 0.001", "-, 0.010", "0.2, 0.3")
@@ -307,7 +400,9 @@ def test_a_try_that_names_its_port_has_the_connection_from_there(
 def test_tries_and_connections_pair_in_order_if_all_agree_or_if_each_began_alone(
     tables: Tables, file: str, tries: int, begins_us: tuple[int, ...], found: list[Any]
 ) -> None:
-    tables.given("tries", "line start_us", *((n, 100 * n) for n in range(1, tries + 1)), **TRY, instance="k6-1")
+    tables.given(
+        "tries", "line start_us", *((n, 100 * n) for n in range(1, tries + 1)), **TRY, instance="k6-1", connected=False
+    )
     tables.given("connections", "id first_time_us", *enumerate(begins_us, start=7), **MADE, established=False)
     if file == "order":
         assert tables.made("try_links_by_order", "line, flow", slack_us=5, turn_us=10) == found
@@ -395,7 +490,7 @@ def test_what_stands_at_the_proxy_has_the_first_try_and_the_last(tables: Tables)
     tables.given("try_links", "try", (2,), instance="nginx", line=9, observer="backend-1", flow=7)
     tables.given("connections", **(MADE | {"observer": "backend-1"}), id=7, syns_lost=1)
     columns = "id, line_status, first_server, try_server, up_id, up_syns_lost"
-    assert tables.made("proxied", columns) == [(1, 200, "a:80", "b:80", 7, 1)]
+    assert tables.made("proxied", columns, slack_us=5) == [(1, 200, "a:80", "b:80", 7, 1)]
 
 
 def test_a_request_is_ok_slow_or_failed_and_has_its_connection(tables: Tables) -> None:
@@ -1319,6 +1414,36 @@ def test_lines_of_access_leave_room_for_sentences(apart: Tables, speaks: bool, s
     parts = {"whole": "time_ms IS NOT NULL AND status IS NOT NULL"}
     found = apart.made("lines_of_access", "*", parts, instance="nginx", speaks=speaks)
     assert found == [(900, 200, "nginx", 0), (None, None, "nginx", sentence), (None, 200, "nginx", 4)]
+
+
+def test_what_a_declared_log_s_fields_mean(apart: Tables) -> None:
+    apart.database.execute("CREATE MACRO host_of(address) AS 'a'; CREATE MACRO port_of(address) AS 80")
+    apart.made("macros_of_logs")
+    asked = (
+        "SELECT duration_us('2ms', 1e6), client_port_of('[::1]:80'), client_host_of('::ffff:10.0.0.9'), path_of('/?')"
+    )
+    assert apart.database.execute(asked).fetchall() == [(2000, 80, "10.0.0.9", "/")]
+
+
+@pytest.mark.parametrize(("stood", "found"), [(True, (502, 40)), (False, (None, None))])
+def test_a_try_s_connection_tells_what_the_log_leaves_open(
+    tables: Tables,
+    stood: bool,  # noqa: FBT001
+    found: tuple[int | None, int | None],
+) -> None:
+    tables.given("request_links", instance="k6-1", id=1, access_instance="caddy", line=9)
+    tables.given("access", instance="caddy", line=9, status=502, guessed=True)
+    tables.given("tries", "try", (1,), instance="caddy", line=9, tries=1, guessed=True, start_us=100)
+    tables.given("try_links", "try", (1,), instance="caddy", line=9, observer="backend-1", flow=7)
+    made = MADE | {"observer": "backend-1", "first_time_us": 110, "answered_us": 140, "established": stood}
+    tables.given("connections", **made, id=7)
+    assert tables.made("proxied", "try_status, try_connect_us", slack_us=5) == [found]
+
+
+def test_a_declared_log_tells_fields_by_their_sql(apart: Tables) -> None:
+    apart.given("told", line=3, found="x")
+    parts = {"values": "found AS f_status", "columns": "f_status AS status"}
+    assert apart.made("lines_of_declared_logs", "*", parts) == [("x", 3)]
 
 
 def test_flows_of_what_was_watched_name_its_listener_or_the_server_elsewhere(apart: Tables) -> None:

@@ -303,7 +303,9 @@ CAUSES = (
         name="error-status",
         meaning="The server answered with an error status.",
         proof="The client has the status. Through a proxy, the access line has the same status.",
-        when="outcome = 'failed' AND status >= 400 AND (line_line IS NULL AND NOT proxied OR line_status = status)",
+        when="outcome = 'failed' AND status >= 400 AND (line_line IS NULL AND NOT proxied OR own_status = status"
+        " OR line_status = status AND NOT (coalesce(line_guessed, false) AND status IN (502, 503, 504)"
+        " AND try_status IS DISTINCT FROM status))",
         says=f"""coalesce({LINE}, {FLOW} || ': answered at ' || moment(flow_server_last_data_time_us), 'the client')
             || format('; the answer has status {{}}', status)""",
         seen=True,

@@ -38,9 +38,14 @@ def examine(raw: RawRun) -> Health:
         *(recordings.examine_dials(instance, log) for instance, log in raw.proxy_dials.items()),
         *(
             recordings.examine_access(
-                raw.records, instance, _exits(raw, instance), _counted(raw, instance), _answers(raw)
+                raw.records,
+                instance,
+                file,
+                exit_codes=_exits(raw, instance),
+                counted=_counted(raw, instance),
+                answers=_answers(raw),
             )
-            for instance in raw.records.access
+            for instance, file in _access_logs(raw)
         ),
         *(
             recordings.examine_errors(instance, raw.places.role(instance, file))
@@ -52,6 +57,13 @@ def examine(raw: RawRun) -> Health:
         ),
     ]
     return Health({report.instrument: report for report in reports})
+
+
+def _access_logs(raw: RawRun) -> list[tuple[str, str]]:
+    """Return the proxies' access logs, whose lines the account needs: each instance, and its file."""
+    known = [(instance, file) for instance, file, _ in raw.manifest.logged(logs.ACCESS)]
+    declared = [(instance, file) for instance, file, _ in raw.manifest.declared_logs()]
+    return [one for one in (*known, *declared) if one[0] in raw.records.access]
 
 
 def _examine_removed(raw: RawRun) -> Report:

@@ -50,7 +50,13 @@ def examine_scrape(scraped: Scraped, window: Window | None, ends: int) -> Report
 
 
 def examine_access(
-    records: Records, instance: str, exit_codes: Sequence[int | None], counted: Scraped | None, answers: int
+    records: Records,
+    instance: str,
+    file: str,
+    *,
+    exit_codes: Sequence[int | None],
+    counted: Scraped | None,
+    answers: int,
 ) -> Report:
     """Report on a proxy's access log; the proxy writes its last lines as it ends.
 
@@ -59,6 +65,7 @@ def examine_access(
     Args:
         records: the run's.
         instance: whose log it is.
+        file: the log's name.
         exit_codes: the proxy's, of each of its ends; None if the manifest does not say.
         counted: the page on which the proxy counts its requests; None if there is none, and for a proxy that was ended
             within the run, because it counts anew then.
@@ -66,14 +73,14 @@ def examine_access(
     """
     log = records.access[instance]
     report = Report(f"access/{instance}", {"lines": log.count, "exit_code": exit_codes[-1]})
-    for message in log.damage.messages("access.jsonl"):
+    for message in log.damage.messages(file):
         report.add(message, Evidence.ACCESS)
     for exit_code in filter(None, exit_codes):
         report.add(f"{instance} ended with exit code {exit_code}, so its last lines may be missing", Evidence.ACCESS)
     if log.damage.missing is not None:
         return report
     if log.count < answers:
-        report.add(f"access.jsonl has {log.count} lines, and the clients read {answers} answers", Evidence.ACCESS)
+        report.add(f"{file} has {log.count} lines, and the clients read {answers} answers", Evidence.ACCESS)
     if counted is not None:
         _compare_with_count(report, records, counted)
     return report

@@ -3,15 +3,15 @@
 Each link says how it was found; what cannot be told apart is not linked, and says so. The table `cases` has each
 request with all of this in one row. Columns of the request stand under their own names. `opaque` says that its
 connection is by TLS. Others have a prefix: `dial_`, `flow_` (its connection on the first hop), `line_` (its line in
-the proxy's access log), `try_` (the last server that the proxy tried), `first_` (the one it tried first), `up_` (the
-proxy's connection to the last).
+the proxy's access log), `own_` (its line in the log of the server that answered), `try_` (the last server that the
+proxy tried), `first_` (the one it tried first), `up_` (the proxy's connection to the last).
 """
 
 from __future__ import annotations
 
 import duckdb
 
-from analysis.database import has_rows, make, sql
+from analysis.database import create, has_rows, make, sql
 
 # How far two observers' times of one event may lie apart when both read the same clock. Where they do not,
 # `Clocks.apart_us` (analysis.evidence.clocks) comes on top. A program reads the clock, then the kernel sends a packet,
@@ -54,10 +54,29 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
         "try_links_by_time": {"slack_us": nginx_us, "alone_us": _ALONE_US + apart_us},
         "try_links_by_breach": {"slack_us": nginx_us, "late_us": late_us},
     }
-    make(database, ["access"], {sql(__name__, name): parameters for name, parameters in at_the_proxy.items()})
+    create(database, "line_links", _LINE_LINKS)
+    slack = {"slack_us": slack_us, "late_us": late_us}
+    make(database, ["access WHERE connection IS NULL", "served_lines"], {sql(__name__, "asked"): {}})
+    for name, parameters in at_the_proxy.items():
+        make(database, ["access"], {sql(__name__, name): parameters})
+        if name == "request_links":
+            make(database, ["asked"], {sql(__name__, "line_links"): {**slack, "by_proxy": False}})
+            make(database, ["line_links"], {sql(__name__, "request_links_by_line"): {}})
+    if has_rows(database, "served_lines") or _several_proxies(database):
+        make(database, ["tries"], {sql(__name__, "asked_by_proxies"): {}})
+        make(database, ["asked"], {sql(__name__, "line_links"): {**slack, "by_proxy": True}})
+
+
+_LINE_LINKS = {
+    "instance": "VARCHAR", "id": "BIGINT", "access_instance": "VARCHAR", "line": "BIGINT", "how": "VARCHAR",
+}  # fmt: skip
+
+
+def _several_proxies(database: duckdb.DuckDBPyConnection) -> bool:
+    return has_rows(database, "(SELECT 1 FROM access HAVING count(DISTINCT instance) > 1)")
 
 
 def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None) -> None:
     """Make the tables `proxied` and `cases`; a request that takes longer than `slow_ms` is slow, None for no bound."""
-    make(database, ["request_links"], {sql(__name__, "proxied"): {}})
+    make(database, ["request_links"], {sql(__name__, "proxied"): {"slack_us": CLOCK_SLACK_US}})
     database.execute(sql(__name__, "cases"), {"slow_us": None if slow_ms is None else slow_ms * 1000})

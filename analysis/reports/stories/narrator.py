@@ -75,10 +75,37 @@ class Narrator:
             *(self._accepts(case, prefix, each) for prefix, each in accepted.items()),
             *(moment for carrier in carriers for moment in self._packets(carrier)),
             *self._handler(case, carriers, accepted),
-            *observers.proxy_moments(story, _asked_us(case, first_hop), self.name, self._try_notes, self.raw.places),
+            *observers.proxy_moments(
+                story, _asked_us(case, first_hop), self.name, self._try_notes, self._logs_of(story.line)
+            ),
+            *self._own_line(case),
             *observers.action_moments(case, self.raw.manifest.actions, self._servers(case)),
         ]
         return sorted(found, key=lambda moment: moment.event.time_us)
+
+    def _logs_of(self, line: Row | None) -> tuple[str, str]:
+        """Return the files of a proxy's access log and of its error log."""
+        if line is None:
+            return "", ""
+        places, instance = self.raw.places, line["instance"]
+        return self._log_of(instance), places.shown(places.role(instance, "error.log"))
+
+    def _log_of(self, instance: str) -> str:
+        """Return the file of an instance's access log."""
+        declared = {each: file for each, file, _ in self.raw.manifest.declared_logs()}
+        return self.raw.places.shown(self.raw.places.log(instance, declared.get(instance, "access.jsonl")))
+
+    def _own_line(self, case: Row) -> Iterator[Moment]:
+        """Tell what the server that answered logged of the request itself."""
+        if case["own_line"] is None:
+            return
+        took_us, instance = case["own_took_us"], case["own_instance"]
+        took = "" if took_us is None else f", after {took_us // 1000:,} ms by its own account"
+        text = f"logs status {case['own_status']}{took}"
+        place = f"line {case['own_line']}"
+        resolution_us = case["own_resolution_us"] or 1000
+        log = self._log_of(instance)
+        yield Moment(Event(case["own_time_us"], instance, text, log, place, resolution_us=resolution_us))
 
     def view(self, carrier: Carrier) -> PacketView:
         """Return how to see the packets of a carrier."""

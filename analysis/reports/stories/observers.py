@@ -103,19 +103,19 @@ def proxy_moments(
     asked_us: int,
     name: Callable[[str | None, int | None], str],
     notes: Callable[[Row], tuple[Note, ...]],
-    places: Places,
+    logs: tuple[str, str],
 ) -> Iterator[Moment]:
     """Tell a request as the proxy saw it; nothing if its access log has no line of it.
 
     Its times have milliseconds, its error log's have seconds. It cuts them down, so that they may seem to be before
     what they follow: `asked_us` is when the request came, as exactly as that is known. `name` names an address and a
-    port; `notes` gives what else was seen as the proxy tried a server.
+    port; `notes` gives what else was seen as the proxy tried a server; `logs` are its two.
     """
     line = story.line
     if line is None:
         return
     observer = line["instance"]
-    file, error_log = (places.shown(places.role(observer, name)) for name in ("access.jsonl", "error.log"))
+    file, error_log = logs
     last_us = asked_us
     untold = list(story.errors)
 
@@ -135,8 +135,10 @@ def proxy_moments(
 
     took_ms = round(1000 * (line["request_time"] or 0))
     end_us = 1000 * line["time_ms"]
-    place = f"request {line['connection_requests']} of its connection {line['connection']}"
-    yield moment(end_us - 1000 * took_ms, f"has the request's first byte ({place})")
+    numbered = line["connection"] is not None
+    place = f" (request {line['connection_requests']} of its connection {line['connection']})" if numbered else ""
+    if line["request_time"] is not None:
+        yield moment(end_us - 1000 * took_ms, f"has the request's first byte{place}")
     for each in story.tries:
         if each["server_port"] is None:
             yield moment(each["start_us"], f"has no server to try in {excerpt(each['server'])}")

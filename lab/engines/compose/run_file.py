@@ -136,6 +136,8 @@ def _role_fields(resolved: ResolvedScenario, topology: Topology, instance: str, 
     if role in resolved.registry.services:
         fields |= service_fields(resolved, topology, role)
         fields["environment"] |= environment(resolved.scenario.knobs, role, resolved.registry.knobs)
+        if (log := resolved.registry.services[role].log) and not log.stdout:
+            fields["volumes"].append(bind_mount(places.role(instance), log.folder))
     if own := own_configuration.find_configuration(resolved, topology, role):
         fields["volumes"].append(bind_mount(own.folder, own_configuration.MOUNTED, read_only=True))
         fields["tmpfs"] = [f"{folder}:mode=1777,uid={ROLE_UID}" for folder in own.declared.writable]

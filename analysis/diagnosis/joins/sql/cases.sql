@@ -30,6 +30,9 @@ SELECT requests.*, requests.end_us - requests.time_us AS total_us,
        flow_proof.syns_not_dropped AS flow_syns_not_dropped, flow_proof.syns_unsampled AS flow_syns_unsampled,
        flow_proof.depth_min AS flow_depth_min, flow_proof.depth_max AS flow_depth_max,
        flow_proof.queue_limit AS flow_queue_limit,
+       served.instance AS own_instance, served.line AS own_line, served.status AS own_status,
+       round(1000000 * served.request_time)::BIGINT AS own_took_us, served.how AS own_how,
+       1000 * served.time_ms AS own_time_us, served.resolution_us AS own_resolution_us,
        proxied.* EXCLUDE (instance, id)
   FROM requests
        LEFT JOIN dials ON dials.instance = requests.instance AND dials.id = requests.dial
@@ -40,5 +43,10 @@ SELECT requests.*, requests.end_us - requests.time_us AS total_us,
        LEFT JOIN accepted AS flow_accepted
             ON flow_accepted.observer = flows.observer AND flow_accepted.id = flows.id
        LEFT JOIN syn_drop_proof AS flow_proof ON flow_proof.observer = flows.observer AND flow_proof.id = flows.id
+       LEFT JOIN (SELECT line_links.instance AS of_instance, line_links.id AS of_id, line_links.how, served_lines.*
+                    FROM line_links JOIN served_lines
+                         ON served_lines.instance = line_links.access_instance AND served_lines.line = line_links.line
+                 QUALIFY row_number() OVER (PARTITION BY of_instance, of_id ORDER BY served_lines.instance) = 1) AS served
+            ON served.of_instance = requests.instance AND served.of_id = requests.id
        LEFT JOIN proxied ON proxied.instance = requests.instance AND proxied.id = requests.id
  ORDER BY requests.instance, requests.id;

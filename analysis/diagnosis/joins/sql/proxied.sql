@@ -1,11 +1,16 @@
--- What stands at the proxy, of each request that has a line in its access log.
+-- What stands at the proxy, of each request that has a line in its access log. Where that leaves open what became of the
+-- last try, the try's connection tells.
 CREATE TABLE proxied AS
 SELECT request_links.instance, request_links.id,
        lines.instance AS line_instance, lines.line AS line_line, lines.time_ms AS line_time_ms,
        lines.connection AS line_connection, lines.connection_requests AS line_connection_requests,
        lines.request_time AS line_request_time, lines.status AS line_status, lines.gave_up AS line_gave_up,
+       lines.guessed AS line_guessed,
        last_tries.try AS try_try, last_tries.tries AS try_tries, last_tries.server AS try_server,
-       last_tries.status AS try_status, last_tries.connect_us AS try_connect_us,
+       coalesce(last_tries.status, if(last_tries.guessed AND ups.established, lines.status, NULL)) AS try_status,
+       coalesce(last_tries.connect_us,
+                if(last_tries.guessed AND ups.established AND ups.first_time_us >= last_tries.start_us - $slack_us,
+                   greatest(ups.answered_us - last_tries.start_us, 0), NULL)) AS try_connect_us,
        last_tries.header_us AS try_header_us, last_tries.response_us AS try_response_us,
        last_tries.start_us AS try_start_us, last_tries.names_dial AS try_names_dial, last_tries.dial AS try_dial,
        last_tries.reused AS try_reused,

@@ -5,7 +5,7 @@ CREATE TABLE sessions AS
 WITH firsts AS (
     SELECT instance, connection, remote_addr, remote_port, 1000 * time_ms AS end_us,
            coalesce(server_addr, '') AS reached
-      FROM access
+      FROM access WHERE connection IS NOT NULL
     QUALIFY row_number() OVER (PARTITION BY instance, connection ORDER BY connection_requests, line) = 1
 ), own_dials AS (
     SELECT dials.*, addresses.instance AS to_instance, unnest([remote_address, '']) AS reached

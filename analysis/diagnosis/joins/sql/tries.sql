@@ -1,8 +1,10 @@
 -- One row for each server that the proxy tried for a request. A try begins when the ones before it are over, and the
--- last one is over when the request is.
+-- last one is over when the request is. A log whose format is declared may leave open whether it was connected
+-- (`guessed`): then it was if the answer may be the server's.
 CREATE TABLE tries AS
 WITH split AS (
-    SELECT instance, line, time_ms, string_split(upstream_addr, ', ') AS servers,
+    SELECT instance, line, time_ms, status AS line_status, coalesce(guessed, false) AS guessed,
+           string_split(upstream_addr, ', ') AS servers,
            string_split(upstream_status, ', ') AS statuses,
            seconds_of(upstream_connect_time) AS connects,
            seconds_of(upstream_header_time) AS headers,
@@ -23,6 +25,8 @@ SELECT instance, line, try, len(servers) AS tries, servers[try] AS server,
        round(1000000 * answers[try])::BIGINT AS response_us,
        1000 * time_ms - round(1000000 * coalesce(list_sum(answers[try:]), 0))::BIGINT AS start_us,
        dials IS NOT NULL AS names_dial, try_cast(dials[try] AS BIGINT) AS dial,
+       guessed, connects[try] IS NOT NULL
+           OR (guessed AND connects IS NULL AND line_status NOT IN (502, 503, 504)) AS connected,
        try_cast(places[try] AS BIGINT) AS place, try_cast(kept[try] AS BOOLEAN) AS reused,
        try_cast(ports[try] AS BIGINT) AS local_port
   FROM numbered

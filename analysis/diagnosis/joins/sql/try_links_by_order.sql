@@ -3,10 +3,9 @@
 -- connect, and no connection is kept for further requests. nginx's log does not name the port it connected from.
 INSERT INTO try_links
 WITH begun AS (
-    SELECT * EXCLUDE (place), connect_us IS NOT NULL AS connected,
-           row_number() OVER (PARTITION BY instance, server, connect_us IS NOT NULL
-                              ORDER BY start_us, line, try) AS place,
-           count(*) OVER (PARTITION BY instance, server, connect_us IS NOT NULL) AS total
+    SELECT * EXCLUDE (place),
+           row_number() OVER (PARTITION BY instance, server, connected ORDER BY start_us, line, try) AS place,
+           count(*) OVER (PARTITION BY instance, server, connected) AS total
       FROM tries ANTI JOIN try_links USING (instance, line, try)
      WHERE server_port IS NOT NULL AND NOT names_dial
 ), made AS (

@@ -27,7 +27,7 @@ SELECT during.instance, during.line, during.try, unclaimed.observer, unclaimed.i
        JOIN unclaimed
             ON unclaimed.from_instance = during.instance AND unclaimed.server_address = during.server_address
            AND unclaimed.server_port = during.server_port AND unclaimed.place = during.place_last
-           AND unclaimed.established = (during.connect_us IS NOT NULL)
+           AND (unclaimed.established = during.connected OR (during.guessed AND NOT during.connected))
  WHERE during.place_last = during.place_before + 1
 QUALIFY count(*) OVER (PARTITION BY unclaimed.observer, unclaimed.id) = 1
  ORDER BY ALL;

@@ -1,0 +1,179 @@
+"""How a line of an access log is read: a well-known format by its name, or a declared one: JSON, or a pattern."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from formats.knob_types import refusal
+
+# What a pattern in RE2, which reads the files, cannot: look around, and find again what was found.
+BEYOND_RE2 = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]")
+
+FieldName = Literal[
+    "time",
+    "start",
+    "duration",
+    "status",
+    "request",
+    "method",
+    "uri",
+    "bytes",
+    "client",
+    "client_port",
+    "request_id",
+    "upstream",
+    "upstream_port",
+    "upstream_status",
+    "upstream_connect",
+    "upstream_header",
+    "upstream_duration",
+]
+FIELD_NAMES: Mapping[FieldName, str] = {
+    "time": "when the request was over: a number since 1970, ISO 8601, or as the common log format has it",
+    "start": "when it began, in place of `time`",
+    "duration": "how long it took; seconds, unless `unit` or the value itself says otherwise",
+    "status": "the status of the answer",
+    "request": "method and path, as in GET /cart HTTP/1.1",
+    "method": "the method",
+    "uri": "the path, with its query",
+    "bytes": "how many bytes the answer had",
+    "client": "the address that the connection came from; it may have the port, too",
+    "client_port": "the port that it came from",
+    "request_id": "the request's id, as another program's log has it",
+    "upstream": "host and port of the server that the proxy asked",
+    "upstream_port": "the port that the proxy asked it from",
+    "upstream_status": "the status of that server's answer",
+    "upstream_connect": "how long the proxy took to connect",
+    "upstream_header": "how long it waited for the answer's header",
+    "upstream_duration": "how long it waited for the whole answer",
+}
+_DURATIONS = ("duration", "upstream_connect", "upstream_header", "upstream_duration")
+_UNITS_US = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class LogField(_Part):
+    """Where a line has a value."""
+
+    name: Annotated[Text | None, Field(description="The JSON field, or the pattern's group; its own name")] = None
+    unit: Annotated[Literal["s", "ms", "us", "ns"] | None, Field(description="The unit of a duration; s")] = None
+    layout: Annotated[Text | None, Field(description="How a time is written, as strftime has it: %d/%b/%Y …")] = None
+
+    @property
+    def unit_us(self) -> float:
+        """The unit of a duration."""
+        return _UNITS_US[self.unit or "s"]
+
+
+def name_alone(value: object) -> object:
+    """Return a field that is written as its name alone, as one."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _is_pattern(text: str) -> str:
+    if BEYOND_RE2.search(text):
+        raise refusal("a log's pattern must look neither ahead nor back: RE2 reads it")
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise refusal(f"'{text}' is not a regular expression: {error}") from None
+    return text
+
+
+class LogFormat(_Part):
+    """A format of one's own: where each line has what."""
+
+    model_config = ConfigDict(title="connlab log format")
+
+    pattern: Annotated[
+        Annotated[str, Field(min_length=1), AfterValidator(_is_pattern)] | None,
+        Field(description="A regular expression with named groups; without it, each line is a JSON object"),
+    ] = None
+    fields: Annotated[
+        dict[FieldName, Annotated[LogField, BeforeValidator(name_alone, json_schema_input_type=Text | LogField)]],
+        Field(description="Where each value stands: a JSON field (dots lead into objects), or a group of the pattern"),
+    ] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _tells_time_and_status(self) -> Self:
+        groups = set(re.compile(self.pattern).groupindex) if self.pattern else set()
+        for name, one in self.fields.items():
+            if self.pattern and (one.name or name) not in groups:
+                raise refusal(f"the pattern has no group '{one.name or name}'")
+            if self.pattern is None and one.name is None:
+                raise refusal(f"the field '{name}' lacks the name that it has in the log")
+            if one.unit and name not in _DURATIONS:
+                raise refusal(f"'{name}' has no unit: a time's unit shows in its size")
+            if one.layout and name not in ("time", "start"):
+                raise refusal(f"'{name}' is no time, so it has no layout")
+        known = self.places
+        if "status" not in known or not {"time", "start"} & known.keys():
+            raise refusal("a log needs the fields status and time (or start): the lab knows no line without them")
+        return self
+
+    @property
+    def places(self) -> dict[FieldName, LogField]:
+        """Where each value stands: a group that is named as a field is that field."""
+        groups = re.compile(self.pattern).groupindex if self.pattern else {}
+        found = {name: LogField(name=name) for name in FIELD_NAMES if name in groups}
+        return found | {name: one.model_copy(update={"name": one.name or name}) for name, one in self.fields.items()}
+
+
+_REQUEST = r'"(?P<method>[^ "]+) (?P<uri>[^ "]+)[^"]*"'
+
+
+def _common(time: Literal["time", "start"]) -> LogFormat:
+    pattern = rf"^(?P<client>\S+) \S+ \S+ \[(?P<{time}>[^\]]+)\] {_REQUEST} (?P<status>\d+) (?P<bytes>\S+)"
+    return LogFormat(pattern=pattern)
+
+
+_CADDY = LogFormat(
+    fields={
+        "time": LogField(name="ts"),
+        "duration": LogField(name="duration"),
+        "status": LogField(name="status"),
+        "method": LogField(name="request.method"),
+        "uri": LogField(name="request.uri"),
+        "bytes": LogField(name="size"),
+        "client": LogField(name="request.remote_ip"),
+        "client_port": LogField(name="request.remote_port"),
+    }
+)
+_TRAEFIK = LogFormat(
+    fields={
+        "start": LogField(name="StartUTC"),
+        "duration": LogField(name="Duration", unit="ns"),
+        "status": LogField(name="DownstreamStatus"),
+        "method": LogField(name="RequestMethod"),
+        "uri": LogField(name="RequestPath"),
+        "bytes": LogField(name="DownstreamContentSize"),
+        "client": LogField(name="ClientHost"),
+        "client_port": LogField(name="ClientPort"),
+        "upstream": LogField(name="ServiceAddr"),
+        "upstream_duration": LogField(name="OriginDuration", unit="ns"),
+    }
+)
+# [%START_TIME%] "%REQ(:METHOD)% %REQ(:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED%
+# %BYTES_SENT% %DURATION% … "%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%"
+_ENVOY = LogFormat(
+    pattern=rf"^\[(?P<start>[^\]]+)\] {_REQUEST} (?P<status>\d+) \S+(?: \S+)*? \d+ (?P<bytes>\d+) (?P<duration>\d+) \S+"
+    r' "[^"]*" "[^"]*" "(?P<request_id>[^"]*)" "[^"]*" "(?P<upstream>[^"]*)"',
+    fields={"duration": LogField(unit="ms")},
+)
+# As the programs write them unless told otherwise; Caddy's and Traefik's as JSON.
+WELL_KNOWN: Mapping[str, LogFormat] = {
+    "apache": _common("start"),
+    "caddy": _CADDY,
+    "combined": _common("time"),
+    "envoy": _ENVOY,
+    "gunicorn": _common("time"),
+    "spring": _common("time"),
+    "traefik": _TRAEFIK,
+}
