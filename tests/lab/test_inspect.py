@@ -340,6 +340,7 @@ HOSTILE: dict[str, bytes] = {
     "cut gzip": gzip.compress(bytes(1000))[:20],
     "snoop": b"snoop\0\0\0\0\0\0\2\0\0\0\4" + bytes(64),
     "text": b"Nothing to see here.\n" * 100,
+    "words about it": b"EADDRNOTAVAIL comes from no port; kernel.backend.TcpExt.ListenOverflows = 500\n",
     "long line": b"LISTEN 0 128 " + b"a/" * 1_000_000 + b"\n",
 }
 

@@ -61,10 +61,14 @@ class Snapshot:
     no_address: int = 0
 
     @property
+    def tells_of_kernel(self) -> bool:
+        """Return whether it has what only a dump has: an error alone may stand in any text."""
+        return bool(self.counters or self.listeners or self.states or self.sysctls)
+
+    @property
     def empty(self) -> bool:
-        """Whether it says nothing but its time."""
-        told = self.counters or self.listeners or self.states or self.sysctls or self.no_address
-        return not told and self.idle_percent is None
+        """Return whether it says nothing but its time."""
+        return not self.tells_of_kernel and not self.no_address and self.idle_percent is None
 
 
 # What `netstat -s` says, in old words and new, and the kernel's name.
@@ -129,8 +133,8 @@ _PROCESS = re.compile(r'users:\(\("([^"]{1,64})"')
 _DROPPED = re.compile(r"skmem:\([^)]*\bd(\d{1,10})\)")
 _PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "http-alt": 8080, "webcache": 8080, "mysql": 3306,
                  "postgresql": 5432, "domain": 53, "smtp": 25, "redis": 6379, "ms-wbt-server": 3389}  # fmt: skip
-_SYSCTL = re.compile(r"((?:net|fs|kernel)(?:\.[\w-]+)+)\s*=\s*(\S.*)")
-_SYSCTL_FILE = re.compile(r"/proc/sys/((?:net|fs|kernel)(?:/[\w.-]+)+)")
+_SYSCTL = re.compile(r"((?:net|fs)(?:\.[\w-]+)+)\s*=\s*(-?\d[\d\s]*)")
+_SYSCTL_FILE = re.compile(r"/proc/sys/((?:net|fs)(?:/[\w.-]+)+)")
 _RANGE = re.compile(r"\d{1,10}(?:\s+\d{1,10}){0,2}")
 _IDLE = re.compile(r"%?Cpu\(s\):.*?(\d{1,3}(?:[.,]\d+)?)\s*%?\s*id\b")
 _NO_ADDRESS = re.compile(r"EADDRNOTAVAIL|[Cc]an(?:no|')t assign requested address|\(99: ")

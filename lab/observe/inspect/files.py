@@ -143,7 +143,7 @@ def _dump(path: Path, group: str) -> Given:
         snapshots = parse_dump(text)
     except OtherSystemError as error:
         raise BadInput(Problem(f"is {error}", paths.shown(path), "the lab reads Linux's")) from None
-    if not snapshots:
+    if not any(each.tells_of_kernel for each in snapshots):
         raise BadInput(Problem("is no evidence that the lab reads", paths.shown(path), _HINT))
     return Given(path, "dump", group, snapshots)
 
