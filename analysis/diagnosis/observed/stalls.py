@@ -54,19 +54,16 @@ class Stall:
 
 def find_stalls(raw: RawRun, seen: Observation, instance: str) -> tuple[dict[int, Stall], int, int]:
     """Return the stalls of a capture's connections by their ids; how many were looked at, and how many there are."""
-    rows = seen.rows(sql(__name__, "troubled"), observer=instance)
-    chosen: list[Row] = []
-    packets = 0
-    for row in rows:
-        packets += row["client_packets"] + row["server_packets"]
-        if packets > PACKETS_MAX and chosen:
-            break
-        chosen.append(row)
+    chosen = seen.rows(sql(__name__, "troubled"), observer=instance, packets=PACKETS_MAX)
     wanted = [connection_of(row) for row in chosen]
     path = raw.places.collector(instance, "capture.pcap")
     extract = flows.extract(path, wanted, raw.clocks.of(instance))
     found = {row["id"]: _stall(of_one) for row, of_one in zip(chosen, extract.packets, strict=True)}
-    return {id_: each for id_, each in found.items() if each.resent or each.zero_windows}, len(chosen), len(rows)
+    return (
+        {id_: each for id_, each in found.items() if each.resent or each.zero_windows},
+        len(chosen),
+        chosen[0]["of_all"] if chosen else 0,
+    )
 
 
 def connection_of(row: Row) -> Connection:
