@@ -42,6 +42,8 @@ await still.until(MOMENT_S);
 await keep(still.page, join(folder, "report-player.png"));
 
 const moving = await player(FRAMED);
+// As the button says while the report plays.
+await moving.page.locator("#play").evaluate((button) => (button.textContent = "Pause"));
 for (let second = 0; second <= FRAMES_S; second += 1) {
   await moving.until(second);
   await keep(moving.page, join(frames, `${String(second).padStart(3, "0")}.png`));
