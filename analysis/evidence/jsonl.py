@@ -132,8 +132,8 @@ def records(record: Record, key: str) -> list[Record]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-# k6 counts the statuses from 200 to 399 as success, and so does its http_req_failed.
-SUCCEEDED = "error_code = 0 AND status BETWEEN 200 AND 399"
+# k6 counts the statuses from 200 to 399 as success, and so does its http_req_failed. 101 is a WebSocket's.
+SUCCEEDED = "error_code = 0 AND (status = 101 OR status BETWEEN 200 AND 399)"
 
 # What a dial can fail with, as dials.jsonl spells it; whatever else stands there counts as the last.
 ERROR_KINDS = ("timeout", "refused", "reset", "address-not-available", "unreachable", "canceled", "half-open", "other")
@@ -153,6 +153,7 @@ REQUESTS = {
     "connecting_us": "BIGINT", "tls_us": "BIGINT", "sending_us": "BIGINT", "waiting_us": "BIGINT",
     "receiving_us": "BIGINT", "duration_us": "BIGINT", "status": "BIGINT", "error_code": "BIGINT",
     "error": "VARCHAR", "reused": "BOOLEAN", "remote": "VARCHAR", "dial": "BIGINT",
+    "protocol": "VARCHAR", "grpc_status": "BIGINT", "messages_sent": "BIGINT", "messages_received": "BIGINT",
 }  # fmt: skip
 DIALS = {
     "id": "BIGINT", "vu": "BIGINT", "time_us": "BIGINT", "duration_us": "BIGINT", "local": "VARCHAR",

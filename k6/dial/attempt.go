@@ -20,8 +20,10 @@ type Attempt struct {
 	Start     time.Time
 
 	dialled atomic.Uint64
-	conn    *Conn
-	reused  bool
+	// failed is how its dial failed, as dials.jsonl spells it.
+	failed atomic.Pointer[string]
+	conn   *Conn
+	reused bool
 }
 
 var _ net.Addr = &Attempt{}
@@ -54,6 +56,44 @@ func (a *Attempt) DialID() uint64 {
 		return a.dialled.Load()
 	}
 	return a.conn.id
+}
+
+// FailedToDial is how the dial that began for it failed, "" if none did.
+func (a *Attempt) FailedToDial() string {
+	if kind := a.failed.Load(); kind != nil {
+		return *kind
+	}
+	return ""
+}
+
+// Got gives an attempt of Begin or NewAttempt its connection.
+func (a *Attempt) Got(conn net.Conn, reused bool) { a.conn, a.reused = recordedOf(conn), reused }
+
+// NewAttempt returns the attempt of a request that k6's net/http does not make: one without a connection, yet.
+func NewAttempt(state *lib.State, start time.Time) *Attempt {
+	return &Attempt{VU: state.VUID, Iteration: state.Iteration, Start: start}
+}
+
+// Begin returns such an attempt with a context; a dial in that context is the attempt's own.
+func Begin(ctx context.Context, state *lib.State) (context.Context, *Attempt) {
+	attempt := NewAttempt(state, time.Now())
+	return context.WithValue(ctx, attemptKey{}, attempt), attempt
+}
+
+// Claim makes the last dial that a VU began for no request in particular, as gRPC does, the attempt's. It says whether
+// there was one.
+func (a *Attempt) Claim(state *lib.State) bool {
+	dialer, ours := state.Dialer.(*Dialer)
+	if !ours {
+		return false
+	}
+	last := dialer.unclaimed.Load()
+	if last == nil {
+		return false
+	}
+	a.dialled.Store(last.dialled.Load())
+	a.failed.Store(last.failed.Load())
+	return true
 }
 
 type attemptKey struct{}

@@ -24,6 +24,36 @@ type Conn struct {
 	sent, received atomic.Int64
 	broken         atomic.Pointer[string]
 	close          sync.Once
+	closedAt       atomic.Pointer[time.Time]
+	used           atomic.Bool
+}
+
+// Use says whether the connection was used before, and that it is from now on.
+func (c *Conn) Use() bool { return c.used.Swap(true) }
+
+// LocalAddr implements net.Conn. The address leads back to the connection: gRPC tells of a call's connection by it alone.
+func (c *Conn) LocalAddr() net.Addr { return localAddr{c.Conn.LocalAddr(), c} }
+
+type localAddr struct {
+	net.Addr
+
+	conn *Conn
+}
+
+// ConnOf returns the recorded connection with a local address, nil if it is none.
+func ConnOf(local net.Addr) *Conn {
+	of, _ := local.(localAddr)
+	return of.conn
+}
+
+// ClosedAt is when this side closed a recorded connection; zero if it did not.
+func ClosedAt(conn net.Conn) time.Time {
+	if recorded := recordedOf(conn); recorded != nil {
+		if at := recorded.closedAt.Load(); at != nil {
+			return *at
+		}
+	}
+	return time.Time{}
 }
 
 // Read implements net.Conn.
@@ -46,7 +76,10 @@ func (c *Conn) Write(b []byte) (int, error) {
 func (c *Conn) Close() error {
 	at := time.Now()
 	err := c.Conn.Close()
-	c.close.Do(func() { c.log.closed(c, at) })
+	c.close.Do(func() {
+		c.closedAt.Store(&at)
+		c.log.closed(c, at)
+	})
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"go.k6.io/k6/lib"
@@ -17,6 +18,8 @@ type Dialer struct {
 
 	log *Log
 	vu  uint64
+	// unclaimed has the last dial that began for no request.
+	unclaimed atomic.Pointer[Attempt]
 }
 
 // Install replaces what a VU connects with, before its first request. connectTimeout bounds connect(2) alone, apart from
@@ -44,11 +47,16 @@ func (l *Log) Install(state *lib.State, connectTimeout time.Duration) error {
 // DialContext connects, as net.Dialer.DialContext does.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := d.log.begin(d.vu)
-	if attempt, _ := ctx.Value(attemptKey{}).(*Attempt); attempt != nil {
-		attempt.dialled.Store(dial.id)
+	attempt, _ := ctx.Value(attemptKey{}).(*Attempt)
+	if attempt == nil {
+		attempt = new(Attempt)
+		d.unclaimed.Store(attempt)
 	}
+	attempt.dialled.Store(dial.id)
 	conn, err := d.Dialer.DialContext(context.WithValue(ctx, pendingKey{}, dial), network, address)
 	if err != nil {
+		kind := kindOf(err)
+		attempt.failed.Store(&kind)
 		d.log.failedToConnect(dial, err)
 		return nil, err
 	}

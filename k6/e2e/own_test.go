@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -11,8 +12,8 @@ import (
 	"testing"
 )
 
-// wrapped is the script that the entry point makes of a user's own one.
-func wrapped(t *testing.T, script string) string {
+// startOwn runs a user's own script as the entry point does: k6 reads what wraps it, in the script's folder.
+func startOwn(t *testing.T, script string, knobs map[string]string, args ...string) *run {
 	t.Helper()
 	absolute, err := filepath.Abs(script)
 	if err != nil {
@@ -28,18 +29,14 @@ func wrapped(t *testing.T, script string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "own.js")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return startIn(t, filepath.Dir(absolute), bytes.NewReader(text), "-", knobs, args...)
 }
 
 // ownRun runs the script in testdata/own against a server.
 func ownRun(t *testing.T, url string) (*run, record) {
 	t.Helper()
-	script := wrapped(t, filepath.Join("testdata", "own", "checkout.js"))
-	r := start(t, script, knobs(url), "--env", "BASE_URL="+url).wait(t)
+	script := filepath.Join("testdata", "own", "checkout.js")
+	r := startOwn(t, script, knobs(url), "--env", "BASE_URL="+url).wait(t)
 	// 99: one of its checks fails always, so its threshold is crossed.
 	if r.exit != 99 {
 		t.Fatalf("k6 ended with exit code %d:\n%s", r.exit, &r.stderr)
@@ -130,7 +127,7 @@ func TestAScriptThatCannotRunIsNamedBeforeTheRun(t *testing.T) {
 		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r := start(t, wrapped(t, script), knobs("http://127.0.0.1:1")).wait(t)
+		r := startOwn(t, script, knobs("http://127.0.0.1:1")).wait(t)
 		if r.exit == 0 || !strings.Contains(r.stderr.String(), wanted) {
 			t.Errorf("%s: exit code %d, %s", text, r.exit, &r.stderr)
 		}
@@ -155,11 +152,11 @@ func TestConnectionsOfWebSocketAndGRPCAreRecorded(t *testing.T) {
 		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		record := start(t, wrapped(t, script), knobs(target)).wait(t).record(t)
+		record := startOwn(t, script, knobs(target)).wait(t).record(t)
 		if len(record.dials) == 0 || record.dials[0].Remote == nil || *record.dials[0].Remote != address || record.dials[0].VU != 1 {
 			t.Errorf("%s: %+v", text, record.dials)
 		}
-		if len(record.requests) != 0 || !record.ended {
+		if len(record.requests) != 1 || record.requests[0].ErrorCode == 0 || !record.ended {
 			t.Errorf("%s: requests %+v, ended %v", text, record.requests, record.ended)
 		}
 	}

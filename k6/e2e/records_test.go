@@ -42,12 +42,19 @@ type requestLine struct {
 	EndUS        int64 `json:"end_us"`
 	BlockedUS    int64 `json:"blocked_us"`
 	ConnectingUS int64 `json:"connecting_us"`
+	TLSUS        int64 `json:"tls_us"`
 	WaitingUS    int64 `json:"waiting_us"`
 	DurationUS   int64 `json:"duration_us"`
 	Reused       bool
 	Remote       *string
 	Dial         *int64
-	Requests     int64
+	Protocol     string
+	GRPCStatus   *int `json:"grpc_status"`
+
+	MessagesSent     int64 `json:"messages_sent"`
+	MessagesReceived int64 `json:"messages_received"`
+
+	Requests int64
 }
 
 type eventLine struct {

@@ -51,6 +51,12 @@ func start(t *testing.T, script string, knobs map[string]string, args ...string)
 	if filepath.Ext(script) == "" {
 		script = filepath.Join("..", "workloads", script+".js")
 	}
+	return startIn(t, "", nil, script, knobs, args...)
+}
+
+// startIn does so in a folder, where k6 may read the script as its standard input, "-".
+func startIn(t *testing.T, folder string, stdin io.Reader, script string, knobs map[string]string, args ...string) *run {
+	t.Helper()
 	r := &run{raw: t.TempDir()}
 	all := []string{"run", "--quiet", "--no-usage-report", "--out", "connlab=" + r.raw}
 	if !slices.Contains(args, "--address") {
@@ -61,6 +67,7 @@ func start(t *testing.T, script string, knobs map[string]string, args ...string)
 	for name, value := range knobs {
 		r.command.Env = append(r.command.Env, "CONNLAB_"+name+"="+value)
 	}
+	r.command.Dir, r.command.Stdin = folder, stdin
 	r.command.Stdout, r.command.Stderr = io.Discard, &r.stderr
 	if err := r.command.Start(); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"go.k6.io/k6/lib/netext/httpext"
 	"go.k6.io/k6/metrics"
 
+	"connlab/k6/exchange"
 	"connlab/k6/record"
 )
 
@@ -26,7 +27,11 @@ type counts struct {
 
 func newCounts() *counts { return &counts{errors: make(map[string]int64)} }
 
-func (c *counts) add(containers []metrics.SampleContainer, builtin *metrics.BuiltinMetrics) {
+// add counts samples; those that are of no HTTP request it also hands to observe.
+func (c *counts) add(
+	containers []metrics.SampleContainer, builtin *metrics.BuiltinMetrics,
+	observe func(metrics.Sample, *metrics.BuiltinMetrics),
+) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, container := range containers {
@@ -42,6 +47,8 @@ func (c *counts) add(containers []metrics.SampleContainer, builtin *metrics.Buil
 				c.iterations += int64(sample.Value)
 			case builtin.DroppedIterations:
 				c.dropped += int64(sample.Value)
+			default:
+				observe(sample, builtin)
 			}
 		}
 	}
@@ -56,6 +63,16 @@ func (c *counts) addRequest(trail *httpext.Trail) {
 	// A script may say itself which answers it expects (http.setResponseCallback).
 	if trail.Failed.Bool || (broken && !trail.Failed.Valid) {
 		c.failed++
+	}
+}
+
+func (c *counts) addExchange(done exchange.Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests++
+	if done.ErrorCode != 0 {
+		c.failed++
+		c.errors[strconv.Itoa(done.ErrorCode)]++
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	k6output "go.k6.io/k6/output"
 
 	"connlab/k6/dial"
+	"connlab/k6/exchange"
 	"connlab/k6/record"
 )
 
@@ -31,6 +32,7 @@ var neededTags = []metrics.SystemTag{
 type Output struct {
 	journal   *record.Journal
 	dials     *dial.Log
+	exchanges *exchange.Log
 	execution *atomic.Pointer[lib.ExecutionState]
 	folder    string
 	instance  string
@@ -53,7 +55,8 @@ var (
 // NewConstructor returns the constructor to register with k6. execution is k6's account of the test, nil before its first
 // iteration. exit ends the process when k6 has no other way left to fail: it ignores what its outputs return at the end.
 func NewConstructor(
-	journal *record.Journal, dials *dial.Log, execution *atomic.Pointer[lib.ExecutionState], exit func(int),
+	journal *record.Journal, dials *dial.Log, exchanges *exchange.Log, execution *atomic.Pointer[lib.ExecutionState],
+	exit func(int),
 ) k6output.Constructor {
 	return func(params k6output.Params) (k6output.Output, error) {
 		folder, instance := params.ConfigArgument, params.Environment["CONNLAB_INSTANCE"]
@@ -69,8 +72,8 @@ func NewConstructor(
 			}
 		}
 		return &Output{
-			journal: journal, dials: dials, execution: execution, folder: folder, instance: instance,
-			stderr: params.StdErr, exit: exit, requests: newRequests(), counts: newCounts(),
+			journal: journal, dials: dials, exchanges: exchanges, execution: execution, folder: folder,
+			instance: instance, stderr: params.StdErr, exit: exit, requests: newRequests(), counts: newCounts(),
 		}, nil
 	}
 }
@@ -89,7 +92,10 @@ func (o *Output) Start() error {
 	if err := o.journal.Open(o.folder, o.instance, o.recordFailed); err != nil {
 		return err
 	}
-	live, err := k6output.NewPeriodicFlusher(time.Second, o.appendCounts)
+	live, err := k6output.NewPeriodicFlusher(time.Second, func() {
+		o.appendExchanges(false)
+		o.appendCounts()
+	})
 	o.live = live
 	return err
 }
@@ -100,7 +106,7 @@ func (o *Output) AddMetricSamples(containers []metrics.SampleContainer) {
 	if len(containers) == 0 {
 		return
 	}
-	o.counts.add(containers, o.builtin)
+	o.counts.add(containers, o.builtin, o.exchanges.Observe)
 	var err error
 	o.journal.Requests.Append(func(lines []byte) []byte {
 		lines, err = o.requests.appendLines(lines, containers)
@@ -117,8 +123,9 @@ func (o *Output) Stop() error { return o.StopWithTestError(nil) }
 // StopWithTestError implements output.WithStopWithTestError. The end lines, the proof that k6 ended in order, are
 // written only if it did.
 func (o *Output) StopWithTestError(runErr error) error {
-	o.live.Stop()
 	dials, failed := o.dials.Finish()
+	o.appendExchanges(true)
+	o.live.Stop()
 	if endedInOrder(runErr) {
 		o.appendEnds(dials, failed)
 	}
@@ -155,6 +162,23 @@ func (o *Output) appendEnds(dials, failed uint64) {
 	o.journal.Events.Append(func(lines []byte) []byte {
 		lines = record.AppendTime(append(lines, `{"kind":"end","time_us":`...), now)
 		return append(lines, "}\n"...)
+	})
+}
+
+// appendExchanges writes the lines of the WebSocket sessions and gRPC calls that have ended; of all, if k6 has.
+func (o *Output) appendExchanges(ended bool) {
+	now := time.Now()
+	taken := o.exchanges.Take(now, ended)
+	if len(taken) == 0 {
+		return
+	}
+	o.journal.Requests.Append(func(lines []byte) []byte {
+		for _, each := range taken {
+			done := each.Done(now)
+			o.counts.addExchange(done)
+			lines = o.requests.appendExchange(lines, each, done)
+		}
+		return lines
 	})
 }
 

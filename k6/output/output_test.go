@@ -16,6 +16,7 @@ import (
 	k6output "go.k6.io/k6/output"
 
 	"connlab/k6/dial"
+	"connlab/k6/exchange"
 	"connlab/k6/record"
 )
 
@@ -45,7 +46,7 @@ func start(t *testing.T) *started {
 	with := params(s.folder)
 	with.StdErr = &s.stderr
 	exit := func(code int) { s.exits = append(s.exits, code) }
-	made, err := NewConstructor(s.journal, dial.NewLog(s.journal), &s.execution, exit)(with)
+	made, err := NewConstructor(s.journal, dial.NewLog(s.journal), exchange.NewLog(func() bool { return true }), &s.execution, exit)(with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestAnOutputThatWouldLeaveHolesIsRefused(t *testing.T) {
 	} {
 		with := params(t.TempDir())
 		change(&with)
-		_, err := NewConstructor(nil, nil, nil, nil)(with)
+		_, err := NewConstructor(nil, nil, nil, nil, nil)(with)
 		if err == nil || !strings.Contains(err.Error(), wanted) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q was wanted, not %v", wanted, err)
 		}

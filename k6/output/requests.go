@@ -3,11 +3,13 @@ package output
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"go.k6.io/k6/lib/netext/httpext"
 	"go.k6.io/k6/metrics"
 
 	"connlab/k6/dial"
+	"connlab/k6/exchange"
 	"connlab/k6/record"
 )
 
@@ -75,15 +77,56 @@ func (r *requests) appendLine(lines []byte, trail *httpext.Trail, attempt *dial.
 	lines = record.AppendMicroseconds(append(lines, `,"waiting_us":`...), trail.Waiting)
 	lines = record.AppendMicroseconds(append(lines, `,"receiving_us":`...), trail.Receiving)
 	lines = record.AppendMicroseconds(append(lines, `,"duration_us":`...), sending+trail.Waiting+trail.Receiving)
+	return append(appendConnection(lines, attempt), "}\n"...)
+}
+
+// appendExchange appends the line of a WebSocket session or a gRPC call.
+func (r *requests) appendExchange(lines []byte, of *exchange.Exchange, done exchange.Outcome) []byte {
+	r.lastID++
+	attempt := of.Attempt()
+	lines = strconv.AppendUint(append(lines, `{"id":`...), r.lastID, 10)
+	lines = strconv.AppendUint(append(lines, `,"vu":`...), attempt.VU, 10)
+	lines = strconv.AppendInt(append(lines, `,"iteration":`...), attempt.Iteration, 10)
+	for _, name := range []string{"scenario", "group", "name"} {
+		value, _ := done.Tags.Get(name)
+		lines = record.AppendString(append(lines, `,"`+name+`":`...), value)
+	}
+	lines = record.AppendString(append(lines, `,"method":`...), of.Method)
+	lines = record.AppendString(append(lines, `,"url":`...), done.URL)
+	lines = strconv.AppendInt(append(lines, `,"status":`...), int64(done.Status), 10)
+	lines = strconv.AppendInt(append(lines, `,"error_code":`...), int64(done.ErrorCode), 10)
+	lines = record.AppendStringOrNull(append(lines, `,"error":`...), done.Error)
+	lines = record.AppendTime(append(lines, `,"time_us":`...), attempt.Start)
+	lines = record.AppendTime(append(lines, `,"end_us":`...), done.End)
+	connecting := time.Duration(0)
+	if of.Protocol == exchange.WebSocket {
+		connecting = attempt.Connecting()
+	}
+	lines = record.AppendMicroseconds(append(lines, `,"blocked_us":`...), done.Blocked)
+	lines = record.AppendMicroseconds(append(lines, `,"connecting_us":`...), connecting)
+	lines = record.AppendMicroseconds(append(lines, `,"tls_us":`...), done.TLS)
+	lines = append(lines, `,"sending_us":0`...)
+	lines = record.AppendMicroseconds(append(lines, `,"waiting_us":`...), done.Waiting)
+	lines = record.AppendMicroseconds(append(lines, `,"receiving_us":`...), done.Receiving)
+	lines = record.AppendMicroseconds(append(lines, `,"duration_us":`...), done.Waiting+done.Receiving)
+	lines = appendConnection(lines, attempt)
+	lines = record.AppendString(append(lines, `,"protocol":`...), of.Protocol)
+	if of.Protocol == exchange.GRPC {
+		lines = strconv.AppendInt(append(lines, `,"grpc_status":`...), int64(done.GRPCStatus), 10)
+	}
+	lines = strconv.AppendInt(append(lines, `,"messages_sent":`...), done.Sent, 10)
+	lines = strconv.AppendInt(append(lines, `,"messages_received":`...), done.Received, 10)
+	return append(lines, "}\n"...)
+}
+
+func appendConnection(lines []byte, attempt *dial.Attempt) []byte {
 	lines = strconv.AppendBool(append(lines, `,"reused":`...), attempt.Reused())
 	lines = record.AppendStringOrNull(append(lines, `,"remote":`...), attempt.String())
 	lines = append(lines, `,"dial":`...)
 	if id := attempt.DialID(); id != 0 {
-		lines = strconv.AppendUint(lines, id, 10)
-	} else {
-		lines = append(lines, "null"...)
+		return strconv.AppendUint(lines, id, 10)
 	}
-	return append(lines, "}\n"...)
+	return append(lines, "null"...)
 }
 
 func (r *requests) encode(tags *metrics.TagSet) encodedTags {

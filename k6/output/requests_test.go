@@ -89,7 +89,7 @@ func TestAScriptMaySayItselfWhichAnswersFail(t *testing.T) {
 		{"a success, where the script has no say", ok, null.Bool{}, 0},
 	} {
 		counts := newCounts()
-		counts.add([]metrics.SampleContainer{&httpext.Trail{Tags: c.tags, Failed: c.failed}}, nil)
+		counts.add([]metrics.SampleContainer{&httpext.Trail{Tags: c.tags, Failed: c.failed}}, nil, nil)
 		if counts.failed != c.counts || counts.requests != 1 {
 			t.Errorf("%s: %d of %d failed", c.name, counts.failed, counts.requests)
 		}

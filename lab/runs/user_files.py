@@ -6,6 +6,7 @@ from formats.role import Role
 from lab.engines.protocol import Engine
 from lab.errors import ConfigurationRefused, LabError, Problem, ScriptRefused
 from lab.roles.configurations import ParsedConfiguration
+from lab.runs.script_modules import fetch_modules
 from lab.scenarios import own_configuration, own_script
 from lab.scenarios.knobs import KnobValue, format_knob
 from lab.scenarios.own_script import Options
@@ -21,10 +22,14 @@ def examine_script(
     Raises:
         LabError: no engine answers.
     """
+    script = own_script.find_script(resolved, topology)
+    if script is not None and script.missing_modules():
+        missing, why = fetch_modules(script)
+        if missing:
+            return None, [own_script.missing_refusal(missing, why)]
     try:
         found = script_options(resolved, topology, engine)
     except ScriptRefused as refusal:
-        script = own_script.find_script(resolved, topology)
         return None, [own_script.refusal(resolved, script, refusal.what)] if script else []
     return found, [*own_script.contradictions(resolved, found)] if found else []
 

@@ -163,6 +163,22 @@ class OwnLoad(Part):
     """A load that a k6 script of one's own makes, in place of the lab's workloads."""
 
     script: Annotated[Text, Field(description="The script, by its path from the scenario's folder")]
+    root: Annotated[
+        Text | None,
+        Field(
+            description="The folder that k6 sees, by its path from the scenario's; by default the nearest that holds"
+            " the script and what it imports and opens, in the same repository"
+        ),
+    ] = None
+    modules: Annotated[
+        dict[Text, Text],
+        Field(
+            description="Where remote modules lie: {https://…/index.js: ./vendor/index.js}; with / at the end, a folder"
+        ),
+    ] = Field(default_factory=dict)
+    image: Annotated[
+        Text | None, Field(description="An image of k6 with extensions, built by the lab's k6/Dockerfile")
+    ] = None
     environment: Annotated[
         dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
         Field(description="What the script finds in __ENV; {target} stands for the URL of the path's first server"),

@@ -1,6 +1,7 @@
 """A user's own k6 script: where it lies, what it finds in its environment, and what its options say before a run."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,18 +15,20 @@ from formats.predictions import Claim
 from lab import paths
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
+from lab.scenarios.model import OwnLoad
 from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.script_sources import Modules, Named, read_named
 from lab.scenarios.topology import Topology
 
 WORKLOAD = "script"
-# Where k6 finds the folder that the script lies in.
-MOUNTED = Path("/script")
+# Where k6 finds the folder that the script lies in, and the remote modules that the lab fetched.
+MOUNTED, FETCHED = Path("/script"), Path("/modules")
 _RESERVED = ("K6_", "CONNLAB_")
+_BROWSERS = ("k6/browser", "k6/experimental/browser")
+_OUR_EXTENSION = "k6/x/connlab"
 # How k6's messages name a line of a script, and a module that it could not find.
 _NAMED = re.compile(rf"file://{MOUNTED}/(?P<file>[^ :]+):(?: Line )?(?P<line>[0-9]+)")
 _IMPORTED = re.compile(r'moduleSpecifier \\?"([^"\\]+)')
-# What a line of a script imports; a comment imports nothing.
-_IMPORT = re.compile(r"""^(?!\s*(?://|\*)).*?(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"](?P<module>[^'"]+)['"]""")
 
 
 @dataclass(frozen=True)
@@ -33,22 +36,85 @@ class OwnScript:
     """A script in its folder.
 
     Attributes:
-        folder: what k6 sees of the machine: the scenario's folder.
+        folder: what k6 sees of the machine: the scenario's folder, or the one that `root_of` finds.
         environment: what the script finds in __ENV, besides the lab's own variables.
+        modules: where its remote modules have their text.
+        image: the image of k6, if it is not the lab's.
     """
 
     folder: Path
     file: Path
     environment: Mapping[str, str]
+    modules: Modules
+    image: str | None = None
 
     @property
     def mounted(self) -> Path:
         """Return the script where k6 finds it."""
         return MOUNTED / self.file.relative_to(self.folder)
 
+    def named(self) -> Iterator[Named]:
+        """Yield what the script and its modules name."""
+        return read_named(self.file, self.modules.text_of) if self.file.is_file() else iter(())
+
+    def fetches(self) -> bool:
+        """Return whether it has remote modules that `load.modules` does not name."""
+        return any(one.remote and self.modules.file(one.text) is None for one in self.named())
+
+    def missing_modules(self) -> dict[str, str]:
+        """Return the remote modules whose text is not here yet, each with the place that imports it."""
+        return {one.text: one.where for one in self.named() if one.remote and self.modules.text_of(one.text) is None}
+
     def settings(self) -> dict[str, str]:
         """Return the environment of k6 that the script adds."""
-        return {**self.environment, "CONNLAB_SCRIPT": str(self.mounted)}
+        served = {
+            url: str(MOUNTED / file.relative_to(self.folder))
+            for url, file in self.modules.mapped.items()
+            if file.is_relative_to(self.folder)
+        }
+        if self.fetches():
+            served["https://"] = str(FETCHED)
+        modules = {"CONNLAB_MODULES": json.dumps(served)} if served else {}
+        return {**self.environment, "CONNLAB_SCRIPT": str(self.mounted), **modules}
+
+    def mounts(self) -> dict[Path, Path]:
+        """Return what k6 sees of the machine, read-only, each with the place where it sees it."""
+        return {self.folder: MOUNTED} | ({self.modules.fetched: FETCHED} if self.fetches() else {})
+
+    def files(self) -> list[Path]:
+        """Return the script and all files that it and its modules name."""
+        reached = [one.path or self.modules.text_of(one.text) for one in self.named()]
+        return sorted({self.file, *(file for file in reached if file is not None and file.is_file())})
+
+
+def _cache() -> Path:
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder) / "connlab" / "modules"
+
+
+def _normal(folder: Path, name: str) -> Path:
+    return Path(os.path.normpath(folder / name))
+
+
+def _modules(load: OwnLoad, home: Path) -> Modules:
+    return Modules({url: _normal(home, file) for url, file in load.modules.items()}, _cache())
+
+
+def root_of(load: OwnLoad, home: Path) -> Path:
+    """Return the folder that k6 sees: `load.root`, or the nearest that holds the script and all that it names.
+
+    A script in the scenario's folder sees at least this folder. Links are not followed.
+    """
+    if load.root is not None:
+        return paths.real(home / load.root)
+    file, modules = _normal(home, load.script), _modules(load, home)
+    held = {file.parent, *(one.parent for one in modules.mapped.values())}
+    if file.is_relative_to(home):
+        held.add(home)
+    if file.is_file():
+        named = read_named(file, modules.text_of)
+        held |= {one.path.parent for one in named if one.path is not None and one.source.url is None}
+    return Path(os.path.commonpath(held))
 
 
 @dataclass(frozen=True)
@@ -81,9 +147,13 @@ def find_script(resolved: ResolvedScenario, topology: Topology) -> OwnScript | N
     load = resolved.scenario.load
     if load is None:
         return None
-    folder = paths.real(resolved.place.home)
     environment = {name: text.replace("{target}", topology.targets[0]) for name, text in load.environment.items()}
-    return OwnScript(folder, paths.real(folder / load.script), environment)
+    return _script_of(resolved, load, environment)
+
+
+def _script_of(resolved: ResolvedScenario, load: OwnLoad, environment: Mapping[str, str]) -> OwnScript:
+    home = paths.real(resolved.place.home)
+    return OwnScript(root_of(load, home), _normal(home, load.script), environment, _modules(load, home), load.image)
 
 
 def script_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
@@ -98,18 +168,77 @@ def script_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     if chosen != WORKLOAD:
         what = f"load.workload is '{chosen}', but the scenario has a script of its own, {load.script}"
         yield Problem(what, resolved.where_knob("load.workload"), "leave one of the two out")
-    file = paths.real(resolved.place.home / load.script)
-    if paths.inside(resolved.place.home, load.script) is None:
-        what = f"the script {load.script} leads out of the scenario's folder"
-        yield Problem(what, where, "copy it into the folder, with what it imports")
-    elif not file.is_file():
-        beside = [one.name for one in file.parent.glob("*.[jt]s")] if file.parent.is_dir() else []
-        hint = did_you_mean(file.name, beside) or "its path begins at the scenario's folder"
-        yield Problem(f"there is no script {paths.shown(file)}", where, hint)
+    script = _script_of(resolved, load, {})
+    outside = list(_outside(resolved, load, script))
+    yield from outside
+    if not outside and not script.file.is_file():
+        folder = script.file.parent
+        beside = [one.name for one in folder.glob("*.[jt]s")] if folder.is_dir() else []
+        hint = did_you_mean(script.file.name, beside) or "its path begins at the scenario's folder"
+        yield Problem(f"there is no script {paths.shown(script.file)}", where, hint)
+    elif not outside:
+        yield from _unknown_to_k6(script)
+    yield from _reserved(resolved, load)
+    yield from _unmapped(resolved, script)
+
+
+def _reserved(resolved: ResolvedScenario, load: OwnLoad) -> Iterator[Problem]:
+    """Yield the variables that are the lab's."""
     for name in load.environment:
         if name.startswith(_RESERVED):
             what = f"load.environment sets {name}, but the lab uses the names that begin with {' or '.join(_RESERVED)}"
             yield Problem(what, resolved.where("load", "environment", name), "use another name in the script")
+
+
+def _unmapped(resolved: ResolvedScenario, script: OwnScript) -> Iterator[Problem]:
+    """Yield the files of `load.modules` that are not there."""
+    for url, file in script.modules.mapped.items():
+        place = resolved.where("load", "modules", url)
+        if not url.startswith("https://"):
+            yield Problem(f"load.modules names {url}", place, "k6 takes modules from https:// alone")
+        elif not (file.is_dir() if url.endswith("/") else file.is_file()):
+            what = f"there is no {'folder' if url.endswith('/') else 'file'} {paths.shown(file)}"
+            yield Problem(
+                what, place, "its path begins at the scenario's folder; an address that ends with / is a folder"
+            )
+
+
+def _outside(resolved: ResolvedScenario, load: OwnLoad, script: OwnScript) -> Iterator[Problem]:
+    """Yield why k6 must not see the script's folder, or cannot see all that the script names."""
+    home = paths.real(resolved.place.home)
+    where = resolved.where("load", "root" if load.root is not None else "script")
+    root, shown = script.folder, paths.shown(script.folder)
+    repository = next((one for one in (home, *home.parents) if (one / ".git").exists()), None)
+    if Path.home().is_relative_to(root):
+        yield Problem(
+            f"k6 would see all of {shown}", where, "put the script and what it imports into a folder of their own"
+        )
+    elif load.root is None and repository is not None and not root.is_relative_to(repository):
+        what = f"the script {load.script} and what it names lie outside the repository {paths.shown(repository)}"
+        yield Problem(what, where, f"write load: {{root: {os.path.relpath(root, home)}}}, if k6 may see all of {shown}")
+    elif load.root is not None and not root.is_dir():
+        yield Problem(f"there is no folder {shown}", where, "load.root begins at the scenario's folder")
+    named = [(script.file, where, load.script)]
+    named += [(one.path, one.where, one.text) for one in script.named() if one.path and one.source.url is None]
+    named += [(file, where, str(file)) for file in script.modules.mapped.values()]
+    for file, place, text in named:
+        if not file.is_relative_to(root):
+            yield Problem(f"{text} leads out of load.root, {shown}", place, "name a folder above by load.root")
+        elif not paths.real(file).is_relative_to(paths.real(root)):
+            what = f"{text} leads out of {shown}, the folder that k6 sees, by a symbolic link"
+            yield Problem(what, place, "copy what it leads to into the folder, or name one above both by load.root")
+
+
+def _unknown_to_k6(script: OwnScript) -> Iterator[Problem]:
+    """Yield what the script imports of k6 that the lab's k6 does not have."""
+    for one in script.named():
+        if one.module and one.text in _BROWSERS:
+            what = f"the script needs a browser ({one.text}), and the lab has none"
+            yield Problem(what, one.where, "leave the browser's part out: the lab runs k6's protocols alone")
+        elif one.module and one.text.startswith("k6/x/") and one.text != _OUR_EXTENSION and script.image is None:
+            what = f"the script needs the extension {one.text}, and the lab's k6 does not have it"
+            hint = "build an image of k6 that has it, and name it by load.image (docs/own-script.md, Extensions)"
+            yield Problem(what, one.where, hint)
 
 
 def refusal(resolved: ResolvedScenario, script: OwnScript, said: str) -> Problem:
@@ -118,17 +247,20 @@ def refusal(resolved: ResolvedScenario, script: OwnScript, said: str) -> Problem
     # What is wrong with the options stands in a list; else the first line has it, and calls may follow.
     listed = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
     message = "; ".join(listed) or lines[0]
-    what = message.rpartition("could not load JS test ")[2].rpartition("'file:///tmp/own.js': ")[2]
+    what = message.rpartition("could not load JS test ")[2].rpartition("'file:///-': ")[2]
     what = what.split(". Make sure that", maxsplit=1)[0].removeprefix("GoError: ").replace("file://", "")
     what = what.replace(f"{MOUNTED}/", "")
     hint = "correct the script"
     if "couldn't be found" in what or "no such file" in what:
-        hint = f"k6 sees only {paths.shown(script.folder)} and what lies below it: put the file there"
+        hint = (
+            f"k6 sees only {paths.shown(script.folder)} and what lies below it:"
+            " put the file there, or name a folder above by load.root"
+        )
     elif "permission denied" in what:
         hint = "let every user read the script's files (chmod -R a+rX)"
     elif "couldn't be retrieved" in what:
         what = what.partition(" from the resolved")[0]
-        hint = "the lab's network has no way out: put the module beside the script"
+        hint = "the lab's network has no way out: keep the module beside the script, and name it in load.modules"
     where = _place(script, said) or resolved.where("load", "script")
     return Problem(f"k6 refuses {paths.shown(script.file)}: {what}", where, hint)
 
@@ -140,24 +272,15 @@ def _place(script: OwnScript, said: str) -> str | None:
         return f"{paths.shown(script.folder / named['file'])}:{named['line']}"
     imported = _IMPORTED.search(said)
     # k6 does not say which file has the import.
-    for file, number, module in _imports(script) if imported else ():
-        if imported and module == imported[1]:
-            return f"{paths.shown(file)}:{number}"
-    return None
+    return next((one.where for one in script.named() if imported and one.text == imported[1]), None)
 
 
-def _imports(script: OwnScript) -> Iterator[tuple[Path, int, str]]:
-    """Yield each import of the script and of the modules that it reaches: the file, the line and the module."""
-    waiting = [script.file]
-    for file in waiting:
-        lines = file.read_text(errors="replace").splitlines()
-        for number, found in enumerate(map(_IMPORT.search, lines), start=1):
-            if not found:
-                continue
-            yield file, number, found["module"]
-            beside = paths.real(file.parent / found["module"])
-            if beside not in waiting and beside.is_relative_to(script.folder) and beside.is_file():
-                waiting.append(beside)
+def missing_refusal(missing: Mapping[str, str], why: str) -> Problem:
+    """Return what to fetch, where the lab could not."""
+    mapped = ", ".join(f'"{url}": ./vendor/{url.removeprefix("https://")}' for url in sorted(missing))
+    what = f"the script imports modules that this machine cannot fetch ({why}): {', '.join(sorted(missing))}"
+    hint = f"fetch them elsewhere, and write load: {{modules: {{{mapped}}}}}"
+    return Problem(what, next(iter(missing.values())), hint)
 
 
 def read_options(text: str) -> Options:

@@ -1,7 +1,8 @@
 """Where series lie: opens a new one, and finds the one that a command goes on with."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,20 +54,28 @@ def take_fingerprint(
 def add_own_files(plan: str, configurations: Iterable[str], scenarios: Iterable[ResolvedScenario]) -> str:
     """Return the digest of a plan with what the user's own files say, where there are any.
 
-    The folder of each scenario's script counts, for it may hold modules and data.
+    What each scenario's script may read counts, too.
     """
+    scenarios = list(scenarios)
     scripts = [script for one in scenarios if (script := own_script.find_script(one, topology_of(one)))]
-    said = [*configurations, *(_digest(files, folder) for folder, files in _read_by(scripts).items())]
+    homes = [paths.real(one.place.home) for one in scenarios]
+    said = [*configurations, *(_digest(files, folder) for folder, files in _read_by(scripts, homes).items())]
     return hashlib.sha256("\0".join((plan, *said)).encode()).hexdigest() if said else plan
 
 
-def _read_by(scripts: Iterable[OwnScript]) -> dict[Path, list[Path]]:
-    """Return what scripts may read of each folder; its pages for people are not among it."""
-    folders = dict.fromkeys(script.folder for script in scripts)
-    return {
-        folder: sorted(file for file in folder.rglob("*") if file.is_file() and file.suffix != ".md")
-        for folder in folders
-    }
+def _read_by(scripts: Iterable[OwnScript], homes: Container[Path]) -> dict[Path, list[Path]]:
+    """Return what counts of each folder that scripts see: all of a scenario's, but its pages for people.
+
+    A folder above a scenario's may be a whole repository, so only what the script names counts there.
+    """
+    found: dict[Path, list[Path]] = {}
+    for script in scripts:
+        if script.folder in homes:
+            files = [one for one in script.folder.rglob("*") if one.is_file() and one.suffix != ".md"]
+        else:
+            files = script.files()
+        found[script.folder] = sorted({*found.get(script.folder, ()), *files})
+    return found
 
 
 def is_service_image(image: str) -> bool:
@@ -89,7 +98,7 @@ def _digest(files: Iterable[Path], folder: Path = paths.ROOT) -> str:
     digest = hashlib.sha256()
     for file in files:
         content = file.read_bytes() if file.is_file() else b""
-        digest.update(f"{file.relative_to(folder)}\0{len(content)}\0".encode())
+        digest.update(f"{os.path.relpath(file, folder)}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
 

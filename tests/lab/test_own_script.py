@@ -10,12 +10,14 @@ import pytest
 from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
+from lab import paths
 from lab.console import listing
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput
-from lab.runs import capacity
+from lab.runs import capacity, script_modules
 from lab.runs.run import run
 from lab.scenarios import own_script
+from lab.scenarios.own_script import OwnScript
 from lab.scenarios.topology import topology_of
 from lab.series import store
 from tests.lab.engine import InMemoryEngine
@@ -98,16 +100,147 @@ def test_k6_finds_the_script_s_folder_and_environment(make: Make, home: Path, tm
     assert len(server["volumes"]) == 1
 
 
-@pytest.mark.parametrize("linked", [False, True])
-def test_a_script_outside_the_scenario_s_folder_is_refused(
-    make: Make, home: Path, tmp_path: Path, *, linked: bool
-) -> None:
+def test_a_link_that_leads_out_of_what_k6_sees_is_refused(make: Make, home: Path, tmp_path: Path) -> None:
     (tmp_path / "k6").mkdir()
     (home / "checkout.js").rename(tmp_path / "k6" / "checkout.js")
-    if linked:
-        (home / "checkout.js").symlink_to(tmp_path / "k6" / "checkout.js")
-    with pytest.raises(BadInput, match=r"scenario.yaml:6: the script .*checkout.js leads out of the scenario's folder"):
-        make(changes={} if linked else {"./checkout.js": "../k6/checkout.js"})
+    (home / "checkout.js").symlink_to(tmp_path / "k6" / "checkout.js")
+    with pytest.raises(BadInput, match=r"scenario.yaml:6: ./checkout.js leads out of .*shop, the folder .*symbolic"):
+        make()
+
+
+def test_k6_sees_the_nearest_folder_that_holds_all_that_a_script_names(make: Make, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.js").write_text("export { default } from './lib/other.js';\n")
+    (tmp_path / "proto").mkdir()
+    (tmp_path / "proto" / "x.proto").touch()
+    (home / "k6").mkdir()
+    script = home / "k6" / "load.js"
+    script.write_text("import config from '../../config.js';\nclient.load(['defs'], '../../../proto/x.proto');\n")
+    effective = make(changes={"./checkout.js": "k6/load.js"})
+    found = own_script.find_script(effective, topology_of(effective))
+    assert found is not None
+    assert found.mounts() == {tmp_path: Path("/script")}
+    assert found.settings()["CONNLAB_SCRIPT"] == "/script/shop/k6/load.js"
+    assert {file.name for file in found.files()} == {"load.js", "config.js", "x.proto"}
+
+
+def test_a_root_of_one_s_own_must_hold_all_that_the_script_names(make: Make, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.js").touch()
+    (home / "checkout.js").write_text("import '../config.js';\n")
+    with pytest.raises(BadInput, match=r"checkout.js:1: ../config.js leads out of load.root, .*shop; name a folder"):
+        make(changes={"script:": "root: ., script:"})
+    make(changes={"script:": "root: .., script:"})
+
+
+def test_a_script_outside_the_repository_needs_a_root(make: Make, home: Path, tmp_path: Path) -> None:
+    (home / ".git").mkdir()
+    (tmp_path / "load.js").touch()
+    with pytest.raises(BadInput, match=r"lie outside the repository .*shop; write load: \{root: ..\}"):
+        make(changes={"./checkout.js": "../load.js"})
+
+
+def test_the_home_of_a_user_is_never_shown_to_k6(
+    make: Make, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    (tmp_path / "secret").touch()
+    (home / "checkout.js").write_text("open('../secret');\n")
+    with pytest.raises(BadInput, match=r"scenario.yaml:6: k6 would see all of .*; put the script"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("import { browser } from 'k6/browser';", r"pages.js:1: the script needs a browser \(k6/browser\)"),
+        ("import sql from 'k6/x/sql';", r"pages.js:1: .* extension k6/x/sql, .*; build an image .* load.image"),
+    ],
+)
+def test_what_the_lab_s_k6_lacks_is_refused_by_name(make: Make, home: Path, line: str, said: str) -> None:
+    (home / "lib" / "pages.js").write_text(line)
+    with pytest.raises(BadInput, match=said):
+        make()
+
+
+def test_an_image_of_one_s_own_may_have_extensions(make: Make, home: Path, tmp_path: Path) -> None:
+    (home / "checkout.js").write_text("import sql from 'k6/x/sql';\n")
+    effective = make(changes={"script:": "image: our-k6, script:"})
+    content = build_run_file(effective, topology_of(effective), "r", Places(tmp_path), IPv4Network("198.18.0.0/24"))
+    assert content["services"]["k6-1"]["image"] == "our-k6"
+
+
+REMOTE = "https://example.org/lib/index.js"
+
+
+@pytest.fixture
+def remote(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a script with a remote module; the folder is where the lab keeps those that it fetched."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (home / "checkout.js").write_text(f"import {{\n  a,\n}} from '{REMOTE}';\n")
+    return tmp_path / "cache" / "connlab" / "modules"
+
+
+def test_a_remote_module_is_a_file_by_the_scenario(make: Make, home: Path, remote: Path) -> None:
+    (home / "vendor").mkdir()
+    (home / "vendor" / "index.js").write_text("import './deep.js';\n")
+    exact = make(changes={"script:": f'modules: {{"{REMOTE}": ./vendor/index.js}}, script:'})
+    found = own_script.find_script(exact, topology_of(exact))
+    assert found is not None
+    # What a remote module imports is remote as well.
+    assert found.missing_modules() == {"https://example.org/lib/deep.js": f"{paths.shown(home)}/vendor/index.js:1"}
+    (home / "vendor" / "deep.js").touch()
+    by_folder = make(changes={"script:": 'modules: {"https://example.org/lib/": ./vendor}, script:'})
+    found = own_script.find_script(by_folder, topology_of(by_folder))
+    assert found is not None
+    assert found.missing_modules() == {}
+    assert json.loads(found.settings()["CONNLAB_MODULES"]) == {"https://example.org/lib/": "/script/vendor"}
+    assert not remote.exists()
+
+
+def test_remote_modules_are_fetched_before_the_run(
+    make: Make, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {REMOTE: b"import './deep.js';", "https://example.org/lib/deep.js": b"export const a = 1;"}
+    monkeypatch.setattr(script_modules, "_fetch", texts.pop)
+    effective = make()
+    capacity.check_capacity(effective, InMemoryEngine())
+    assert (remote / "example.org" / "lib" / "deep.js").read_text() == "export const a = 1;"
+    content = build_run_file(effective, topology_of(effective), "r", Places(tmp_path), IPv4Network("198.18.0.0/24"))
+    client = content["services"]["k6-1"]
+    assert json.loads(client["environment"]["CONNLAB_MODULES"]) == {"https://": "/modules"}
+    assert [one["target"] for one in client["volumes"]] == ["/raw", "/script", "/modules"]
+
+
+def test_modules_that_cannot_be_fetched_are_all_named(
+    make: Make, home: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not remote.exists()
+    (home / "lib" / "pages.js").write_text("import 'https://example.net/b.js';\n")
+    with (home / "checkout.js").open("a") as script:
+        script.write("import './lib/pages.js';\n")
+
+    def fail(_: str) -> bytes:
+        raise OSError("no way out")
+
+    monkeypatch.setattr(script_modules, "_fetch", fail)
+    said = (
+        r"checkout.js:3: .* \(no way out\): https://example.net/b.js, https://example.org/lib/index.js; .* "
+        r"load: \{modules: \{\"https://example.net/b.js\": ./vendor/example.net/b.js, .*\}\}"
+    )
+    with pytest.raises(BadInput, match=said):
+        capacity.check_capacity(make(), InMemoryEngine())
+
+
+@pytest.mark.parametrize(
+    ("modules", "said"),
+    [
+        ('{"http://example.org/": ./lib}', "takes modules from https:// alone"),
+        ('{"https://example.org/x.js": ./lib}', "there is no file .*lib; "),
+        ('{"https://example.org/": ./gone}', "there is no folder .*gone; "),
+    ],
+)
+def test_a_mapping_that_leads_nowhere_is_refused(make: Make, modules: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        make(changes={"script:": f"modules: {modules}, script:"})
 
 
 @pytest.mark.parametrize(
@@ -115,14 +248,14 @@ def test_a_script_outside_the_scenario_s_folder_is_refused(
     [
         (
             (
-                "could not initialize '/tmp/own.js': could not load JS test 'file:///tmp/own.js': The moduleSpecifier"
+                "could not initialize '-': could not load JS test 'file:///-': The moduleSpecifier"
                 " \"./gone.js\" couldn't be found on local disk. Make sure that you've specified the right path"
             ),
             r"lib/pages.js:1: k6 refuses .*checkout.js: .*gone.js.* couldn't be found.*; k6 sees only",
         ),
         (
             (
-                "could not initialize '/tmp/own.js': could not load JS test 'file:///tmp/own.js':"
+                "could not initialize '-': could not load JS test 'file:///-':"
                 " file:///script/checkout.js: Line 2:24 Unexpected identifier (and 3 more errors)"
             ),
             r"checkout.js:2: k6 refuses .*checkout.js: Line 2:24 Unexpected identifier .*; correct the script",
@@ -144,7 +277,7 @@ def test_a_script_outside_the_scenario_s_folder_is_refused(
         ("open /script/checkout.js: permission denied", r"scenario.yaml:6: .*chmod -R a\+rX"),
         (
             'The moduleSpecifier "https://example.org/x.js" couldn\'t be retrieved from the resolved url',
-            r"no way out: put the module beside the script",
+            r"no way out: keep the module beside the script, and name it in load.modules",
         ),
         ("", "k6 said nothing"),
     ],
@@ -167,7 +300,7 @@ def test_what_k6_refuses_is_one_problem_with_its_place(make: Make, said: str, pr
     ],
 )
 def test_an_import_is_looked_for_in_the_script_and_in_what_it_imports(
-    make: Make, home: Path, line: str, place: str
+    make: Make, home: Path, line: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imports = "import a from 'https://example.org/x.js';\n"
     (home / "another.js").write_text(imports)
@@ -176,6 +309,7 @@ def test_an_import_is_looked_for_in_the_script_and_in_what_it_imports(
     (home / "lib" / "typed.ts").write_text(imports + "import '../checkout.js';\n")
     (home / "lib" / "pages.js").write_text(f"// {imports}{imports}")
     (home / "checkout.js").write_text(f"// {imports}// import './lib/pages.js'\n{line}\nexport default () => {{}};\n")
+    monkeypatch.setattr(OwnScript, "missing_modules", lambda _: {})
     said = 'The moduleSpecifier "https://example.org/x.js" couldn\'t be retrieved from the resolved url'
     with pytest.raises(BadInput, match=f"{place}: k6 refuses .*checkout.js"):
         capacity.check_capacity(make(), InMemoryEngine(script_refused=said))

@@ -163,7 +163,8 @@ CAUSES = (
             " may never have had the connection."
         ),
         when=(
-            f"{_BROKEN} AND flow_established AND NOT flow_perhaps_unknown AND flow_first_rst_by = 'server'"
+            f"{_BROKEN.replace('status = 0', 'status IN (0, 101)')}"
+            " AND flow_established AND NOT flow_perhaps_unknown AND flow_first_rst_by = 'server'"
             " AND flow_first_rst_time_us BETWEEN time_us AND end_us + 1000000"
         ),
         apart="abs(flow_first_rst_time_us - time_us)",
@@ -302,12 +303,18 @@ CAUSES = (
     Cause(
         name="error-status",
         meaning="The server answered with an error status.",
-        proof="The client has the status. Through a proxy, the access line has the same status.",
-        when="outcome = 'failed' AND status >= 400 AND (line_line IS NULL AND NOT proxied OR own_status = status"
-        " OR line_status = status AND NOT (coalesce(line_guessed, false) AND status IN (502, 503, 504)"
-        " AND try_status IS DISTINCT FROM status))",
+        proof=(
+            "The client has the status. Through a proxy, the access line has the same status. Or the server ended a"
+            " gRPC call, answered with 200, with a status of gRPC's own."
+        ),
+        when=(
+            "outcome = 'failed' AND (status >= 400 AND (line_line IS NULL AND NOT proxied OR own_status = status"
+            " OR line_status = status AND NOT (coalesce(line_guessed, false) AND status IN (502, 503, 504)"
+            " AND try_status IS DISTINCT FROM status)) OR (status = 200 AND grpc_status > 0))"
+        ),
         says=f"""coalesce({LINE}, {FLOW} || ': answered at ' || moment(flow_server_last_data_time_us), 'the client')
-            || format('; the answer has status {{}}', status)""",
+            || coalesce(if(grpc_status > 0, format('; the call has gRPC status {{}}', grpc_status), NULL),
+                        format('; the answer has status {{}}', status))""",
         seen=True,
         label="answered with an error",
         symptom="an error status of the server's own",

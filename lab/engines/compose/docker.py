@@ -90,6 +90,7 @@ def try_folder(
     settings: Mapping[str, str],
     *more: str,
     refused: type[LabError],
+    own_image: str | None = None,
 ) -> str | None:
     """Return what a role's image says of a folder that it reads, without a network.
 
@@ -101,7 +102,7 @@ def try_folder(
     """
     folder = ("--mount", mount_option(*mounted, "readonly"))
     environment = [option for name, value in settings.items() for option in ("--env", f"{name}={value}")]
-    image = f"connlab/{role}"
+    image = own_image or f"connlab/{role}"
     try:
         return docker(
             *("run", "--rm", "--network", "none", *run_options(), *more, *folder, *environment), image, command
@@ -109,6 +110,8 @@ def try_folder(
     except NoEngine:
         raise
     except DockerFailed as failed:
+        if "No such image" in failed.stderr and own_image:
+            raise refused(f"there is no image {own_image} here") from None
         if "No such image" in failed.stderr:
             return None
         # The set-up builds an image of another version anew.

@@ -8,11 +8,11 @@ from pathlib import Path
 from lab import parallel
 from lab.engines.compose import containers, docker_sidecar, images, prerequisites, startup
 from lab.engines.compose.containers import container_name, container_states, existing_containers
-from lab.engines.compose.docker import docker, save, try_configuration, try_folder
+from lab.engines.compose.docker import docker, mount_option, save, try_configuration, try_folder
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Sidecars, Watch
 from lab.errors import LabError, Problem, ScriptRefused
 from lab.scenarios.own_configuration import OwnConfiguration
-from lab.scenarios.own_script import MOUNTED, OwnScript
+from lab.scenarios.own_script import OwnScript
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology, collector_of
 
@@ -53,7 +53,10 @@ class Compose:
 
     def examine_script(self, script: OwnScript) -> str | None:
         """Run the entry point of k6's image on the script, without a network."""
-        return try_folder("k6", "inspect", (script.folder, MOUNTED), script.settings(), refused=ScriptRefused)
+        (folder, *others) = script.mounts().items()
+        more = [word for mount in others for word in ("--mount", mount_option(*mount, "readonly"))]
+        settings, image = script.settings(), script.image
+        return try_folder("k6", "inspect", folder, settings, *more, refused=ScriptRefused, own_image=image)
 
     def examine_configuration(self, own: OwnConfiguration) -> str | None:
         """Run the entry point of the role's image on the configuration, without a network."""

@@ -132,7 +132,8 @@ def _role_fields(resolved: ResolvedScenario, topology: Topology, instance: str, 
         "environment": role_environment(resolved, topology, instance),
     }
     if instance in topology.clients and (script := own_script.find_script(resolved, topology)):
-        fields["volumes"].append(bind_mount(script.folder, own_script.MOUNTED, read_only=True))
+        fields["volumes"] += [bind_mount(*mount, read_only=True) for mount in script.mounts().items()]
+        fields |= {"image": script.image} if script.image else {}
     if role in resolved.registry.services:
         fields |= service_fields(resolved, topology, role)
         fields["environment"] |= environment(resolved.scenario.knobs, role, resolved.registry.knobs)

@@ -1,9 +1,15 @@
 -- Each request with everything that the joins found to belong to it, in one row. When data passed on a connection by
--- TLS (`opaque`) says nothing of a request: handshakes are data too, and over HTTP/2 requests share a connection.
+-- TLS (`opaque`) says nothing of a request: handshakes are data too, and over HTTP/2, as by gRPC, requests share a
+-- connection. A WebSocket takes as long as its handshake; how long it then stays open is its two sides' own wish.
 CREATE TABLE cases AS
-SELECT requests.*, requests.end_us - requests.time_us AS total_us,
+WITH requests AS (
+    SELECT *, if(protocol = 'websocket' AND status = 101, blocked_us + tls_us + duration_us, end_us - time_us)
+                  AS total_us
+      FROM requests
+)
+SELECT requests.*,
        CASE WHEN NOT succeeded(requests.error_code, requests.status) THEN 'failed'
-            WHEN requests.end_us - requests.time_us > $slow_us THEN 'slow'
+            WHEN requests.total_us > $slow_us THEN 'slow'
             ELSE 'ok' END AS outcome,
        dials.time_us AS dial_time_us, dials.duration_us AS dial_duration_us, dials.local AS dial_local,
        dials.remote AS dial_remote, dials.error AS dial_error, dials.error_kind AS dial_error_kind,
@@ -36,7 +42,7 @@ SELECT requests.*, requests.end_us - requests.time_us AS total_us,
        proxied.* EXCLUDE (instance, id)
   FROM requests
        LEFT JOIN dials ON dials.instance = requests.instance AND dials.id = requests.dial
-       LEFT JOIN (SELECT DISTINCT instance, dial FROM requests WHERE tls_us > 0) AS secured
+       LEFT JOIN (SELECT DISTINCT instance, dial FROM requests WHERE tls_us > 0 OR protocol = 'grpc') AS secured
             ON secured.instance = requests.instance AND secured.dial = requests.dial
        LEFT JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
        LEFT JOIN connections AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
