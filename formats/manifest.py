@@ -7,9 +7,9 @@ minor version adds are passed over.
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
@@ -104,6 +104,25 @@ class Listener(_Part):
     depth: Count = 0
     limit: Count
     drops: Count | None = None
+
+
+class _Socket(Protocol):
+    @property
+    def address(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+
+_S = TypeVar("_S", bound=_Socket)
+
+
+def listeners_of_traffic(listeners: Iterable[_S], port: int) -> list[_S]:
+    """Return the sockets to which the load comes: of one for IPv4 and one for IPv6, that for IPv4, as the network is.
+
+    Each has an accept queue of its own, and that for IPv6 stays empty.
+    """
+    found = [one for one in listeners if one.port == port]
+    return [one for one in found if ":" not in one.address] or found
 
 
 class Phase(_Part):

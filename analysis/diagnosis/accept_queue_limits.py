@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formats.manifest import Manifest
+from formats.manifest import Manifest, listeners_of_traffic
 
 _SOMAXCONN = "net.core.somaxconn"
 BACKEND = "backend"
@@ -77,7 +77,7 @@ def _backlog_of(settings: Settings, server: str, instance: str) -> int:
     role = settings.manifest.roles[server]
     if role.limits.backlog is None:
         listeners = settings.manifest.listeners.get(instance, ())
-        limits = {each.limit for each in listeners if each.port == role.port}
+        limits = {each.limit for each in listeners_of_traffic(listeners, role.port)}
         require(
             len(limits) == 1, f"no knob of {server} is its backlog, and the kernel's limit is known from the run on"
         )

@@ -11,6 +11,7 @@ import numpy as np
 
 from analysis.database import Integers
 from analysis.evidence.jsonl import JsonLines, Record, integer, kind_of, moment, records
+from formats.manifest import listeners_of_traffic
 from formats.role import TRAFFIC_PORT
 
 SCHEMA = "connlab.samples/1"
@@ -33,6 +34,7 @@ class Listener:
     depth: int
     limit: int
     drops: int | None
+    address: str = ""
 
 
 @dataclass(slots=True)
@@ -115,7 +117,7 @@ class Samples:
 
     def traffic(self, tick: int) -> list[Listener]:
         """Return the listening sockets of the traffic port at a tick."""
-        return [listener for listener in self.ticks[tick].listeners if listener.port == self.port]
+        return listeners_of_traffic(self.ticks[tick].listeners, self.port)
 
     def series(self, name: str) -> Integers:
         """Return a counter's value at each tick; 0 before its first, and for one that there is not."""
@@ -213,4 +215,5 @@ def _listener(record: Record) -> Listener | None:
     limit, drops = integer(record, "limit"), integer(record, "drops")
     if port is None or depth is None or limit is None or (drops is None and record.get("drops") is not None):
         return None
-    return Listener(port, depth, limit, drops)
+    address = record.get("address")
+    return Listener(port, depth, limit, drops, address if isinstance(address, str) else "")

@@ -106,6 +106,14 @@ def _listener_drops(samples: Samples, span: Span, _found: Mapping[str, str]) -> 
     return drops[-1] - drops[0]
 
 
+def _full_beside_empty(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+    ticks = [samples.traffic(tick) for tick in range(span.first, span.last + 1)]
+    return sum(
+        any(each.depth > each.limit for each in of_tick) and any(each.depth == 0 for each in of_tick)
+        for of_tick in ticks
+    )
+
+
 def _closed_ms(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
     ticks = range(span.first, span.last + 1)
     if not samples.traffic(span.first):
@@ -195,6 +203,13 @@ FIGURES: tuple[Figure, ...] = (
         "What the listening socket itself counted as dropped over the window; the sum of the instances.",
         _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _listener_drops),
+    ),
+    Figure(
+        "listen.<role>.full_beside_empty",
+        "Ticks at which one accept queue of an instance was full and another of it empty; with one queue, 0."
+        " Programs with SO_REUSEPORT, such as nginx with reuseport, have several.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, total, _full_beside_empty),
     ),
     Figure(
         "listen.<role>.closed_ms",

@@ -12,6 +12,7 @@ from analysis.database import sql
 from analysis.formatting import format_number
 from analysis.reports.rendering import visible
 from analysis.reports.run_record import Record, Row
+from formats.manifest import Listener, listeners_of_traffic
 
 # None: nothing from there on.
 Point = tuple[float, float | None]
@@ -249,7 +250,8 @@ def queues_per_instance(record: Record, role: str) -> int:
     listeners = record.manifest.get("listeners", {})
     port = record.roles[role].port
     of_instances = [listeners.get(each, []) for each in record.instances(role)]
-    return max((sum(one["port"] == port for one in each) for each in of_instances), default=0) or 1
+    found = [[Listener.model_validate(one) for one in each] for each in of_instances]
+    return max((len(listeners_of_traffic(each, port)) for each in found), default=0) or 1
 
 
 def _so_far(record: Record, role: str) -> list[Point]:

@@ -181,7 +181,12 @@ def _fill_queue(chart: Chart, record: Record, until_s: float) -> None:
         chart.add(f"{role}: limit", "limit", level("limit"))
         count = time_series.count_queues(record, role)
         if count > 1:
-            chart.notes.append(f"{role}: the sum of its {count} queues; one may be full while others have room.")
+            uneven = record.figures.get(f"listen.{role}.full_beside_empty")
+            known = isinstance(uneven, int) and not isinstance(uneven, bool)
+            seen = f"one was full while another was empty at {uneven:,} readings" if known else "one may be full"
+            chart.notes.append(
+                f"{role}: the sum of its {count} queues; {seen}{'' if known else ' while others have room'}."
+            )
     chart.keep_limits_in_view()
 
 

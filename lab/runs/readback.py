@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from analysis.evidence.rawfiles import Places
-from formats.manifest import Knob, Listener, Manifest
+from formats.manifest import Knob, Listener, Manifest, listeners_of_traffic
 from formats.role import Role
 from formats.safe_files import open_regular
 from lab import parallel
@@ -207,7 +207,7 @@ def _backlog_mismatches(resolved: ResolvedScenario, topology: Topology, manifest
         asked = int(manifest.knobs[knob].value or 0)
         for instance in instances:
             somaxconn = manifest.sysctls[instance].get("net.core.somaxconn")
-            listeners = [one for one in manifest.listeners[instance] if one.port == topology.roles[role].port]
+            listeners = listeners_of_traffic(manifest.listeners[instance], topology.roles[role].port)
             if somaxconn is None or not listeners:
                 yield f"{knob} on {instance}: the kernel shows no listener on port {topology.roles[role].port}"
                 continue

@@ -32,6 +32,8 @@ from lab.scenarios.topology import Topology, topology_of
 
 # Where the program finds the folder that the configuration lies in.
 MOUNTED = Path("/config")
+# The kernel has it if it has IPv6.
+_IPV6 = Path("/proc/net/if_inet6")
 # What Linux takes as one string of an environment.
 _COPY_MAX = 128 * 1024 - 64
 
@@ -116,6 +118,7 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
         writable=declared.own.writable,
         port=written.port,
         role=following,
+        ipv6=_IPV6.exists(),
     )
     file = paths.real(paths.real(resolved.place.home) / written.config)
     return OwnConfiguration(role, file, declared.own, tuple(hosts), sources, adapt(declared, sources, around))
@@ -204,9 +207,22 @@ def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Pro
         hint = "let every user read the configuration (chmod -R a+rX)"
     elif "mkdir()" in what or "Read-only" in what:
         hint = f"it can write only below {', '.join(('/tmp', *own.declared.writable))}"  # noqa: S108 # in the container
+    elif "unknown directive" in what:
+        hint = f"correct it; if it is a module's, {called}'s image here has none of other packages"
+    elif unset := _unset_variable(own, match):
+        hint = f"{unset} has no value: {own.role}: {{config: …, environment: {{{unset}: …}}}}"
     elif "No such file" in what:
         hint = f"{called} sees only {paths.shown(own.folder)} and what lies below it: put the file there"
     return Problem(f"{called} refuses it: {what}", where, hint)
+
+
+def _unset_variable(own: OwnConfiguration, match: re.Match[str] | None) -> str | None:
+    """Return a variable of the environment without a value in the line that a program refuses."""
+    if match is None or not match["file"]:
+        return None
+    lines = (own.sources.read(f"{own.sources.home}/{match['file']}") or "").splitlines()
+    found = re.search(r"\$\{([A-Z][A-Z0-9_]*)\}", "".join(lines[int(match["line"]) - 1 : int(match["line"])]))
+    return found[1] if found else None
 
 
 def adaptation_faults(own: OwnConfiguration, topology: Topology) -> Iterator[Fault]:

@@ -275,6 +275,22 @@ def test_a_listener_that_was_opened_again_has_no_difference(run: RunFolder) -> N
     assert why(run, "listen.backend.drops") == "the listener on port 8080 was opened again"
 
 
+def test_a_queue_that_is_full_beside_an_empty_one_is_counted(run: RunFolder) -> None:
+    assert value(run, "listen.backend.full_beside_empty") == 0
+    for tick in run.samples["backend-1"].tick_between(40, 49):
+        first = {**tick["listen"][0], "depth": 2, "limit": 1}
+        tick["listen"] = [first, {**first, "depth": 0}]
+    assert value(run, "listen.backend.full_beside_empty") == 90
+
+
+def test_a_socket_of_ipv6_beside_one_of_ipv4_is_no_queue_of_the_load(run: RunFolder) -> None:
+    before = value(run, "listen.backend.depth.max"), value(run, "listen.backend.limit")
+    for tick in run.samples["backend-1"].ticks:
+        first = tick["listen"][0]
+        tick["listen"] = [{**first, "address": "10.0.0.2"}, {**first, "address": "::", "limit": 999, "depth": 500}]
+    assert (value(run, "listen.backend.depth.max"), value(run, "listen.backend.limit")) == before
+
+
 def test_a_setting_exists_if_every_instance_s_kernel_has_it(described: RunFolder) -> None:
     name = "net.ipv4.tcp_tw_recycle"
     described.manifest["sysctls"]["backend-1"][name] = None

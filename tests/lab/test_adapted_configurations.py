@@ -120,7 +120,7 @@ def test_clients_ask_for_the_name_of_a_server_that_is_not_the_default(
 @pytest.mark.parametrize(
     ("written", "runs", "said"),
     [
-        ("listen 80; listen [::]:80;", "listen 80; ", "left out: listen [::]:80"),
+        ("listen 80; listen [fd00::5]:80;", "listen 80; ", "left out: listen [fd00::5]:80"),
         ("listen [::]:80 ipv6only=on;", "listen 80;", "listen [::]:80 ipv6only=on is listen 80"),
         ("listen 10.0.0.5:80 backlog=9;", "listen 80 backlog=9;", "is listen 80 backlog=9"),
         ("listen 80; listen unix:/run/a.sock;", "listen 80; ", "left out: listen unix:/run/a.sock"),
@@ -155,6 +155,37 @@ def test_what_cannot_act_here_is_left_out_of_the_copy_and_no_line_moves(
     assert "(nginx.conf:4)" in " ".join(map(str, found.changes))
 
 
+@pytest.mark.parametrize("listen", ["listen 80; listen [::]:80;", "listen [::]:80 ipv6only=off;"])
+def test_a_socket_of_ipv6_stays_where_one_of_ipv4_is_beside_or_it_is_for_both(tmp_path: Path, listen: str) -> None:
+    text = SERVER.replace("listen 80;", listen)
+    assert listen in copy_of(nginx(tmp_path, text))
+    assert "[::]" not in copy_of(nginx(tmp_path, text, ipv6=False))
+
+
+@pytest.mark.parametrize("bind", ["bind *:80\n    bind :::80 v6only", "bind :::80 v4v6"])
+def test_a_bind_line_of_ipv6_stays_likewise(tmp_path: Path, bind: str) -> None:
+    assert bind in copy_of(haproxy(tmp_path, "bind *:80", bind))
+    assert ":::" not in copy_of(haproxy(tmp_path, "bind *:80", bind, ipv6=False)).replace("# left out: bind :::", "")
+
+
+def test_a_server_for_programs_of_the_same_machine_is_opened_if_there_is_no_other(tmp_path: Path) -> None:
+    alone = SERVER.replace("listen 80;", "listen 127.0.0.1:80;")
+    found = nginx(tmp_path, alone)
+    assert found.entry is not None
+    assert found.entry.port == 80
+    assert "listen 80;" in copy_of(found)
+    assert "127.0.0.1:80" in copy_of(nginx(tmp_path, alone + SERVER.replace("80", "81")))
+
+
+def test_stream_is_left_out_beside_http_and_no_line_moves(tmp_path: Path) -> None:
+    text = 'stream {\n    server { listen 5432; set $a "}"; proxy_pass db:5432; } # }\n}\n' + WHOLE % SERVER
+    found = adapted(tmp_path, ROLES["nginx"], text)
+    assert found.faults == []
+    assert "5432" not in copy_of(found)
+    assert copy_of(found).count("\n") == text.count("\n")
+    assert "left out: stream { }" in str(found.changes[0])
+
+
 @pytest.mark.parametrize("line", ["user www-data;", "daemon on;", "master_process off;", "load_module modules/x.so;"])
 def test_a_directive_of_the_process_is_left_out(tmp_path: Path, line: str) -> None:
     found = adapted(tmp_path, ROLES["nginx"], f"{line}\n{WHOLE % SERVER}")
@@ -182,6 +213,7 @@ def test_a_limit_in_http_takes_the_place_of_the_lab_s(tmp_path: Path) -> None:
     ("upstream", "target", "runs"),
     [
         ("", "http://app:3000", "proxy_pass http://backend:8080;"),
+        ("upstream a { server app:3000; } split_clients $uri $to { 5% a; * a; }", "http://$to", "server backend:8080;"),
         ("", "http://app", "proxy_pass http://backend:8080;"),
         ("", "http://10.0.0.7:8080/api/", "proxy_pass http://backend:8080/api/;"),
         ("", "http://127.0.0.1:5000", "proxy_pass http://backend:8080;"),
@@ -374,8 +406,9 @@ def test_a_word_of_the_scenario_that_fits_no_file_is_refused(tmp_path: Path, own
         ("maxconn 4000", "stats socket /run/a mode 660", "# left out: stats socket", "nobody asks there"),
         ("maxconn 4000", "log /dev/log local0", "# left out: log", "there is no syslog here"),
         ("bind *:80", "bind 192.168.1.10:80 name clear", "bind *:80 name clear", "IPv4 address of its own"),
-        ("bind *:80", "bind *:80\n    bind :::80 v6only", "# left out: bind :::80", "IPv4 alone"),
-        ("bind *:80", "bind [::]:80 v4v6", "bind *:80\n", "IPv4 address of its own"),
+        ("bind *:80", "bind *:80\n    bind fd00::5:80", "# left out: bind fd00::5:80", "no such address"),
+        ("bind *:80", "bind [::]:80", "bind *:80\n", "IPv4 address of its own"),
+        ("bind *:80", "bind 127.0.0.1:80", "bind *:80\n", "the load comes from another machine"),
         ("bind *:80", "bind *:80 accept-proxy", "bind *:80\n", "no PROXY line"),
         (
             "bind *:80",
@@ -452,12 +485,13 @@ def test_a_certificate_of_haproxy_is_made(tmp_path: Path) -> None:
     ("role", "text", "said"),
     [
         ("nginx", "", "it has no server"),
-        ("nginx", WHOLE % "server { listen 127.0.0.1:80; }", "it listens on 127.0.0.1:80 alone"),
+        ("nginx", WHOLE % "server { listen unix:/run/a; }", "it listens on unix:/run/a alone"),
+        ("nginx", WHOLE % "include mime.types; include conf.d/*.conf;", "no file is found for include conf.d/*.conf"),
         ("nginx", "events { }\nstream { server { listen 80; } }", "it has stream { } alone"),
         ("nginx", WHOLE % "server { listen 80; return 200; }", "no location of the server"),
         ("haproxy", "", "no frontend in it has a bind line"),
         ("haproxy", HAPROXY.replace("default_backend app", ""), "frontend web leads to no server line"),
-        ("haproxy", HAPROXY.replace("*:80", "127.0.0.1:80"), "it listens on 127.0.0.1:80 alone"),
+        ("haproxy", HAPROXY.replace("*:80", "/run/a"), "it listens on /run/a alone"),
     ],
 )
 def test_a_file_that_cannot_work_here_is_refused_with_a_way_on(tmp_path: Path, role: str, text: str, said: str) -> None:

@@ -50,6 +50,7 @@ class Tree:
         root: holds the directives of the first file.
         unread: what could not be read.
         missing: includes of one file that is not there.
+        empty: includes of a pattern that finds no file.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Tree:
         self._parsed: dict[str, list[Any]] = {}
         self.unread: list[Fault] = []
         self.missing: list[Block] = []
+        self.empty: list[Block] = []
         self.texts: dict[str, str] = {}
         self.root = Block("main", (), None, None, main)
         self._fill(self.root, self._of(main), ())
@@ -73,8 +75,8 @@ class Tree:
                 found = [name for name in self._find(path) if name not in above]
                 for name in found:
                     self._fill(block, self._of(name), (*above, name))
-                if not found and not set("*?[") & set(path):
-                    self.missing.append(inner)
+                if not found:
+                    (self.empty if set("*?[") & set(path) else self.missing).append(inner)
                 continue
             block.below.append(inner)
             self._fill(inner, one.get("block", []), above)
@@ -128,6 +130,23 @@ class Copies:
         """Leave a directive out; return whether it was found."""
         return self._change(block, lambda _: "")
 
+    def leave_out_block(self, block: Block) -> bool:
+        """Leave a directive out with all that stands in it; return whether it was found."""
+        if not self._change(block, lambda match: match[0]):
+            return False
+        text = self.changed[block.file]
+        begin = sum(map(len, text.splitlines(keepends=True)[: (block.where.line if block.where else 1) - 1]))
+        begin = text.index(block.name, begin)
+        depth = 0
+        for match in _BRACES.finditer(text, begin):
+            depth += {"{": 1, "}": -1}.get(match[0], 0)
+            if match[0] == "}" and depth == 0:
+                self.changed[block.file] = (
+                    text[:begin] + "\n" * text.count("\n", begin, match.end()) + text[match.end() :]
+                )
+                return True
+        return False
+
     def append(self, block: Block, text: str) -> bool:
         """Put text behind a directive, or at the beginning of its block."""
         return self._change(block, lambda match: f"{match[0]} {text}")
@@ -174,6 +193,10 @@ class Copies:
         if found:
             self.changed[block.file] = text
         return found
+
+
+# Braces, and what may hold one that is none.
+_BRACES = re.compile(r"""#[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\$\{\w+\}|[{}]""")
 
 
 def _spellings(argument: str) -> str:

@@ -40,6 +40,7 @@ _SERVERS = ("server", "server-template", "default-server")
 _HAS_STDOUT = ("stdout", "stderr", "global")
 _TOKEN = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s#"'\\])+""")
 _LAB_PORT, _PLAIN_PORT = 8080, 80
+_EVERY_IPV6 = ("::", "[::]")
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class _Bind:
 
     @property
     def ipv6(self) -> bool:
-        return self.host.startswith("[") or self.host.startswith(":")
+        return ":" in self.host
 
 
 def _binds(sections: Sequence[Section]) -> list[_Bind]:
@@ -82,7 +83,9 @@ def find_entry(sections: Sequence[Section], port: int | None = None) -> tuple[En
     A section that leads to servers goes before another, HTTP before TCP, plain HTTP before TLS unless it redirects
     there, then the lab's own port, and the first in the file.
     """
-    found = [one for one in _binds(sections) if one.reachable and one.port and (port is None or one.port == port)]
+    every = [one for one in _binds(sections) if one.port and (port is None or one.port == port)]
+    # What stands behind a program of the same machine takes the load itself here.
+    found = [one for one in every if one.reachable] or [one for one in every if is_loopback(one.host)]
     if not found:
         return None, None
     best = max(
@@ -136,7 +139,7 @@ class HaproxyCopy:
             what = f"{section.kind} {section.name} is in mode tcp: the lab follows its connections, and no requests"
             self._changes.append(Change(what, (mode or section.head).where))
         self._of_process()
-        self._listening()
+        self._listening(entry)
         self._logging()
         self._proxying(section, entry.port)
         files = {self._file: "\n".join(self._lines) + "\n"} if self._touched else {}
@@ -191,8 +194,9 @@ class HaproxyCopy:
                     if target not in _HAS_STDOUT and not target.startswith(("ring@", "fd@", "sample")):
                         self._leave_out(line, "there is no syslog here")
 
-    def _listening(self) -> None:
+    def _listening(self, entry: Entry) -> None:
         binds = _binds(self._sections)
+        inner = entry.port if not any(one.reachable for one in binds) else None
         plain = {(id(one.section), one.port) for one in binds if one.reachable and not one.ipv6}
         lines = {id(one.line): one.line for one in binds}
         for line in lines.values():
@@ -201,19 +205,28 @@ class HaproxyCopy:
                 self._leave_out(line, "no load here speaks HTTP/3")
             elif not any(one.reachable or is_loopback(one.host) for one in here):
                 self._leave_out(line, "no client of another machine comes there")
-            elif all(one.ipv6 and (id(one.section), one.port) in plain for one in here):
-                self._leave_out(line, "the lab's network has IPv4 alone, and the section listens there too")
+            elif all(self._of_both(one) or (one.ipv6 and (id(one.section), one.port) in plain) for one in here):
+                if not all(one.host in _EVERY_IPV6 and self._around.ipv6 for one in here):
+                    self._leave_out(line, "the container has no such address, and the section listens there too")
             else:
-                self._set_bind(line, here)
+                self._set_bind(line, here, inner)
 
-    def _set_bind(self, line: Line, binds: Sequence[_Bind]) -> None:
+    def _of_both(self, bind: _Bind) -> bool:
+        """Return whether a socket of IPv6 takes clients of IPv4, too."""
+        return self._around.ipv6 and bind.host in _EVERY_IPV6 and "v4v6" in bind.line.words
+
+    def _set_bind(self, line: Line, binds: Sequence[_Bind], inner: int | None) -> None:
         addresses, new, why = line.words[1].split(","), dict[int, str | None](), []
         for place, one in enumerate(binds):
             if one.host not in ("", "*", "0.0.0.0") and one.reachable:  # noqa: S104 # no address that the lab binds
                 addresses[place] = f"*:{split_address(addresses[place])[1]}"
+                why.append("the container has an IPv4 address of its own")
+            elif one.port == inner and is_loopback(one.host):
+                addresses[place] = f"*:{inner}"
+                why.append("the load comes from another machine")
         if ",".join(addresses) != line.words[1]:
             new[1] = ",".join(dict.fromkeys(addresses))
-            why.append("the container has an IPv4 address of its own")
+        why = list(dict.fromkeys(why))
         words = line.words
         left = {"accept-proxy": 0, "v4v6": 0, "v6only": 0}
         if "accept-proxy" in words:

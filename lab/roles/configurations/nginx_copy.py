@@ -1,7 +1,7 @@
 """The copy of a user's nginx configuration that runs: what the lab changes in it, and what cannot run at all."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -75,6 +75,10 @@ def _reachable(listen: _Listen) -> bool:
     return not (_is_socket_file(listen) or is_loopback(listen.host) or listen.has("quic"))
 
 
+def _on_loopback(listen: _Listen) -> bool:
+    return is_loopback(listen.host) and not listen.has("quic")
+
+
 # A variable after the port is a part of the path, and so is one of these after the host.
 _URL = re.compile(
     r"(?:(?P<scheme>[a-z]+)://)?(?P<host>unix:[^:]+|\[[^]]*\]|[^:/$]*)(?::(?P<port>[0-9]*))?(?P<rest>(?:[:/$].*)?)"
@@ -95,9 +99,9 @@ def find_entry(tree: Tree, port: int | None = None) -> tuple[Entry | None, Block
     then plain HTTP before TLS, the lab's own port, and the first in the file.
     """
     servers = [one for http in tree.root.all("http") for one in http.all("server")]
-    found = [
-        one for server in servers for one in _listens(server) if _reachable(one) and (port is None or one.port == port)
-    ]
+    every = [one for server in servers for one in _listens(server) if port is None or one.port == port]
+    # What stands behind a program of the same machine takes the load itself here.
+    found = list(filter(_reachable, every)) or list(filter(_on_loopback, every))
     if not found:
         return None, None
     best = max(
@@ -151,10 +155,11 @@ class NginxCopy:
             return Adaptation(entry)
         if entry is None:
             # A server of http may stand in a file that is missing: nginx itself says which.
-            missing = self._tree.missing and (self._https or not self._tree.root.all("stream"))
+            gone = [one for one in self._tree.missing if PurePosixPath(one.arguments[0]).name not in _SHIPPED]
+            missing = gone and (self._https or not self._tree.root.all("stream"))
             return Adaptation(None, faults=[] if missing else [self._nowhere()])
         self._of_process()
-        self._listening()
+        self._listening(entry)
         self._logging()
         self._tls()
         self._proxying(server)
@@ -178,6 +183,10 @@ class NginxCopy:
             return Fault(f"no server in it listens on port {self._around.port}", first, hint)
         named = ", ".join(sorted({one.arguments[0] for one in listens if one.arguments}))
         what = f"it listens on {named} alone, where no client of another machine comes" if named else "it has no server"
+        if not named and self._tree.empty:
+            patterns = ", ".join(dict.fromkeys(one.arguments[0] for one in self._tree.empty))
+            what = f"it has no server, and no file is found for include {patterns}"
+            return Fault(what, self._tree.empty[0].where, "put these files where it looks for them, in its folder")
         return Fault(what, first, "write listen 80;" if named else _WITHOUT_SERVER)
 
     def _leave_out(self, block: Block, why: str) -> None:
@@ -207,12 +216,16 @@ class NginxCopy:
         for one in self._tree.root.all("load_module"):
             if not self._exists(one.arguments[0]):
                 self._leave_out(one, "the image has no modules of separate packages")
+        for one in self._tree.root.all("stream"):
+            what = "left out: stream { }; the image has no module for it, and the load comes by HTTP"
+            self._apply(one, self._copies.leave_out_block, what)
         for one in self._tree.missing:
             if one.arguments[0].startswith(_CERTBOT):
                 self._leave_out(one, "the file is not here")
 
-    def _listening(self) -> None:
+    def _listening(self, entry: Entry) -> None:
         listens = [one for server in self._servers for one in _listens(server)]
+        alone = not any(map(_reachable, listens))
         for server in self._servers:
             here = {one.port for one in _listens(server) if _reachable(one) and not _is_ipv6(one)}
             for one in _listens(server):
@@ -223,23 +236,32 @@ class NginxCopy:
                     self._leave_out(one.block, "no client of another machine comes there")
                 elif one.has("quic"):
                     self._leave_out(one.block, "no load here speaks HTTP/3")
-                elif _is_ipv6(one) and not is_loopback(one.host) and one.port in here:
-                    self._leave_out(one.block, "the lab's network has IPv4 alone, and the server listens there too")
+                elif _is_ipv6(one) and not is_loopback(one.host) and one.port in here and not self._stays(one, here):
+                    self._leave_out(one.block, "the container has no such address, and the server listens there too")
                 else:
-                    self._set_listen(one, listens)
+                    inner = alone and one.port == entry.port and _on_loopback(one)
+                    self._set_listen(one, listens, stays=self._stays(one, here), opens=inner)
 
-    def _set_listen(self, one: _Listen, listens: list[_Listen]) -> None:
+    def _stays(self, one: _Listen, here: Collection[int]) -> bool:
+        """Return whether a socket of IPv6 can be as it is: beside one of IPv4, or for both."""
+        both = one.has("ipv6only=off") or one.port in here
+        return self._around.ipv6 and one.host == "[::]" and both
+
+    def _set_listen(self, one: _Listen, listens: list[_Listen], *, stays: bool, opens: bool) -> None:
         block = one.block
         if block is None:
             return
         new: dict[int, str | None] = {
             place: None
             for place, word in enumerate(block.arguments)
-            if place and (word == "proxy_protocol" or (_is_ipv6(one) and word.startswith("ipv6only=")))
+            if place and (word == "proxy_protocol" or (_is_ipv6(one) and not stays and word.startswith("ipv6only=")))
         }
         why = ["clients here send no PROXY line"] if "proxy_protocol" in block.arguments else []
         everywhere = one.host in ("", "*", "0.0.0.0")  # noqa: S104 # no address that the lab binds
-        if not everywhere and not is_loopback(one.host):
+        if opens:
+            new[0] = str(one.port)
+            why.append("the load comes from another machine")
+        elif not everywhere and not is_loopback(one.host) and not stays:
             taken = {each.port for each in listens if each.server is one.server and each.block is not block}
             if one.port in taken and not _is_ipv6(one):
                 self._leave_out(block, "this address is not the container's, and the server listens on the port anyway")
@@ -400,6 +422,8 @@ class NginxCopy:
                 self._faults.append(Fault(what, one.where, hint))
                 continue
             url, substituted = self._without_variables(one.arguments[0])
+            if self._names_groups(url, groups):
+                continue
             match = _URL.fullmatch(url)
             if match is None or _depends(match):
                 what = f"{one.name} {one.arguments[0]} depends on a request, and the lab follows requests to one place"
@@ -433,6 +457,11 @@ class NginxCopy:
             written = f"{prefix}{new}{rest}"
             if written != block.arguments[0]:
                 what = f"{block.name} {block.arguments[0]} is {written}"
+                # What it was meanwhile tells nobody anything.
+                was = f"{block.text} is "
+                self._changes = [
+                    one for one in self._changes if one.where != block.where or not one.what.startswith(was)
+                ]
                 self._apply(block, lambda each: self._copies.set_arguments(each, {0: written}), what)
 
         return change
@@ -450,11 +479,20 @@ class NginxCopy:
             url, substituted = match[1] + values.pop() + url[match.end() :], True
         return url, substituted
 
+    def _names_groups(self, url: str, groups: Collection[str]) -> bool:
+        """Return whether a URL is a variable whose every value is an upstream of the file, which the lab maps."""
+        match = re.fullmatch(r"http://\$(?:\{(\w+)\}|(\w+))(?:/.*|\$\w*uri)?", url)
+        values = self._values(match[1] or match[2]) if match else set()
+        return bool(values) and values <= set(groups)
+
     def _values(self, name: str) -> set[str]:
         sets = [one for http in self._https for one in http.within("set") if one.arguments[:1] == (f"${name}",)]
-        maps = [one for http in self._https for one in http.all("map") if one.arguments[1:2] == (f"${name}",)]
+        blocks = [one for http in self._https for one in http.all("map", "split_clients", "geo")]
+        maps = [one for one in blocks if one.arguments[-1:] == (f"${name}",)]
         of_maps = {each.arguments[0] for one in maps for each in one.below if each.arguments}
         return {one.arguments[1] for one in sets} | of_maps
 
 
+# What stands beside nginx.conf in every package of nginx.
+_SHIPPED = ("mime.types", "fastcgi.conf", "fastcgi_params", "proxy_params", "scgi_params", "uwsgi_params")
 _BLOCKS = ("server", "location", "if", "limit_except", "upstream")

@@ -126,6 +126,7 @@ class Surroundings:
         writable: folders that the program may write to.
         port: where the load is to enter, if the scenario says so.
         role: the next role's name; None at the path's end.
+        ipv6: whether programs can listen on IPv6 addresses here.
     """
 
     behind: Sequence[str] = ()
@@ -135,6 +136,7 @@ class Surroundings:
     writable: Sequence[str] = ()
     port: int | None = None
     role: str | None = None
+    ipv6: bool = True
 
 
 @dataclass(frozen=True)
