@@ -73,7 +73,7 @@ class Losses(Written):
     client_end: str
     server_end: str
     both: Annotated[int, Field(description="Connections that both captures have")]
-    differing: Annotated[int, Field(description="Those of which they have unequal numbers of packets")]
+    differing: Annotated[int, Field(description="Those of which they have unequal packets or data")]
     compared: Annotated[int, Field(description="Those of them that were compared packet by packet")]
     packets: Annotated[int, Field(description="How many packets of these came to no other end")]
     clocks_apart_us: Annotated[int | None, Field(description="How far the two clocks may still be off; null: unknown")]

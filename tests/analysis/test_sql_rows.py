@@ -1535,14 +1535,15 @@ def test_troubled_connections_come_first_and_those_without_data_not_at_all(apart
 
 
 def test_what_two_ends_have_of_a_connection_is_compared(apart: Tables) -> None:
-    columns = "observer id client_isn first_time_us last_time_us client_packets server_packets"
-    rows = [("here", 1, 7, 10, 20, 5, 4), ("there", 1, 7, 12, 18, 4, 4), ("here", 2, 8, 10, 20, 3, 3),
-            ("there", 2, 8, 10, 20, 3, 3), ("here", 3, 9, 30, 40, 2, 0)]  # fmt: skip
-    apart.given("flows", columns, *rows, **ENDS)
+    columns = "observer id client_isn first_time_us last_time_us client_packets server_packets client_payload_bytes"
+    rows = [("here", 1, 7, 10, 20, 5, 4, 9), ("there", 1, 7, 12, 18, 4, 4, 9), ("here", 2, 8, 10, 20, 3, 3, 9),
+            ("there", 2, 8, 10, 20, 3, 3, 9), ("here", 3, 9, 30, 40, 2, 0, 0), ("here", 4, 5, 50, 60, 3, 3, 9),
+            ("there", 4, 5, 50, 60, 3, 3, 8)]  # fmt: skip
+    apart.given("flows", columns, *rows, server_payload_bytes=0, **ENDS)
     ends = {"client_end": "here", "server_end": "there"}
-    assert apart.made("at_both_ends", **ends) == [(2,)]
+    assert apart.made("at_both_ends", **ends) == [(3,)]
     found = apart.made("at_both_ends_unequal", **ends)
-    assert [row[2]["first_time_us"] + 1_000_000 for row in found] == [30, 10]
+    assert [row[2]["first_time_us"] + 1_000_000 for row in found] == [50, 30, 10]
     apart.given("spans", "observer start_us end_us", ("here", 1, 9), ("there", 3, 7))
     assert apart.made("in_both_spans", **ends) == [(3, 7)]
     apart.given("own", observer="there", address="s")

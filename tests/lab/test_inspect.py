@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.evidence import given_logs
+from analysis.evidence.rawfiles import Places
 from analysis.reports import run_report
 from formats.manifest import EvidenceKind
 from lab import paths
@@ -213,6 +214,20 @@ def test_counters_before_and_after_prove_what_a_capture_alone_cannot(inspected: 
     assert causes(found) == {"connect-timeout": 6}
 
 
+def test_a_socket_that_dropped_nothing_had_none_of_the_overflows(inspected: Inspect) -> None:
+    capture = Capture()
+    for number in range(3):
+        client = f"{CLIENT}:4100{number}"
+        Connection(capture, client, SERVER, isn=900 * (number + 1)).handshake(0.1 * number)
+        Connection(capture, f"{CLIENT}:4200{number}", SERVER, isn=9_000 * (number + 1)).syns(1, 2, 4)
+    sockets = "LISTEN 0 4096 127.0.0.11:37205 *:*\n skmem:(r0,rb1,t0,tb1,f0,w0,o0,bl0,d0)\n"
+    found = inspected(
+        "a.pcap", nstat=("b.txt", "c.txt"), a_pcap=capture, b_txt=nstat(0, 0) + sockets, c_txt=nstat(9, 9) + sockets
+    )
+    assert causes(found) == {"accept-queue-drop": 3}
+    assert [(each["port"], each["overflows"]) for each in found["targets"][0]["listeners"]] == [(37205, 0)]
+
+
 def test_counters_of_another_time_prove_nothing_and_the_times_are_named(inspected: Inspect) -> None:
     before, after = (
         "Fri Nov 21 09:00:0{} UTC 2025\n{}".format(*each) for each in ((1, nstat(0, 0)), (9, nstat(18, 18)))
@@ -289,16 +304,21 @@ def test_two_ends_are_put_on_one_clock_and_what_got_lost_between_them_is_named(
             capture.tcp(at + syn, client, SERVER, SYN, seq=isn)
             capture.tcp(at + syn_ack, SERVER, client, SYN | ACK, seq=6_000, ack=isn + 1)
             capture.tcp(at + ack, client, SERVER, ACK, seq=isn + 1, ack=6_001)
-    lost = Connection(here, "172.18.0.3:42000", SERVER, isn=99_000)
-    lost.syns(1, 2)
+            # A card sends in one packet what comes as two; what is sent twice and comes once has lost a copy.
+            whole = capture is here
+            for seq, data in ((0, 2_000),) if whole else ((0, 1_000), (1_000, 1_000)):
+                capture.tcp(at + ack + 0.001 + seq / 1e9, client, SERVER, ACK, seq=isn + 1 + seq, ack=6_001, data=data)
+            for again in range(2 if whole and number == 3 else 1):
+                capture.tcp(at + ack + 0.002 + again / 100, client, SERVER, ACK, seq=isn + 2_001, ack=6_001, data=10)
+    Connection(here, "172.18.0.3:42000", SERVER, isn=99_000).syns(1, 2)
     found = inspected("client.pcap", "server.pcap", client_pcap=here, server_pcap=moved(there, ahead_s))
     (losses,) = found["inspection"]["losses"]
     assert (losses["client_end"], losses["server_end"], losses["both"]) == ("client", "server", 20)
     assert losses["clocks_apart_us"] is not None
     assert losses["clocks_apart_us"] < 50_000
-    assert [(each["connection"], each["sent_by"], each["what"]) for each in losses["named"]] == 2 * [
-        (f"172.18.0.3:42000 → {SERVER}", "client", "SYN")
-    ]
+    syn = (f"172.18.0.3:42000 → {SERVER}", "client", "SYN")
+    copy = (f"172.18.0.3:41003 → {SERVER}", "client", "10 bytes from 2,001")
+    assert [(each["connection"], each["sent_by"], each["what"]) for each in losses["named"]] == [copy, syn, syn]
 
 
 def test_the_parts_of_a_rotated_capture_are_one(inspected: Inspect) -> None:
@@ -448,6 +468,28 @@ def test_no_line_breaks_the_reader_of_a_log(data: st.DataObject) -> None:
     line = (text[:at] + data.draw(st.text(max_size=9)) + text[at + length :]).encode("utf-8", "replace")
     for kind in given_logs.READERS:
         assert given_logs.read_log(kind, [line]).lines in (0, 1)
+
+
+def test_a_real_run_s_capture_and_counters_give_the_causes_of_its_ledger(inspected: Inspect) -> None:
+    """The dumps are what `nstat` and `ss -m` would have printed at two ticks of its collector."""
+    example = paths.ROOT / "docs" / "example"
+    collector = Places(example).collector("backend-1")
+    counters: dict[str, int] = {}
+    dumps: list[str] = []
+    for record in map(json.loads, (collector / "samples.jsonl").read_text().splitlines()):
+        counters |= record.get("counters", {})
+        if any(each["port"] == 8080 for each in record.get("listen", [])):
+            listening = "".join(
+                f"LISTEN {each['depth']} {each['limit']} *:{each['port']} *:*\n skmem:(r0,o0,bl0,d{each['drops']})\n"
+                for each in record["listen"]
+            )
+            told = {name.replace(".", ""): value for name, value in counters.items() if name.startswith("Tcp")}
+            dumps.append(f"{record['time_us'] / 1e6:.6f}\n{listening}{nstat(0, 0, **told)}")
+    capture = (collector / "capture.pcap").read_bytes()
+    found = inspected("s.pcap", nstat=("b.txt", "a.txt"), s_pcap=capture, b_txt=dumps[0], a_txt=dumps[-1])
+    ledger = json.loads((example / "derived" / "ledger.json").read_text())
+    assert causes(found) == ledger["failed_causes"]
+    assert found["unexplained"] == 0
 
 
 def test_the_example_of_the_document_gives_what_it_shows() -> None:

@@ -160,6 +160,9 @@ def _columns(samples: Samples, port: int, lost: Mapping[int, Integers], *, dumpe
     counters = [overflows - others, own, cookies, syn_queue_drops - others]
     if dumped:
         uncounted = np.array([not tick.counted for tick in samples.ticks], dtype=bool)
+        if told:
+            # An overflow is a drop; what a dump of sockets does not list may have had the rest.
+            counters[0] = np.minimum(counters[0], counters[0][:1] + own)
         for name, values in zip(DROP_COUNTERS, counters, strict=True):
             if name not in samples.counters and not (told and values is own):
                 values[:] = _UNKNOWN

@@ -44,7 +44,7 @@ class Losses:
     """What got lost between two ends.
 
     Attributes:
-        compared: how many connections were compared packet by packet, of `differing` that have unequal numbers.
+        compared: how many connections were compared packet by packet, of `differing` that have unequal packets or data.
         packets: how many were lost of these.
         named: the first of them.
     """

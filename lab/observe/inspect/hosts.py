@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from analysis.database import literal, over_files
@@ -147,8 +147,16 @@ def join_dumps(hosts: list[Host]) -> list[Host]:
         host.logs += loose.logs
     for host in found:
         if host.reduction and host.reduction.rows and host.dumps:
-            host.vantage = find_vantage(host.reduction.rows, host.sockets, None) if host.sockets else host.vantage
+            host.vantage = _told_by_dumps(host, host.reduction.rows)
     return found
+
+
+def _told_by_dumps(host: Host, rows: Path) -> Vantage:
+    """Return where a capture was made whose host has dumps, too: counters beside a capture are of the server."""
+    found = find_vantage(rows, host.sockets, None) if host.sockets else host.vantage
+    if found.own or found.pair is None:
+        return found if found.own else host.vantage
+    return replace(found, own=(found.pair[1],))
 
 
 def serves(host: Host) -> bool:
