@@ -243,6 +243,7 @@ class ConfigurationFormat(_Part):
     format: Annotated[Literal["blocks", "sections"], Field(description="What lab.roles.configurations reads it by")]
     folder: Annotated[Text, Field(description="Where its folder lies for the program, as its messages have it")]
     writable: Annotated[list[Text], Field(description="Folders that it may write to, empty at first")] = []
+    read_only: Annotated[bool, Field(description="Whether it cannot write to its image's files")] = True
     around: Annotated[
         Text | None,
         Field(description="A file of the role's folder that stands around a fragment, and includes it; it takes none"),
@@ -347,6 +348,7 @@ class Loosened(_Part):
 
     user: Annotated[Text | None, Field(description="The user it runs as; 'image' is the image's own")] = None
     writable: Annotated[list[Text], Field(description="Folders that it may write to, empty at first")] = []
+    read_only: Annotated[bool, Field(description="Whether it cannot write to its image's files")] = True
     capabilities: Annotated[list[Text], Field(description="Capabilities that are not dropped")] = []
 
 

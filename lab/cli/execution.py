@@ -160,6 +160,8 @@ def end_checked(effectives: Iterable[ResolvedScenario]) -> NoReturn:
     problems = list(dict.fromkeys([*of_engine, *of_programs]))
     if problems:
         raise BadInput(problems)
+    for line in dict.fromkeys(line for one in checked for line in one.registry.notices):
+        terminal.stderr().print(line, markup=False, highlight=False, soft_wrap=True)
     found = dict.fromkeys(one.place for one in checked)
     for place in found:
         run_context.refuse_taken(place)

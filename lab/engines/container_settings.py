@@ -13,6 +13,7 @@ from lab.errors import Problem
 from lab.scenarios import own_configuration, own_script, sysctls
 from lab.scenarios.knobs import RoleName, environment
 from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.services import spoken
 from lab.scenarios.topology import Topology, capture_mode, connections_of_load, memory_mb, segments
 
 ROOT = 0
@@ -139,11 +140,18 @@ def role_environment(resolved: ResolvedScenario, topology: Topology, instance: s
 
 def settable_sysctls(resolved: ResolvedScenario, role: RoleName) -> dict[str, str]:
     """Return the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
-    asked = resolved.scenario.knobs.kernel.get(role, {})
+    own = resolved.registry.services.get(role)
+    of_service = {name: spoken(value) for name, value in own.sysctls.items() if is_net(name)} if own else {}
+    asked = {**of_service, **resolved.scenario.knobs.kernel.get(role, {})}
     if role in resolved.entries and resolved.entries[role].port < _PRIVILEGED:
         # A server of the lab's runs as an unprivileged user.
         asked = {_UNPRIVILEGED: "0", **asked}
     return {name: value for name, value in asked.items() if sysctls.settable(name)}
+
+
+def is_net(sysctl: str) -> bool:
+    """Return whether a sysctl is of the network namespace, which the collector holds."""
+    return sysctl.startswith("net.")
 
 
 def check_metrics_port(resolved: ResolvedScenario, topology: Topology, port: int | None) -> Iterator[Problem]:

@@ -95,7 +95,8 @@ def configured_values(configurations: Configurations, roles: Mapping[str, Role])
 
 
 def describe_configurations(resolved: ResolvedScenario, configurations: Configurations) -> Iterator[str]:
-    """Return, line by line, what the lab adds to configurations, and which knobs are theirs."""
+    """Return, line by line, what is left out of Compose files, what configurations get, and which knobs are theirs."""
+    yield from resolved.registry.notices
     for role, found in configurations.items():
         declared = resolved.registry.roles[role]
         file, entry = resolved.scenario.configurations[role].config, resolved.entries.get(role)

@@ -1,372 +1,353 @@
-"""Takes services over from a Compose file: what the lab can carry out, and everything else named key by key."""
+"""Takes services over from a Compose project: what has a meaning in a run, and a line for what is left out."""
 
-import os
 import re
-import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from lab.errors import Problem
+from lab.scenarios.compose_project import Project
+from lab.scenarios.services import Capability
 
-from lab import paths
-from lab.errors import BadInput, Problem
-from lab.reading import document as documents
-from lab.reading.document import Document, Location
-from lab.reading.validation_messages import describe_error, did_you_mean, locate, name_place
-from lab.scenarios.services import Capability, Service, is_service_name, is_variable, split_volume, spoken
-
-_KEY = "services"
-# Each is read by the method of its name, or is text as it stands.
-_TAKEN = frozenset({
-    "build", "cap_add", "command", "depends_on", "environment", "healthcheck", "image", "networks", "tmpfs", "user",
-    "volumes",
+# What Docker gives each container; of the rest, a run gives nothing.
+_DEFAULT_CAPABILITIES = tuple(one for one in get_args(Capability) if one != "IPC_LOCK")
+_INSTANCES_MAX = 9
+_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1, "us": 0.001, "ns": 0.000001}
+_AS_THEY_ARE = frozenset({
+    "entrypoint", "command", "working_dir", "read_only", "init", "tty", "stdin_open", "stop_signal", "shm_size",
+    "ulimits", "sysctls",
 })  # fmt: skip
-_TEXTS = ("image", "user")
-# What says nothing about a run of the lab, or what the lab does anyway.
-_PASSED_OVER = frozenset({
-    "cap_drop", "container_name", "expose", "hostname", "init", "labels", "logging", "platform",
-    "profiles", "pull_policy", "read_only", "restart", "stop_grace_period", "stop_signal",
-})  # fmt: skip
-_REFUSED = {
-    "ports": "the lab's network has no way in, and the load comes from inside",
-    "privileged": "the lab runs nothing privileged",
-    "network_mode": "a service runs in the lab's own network namespace",
-    "pid": "a service has its own process namespace",
-    "ipc": "a service has its own IPC namespace",
-    "secrets": "the lab hands over no secrets",
-    "configs": "the lab mounts files of the scenario's folder alone",
-    "security_opt": "the lab sets no-new-privileges, and nothing else",
-    "sysctls": "sysctls are knobs here: kernel.<service>",
-    "env_file": "the lab reads no further files",
-    "extends": "the lab reads no further files",
-    "deploy": "instances are a knob of the service, and the lab takes no limits over",
+# Read for something else, or said of the whole project in another line.
+_READ_ELSEWHERE = frozenset({"expose"})
+# Where the image's own word is not here to be asked.
+_USUAL_PORTS = {"mongo": 27017, "postgres": 5432, "mysql": 3306, "mariadb": 3306, "redis": 6379, "redismod": 6379,
+                "memcached": 11211, "rabbitmq": 5672}  # fmt: skip
+# What would lead out of a run, with the reason.
+_REASONS = {
+    "privileged": "a run has nothing privileged",
+    "network_mode": "it has a network namespace of its own",
+    "pid": "it has processes of its own",
+    "ipc": "it has an IPC namespace of its own",
+    "uts": "it has a host name of its own",
+    "userns_mode": "the engine's user namespace stays",
+    "cgroup": "it has a cgroup of its own",
+    "cgroup_parent": "it has a cgroup of its own",
+    "devices": "a run has no devices of this machine",
+    "device_cgroup_rules": "a run has no devices of this machine",
+    "gpus": "a run has no devices of this machine",
+    "volumes_from": "volumes of another service: name them in both",
+    "dns": "a run's network has one name server",
+    "runtime": "the engine's own runtime runs it",
+    "group_add": "it has the groups of its user",
 }
-# As Compose reads a text: a doubled sign is one, a name may stand in braces, and then with a default.
-_VARIABLE = re.compile(r"\$(?:(?P<one>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<braces>[^}]*)\}|)", re.ASCII)
-_BRACES = re.compile(r"(?P<name>[A-Za-z_]\w*)(?::?-(?P<default>[^$]*))?", re.ASCII)
-
-
-def expand(services: Mapping[str, Service], document: Document, home: Path) -> tuple[dict[str, Service], list[Problem]]:
-    """Put in the place of each service of a Compose file what the file says of it, with the services that it needs.
-
-    What the scenario says of the service goes over what the file says.
-    """
-    expanded, problems = dict(services), list[Problem]()
-    for name, service in services.items():
-        if service.compose is None or service.service is None:
-            continue
-        where = document.where((_KEY, name, "compose"))
-        try:
-            taken = _Taking(_file(service.compose, home, where), home, service)
-            found = taken.over(service.service, where)
-        except BadInput as error:
-            problems += error.problems
-            continue
-        if taken.problems:
-            problems += taken.problems
-            continue
-        own = service.model_dump(exclude_unset=True, exclude={"compose", "service", "ignore"})
-        first, *needed = found
-        if environment := {**found[first].get("environment", {}), **service.environment}:
-            own["environment"] = environment
-        try:
-            expanded[name] = Service.model_validate({**found[first], **own})
-            for other in needed:
-                # What the scenario declares itself stands in the place of the file's.
-                if other not in expanded:
-                    first, own = other, {}
-                    expanded[other] = Service.model_validate(found[other])
-        except ValidationError as error:
-            problems += [taken.refused(first, finding, document, name, own) for finding in error.errors()]
-    return expanded, problems
-
-
-def _file(named: str, home: Path, where: str) -> Path:
-    file = paths.real(home / named)
-    if not file.is_file():
-        raise BadInput(Problem(f"there is no Compose file {named}", where, "its path begins at the scenario's folder"))
-    if file.parent != paths.real((home / named).parent):
-        raise BadInput(Problem(f"{named} is a link to another folder", where, "name the file itself"))
-    return file
+_GOES_ON = "it runs without"
 
 
 @dataclass
-class _Taking:
-    """Takes one service, and what it depends on, over from a Compose file.
+class Taken:
+    """A service of a project in the lab's form.
 
     Attributes:
-        asked: what the scenario says of the service.
+        fields: of the lab's form; names are the project's.
+        places: where the project says each of them.
+        meaningless: keys that are left out, and whose lack nobody notices.
+        notices: lines about what is left out.
+        read_only: folders of this machine that the project would let it change.
     """
 
-    file: Path
-    home: Path
-    asked: Service
+    fields: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    meaningless: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    # Where the file says what a service has, by the service's name and the key of the lab's form.
-    places: dict[tuple[str, str], Location] = field(default_factory=dict)
+    read_only: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.document = documents.read(self.file)
-        content = self.document.content
-        self.content: Mapping[str, Any] = content if isinstance(content, Mapping) else {}
-        found = self.content.get(_KEY)
-        self.services: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
 
-    @property
-    def name(self) -> str:
-        """Return what messages call the file."""
-        return self.document.file
+def take_service(project: Project, name: str, ignore: frozenset[str] = frozenset()) -> Taken:
+    """Return a service in the lab's form; `ignore` has keys that are as if they were not there."""
+    return _Taking(project, name, ignore).taken
 
-    def over(self, service: str, where: str) -> dict[str, dict[str, Any]]:
-        """Return the service as the lab's form has it, and those that it depends on, all of them, by their names.
 
-        Raises:
-            BadInput: the file has no such service.
-        """
-        if service not in self.services:
-            hint = did_you_mean(service, self.services) or f"it has {', '.join(self.services) or 'no services'}"
-            raise BadInput(Problem(f"{self.name} has no service '{service}'", where, hint))
-        found: dict[str, dict[str, Any]] = {}
-        waiting = [service]
-        while waiting:
-            name = waiting.pop(0)
-            if name not in found and name in self.services:
-                found[name] = self._service(name, self.services[name], first=not found)
-                waiting += found[name].get("depends_on", [])
-        return found
-
-    def refused(
-        self, service: str, finding: ErrorDetails, scenario: Document, name: str, own: Mapping[str, Any]
-    ) -> Problem:
-        """Return what the lab's form refuses of a service as a problem at its place, here or in the scenario."""
-        location = locate(finding)
-        what, hint = describe_error(finding, [], name_place((service, *location)))
-        key = str(location[0]) if location else ""
-        if key in own or not location:
-            return Problem(what, scenario.where((_KEY, name, *location)), hint)
-        return Problem(what, self.document.where(self.places.get((service, key), (_KEY, service))), hint)
-
-    def _service(self, name: str, content: object, *, first: bool) -> dict[str, Any]:
-        if not isinstance(content, Mapping):
-            self._wrong(content, (_KEY, name), "a mapping of keys to values")
-            return {}
-        if not first and not is_service_name(name):
-            what = f"the service's name '{name}' cannot be taken over: it is to be a host's"
-            hint = "small letters, digits and hyphens, a letter first; or declare it in the scenario's services"
-            self.problems.append(Problem(what, self.document.where((_KEY, name)), hint))
-        taken: dict[str, Any] = {}
-        # What the scenario gives a value needs none in the file.
-        self._given = frozenset(self.asked.environment) if first else frozenset[str]()
-        for key, value in content.items():
-            at: Location = (_KEY, name, key)
-            if key in self.asked.ignore or key in _PASSED_OVER or key.startswith("x-"):
-                continue
-            if key not in _TAKEN:
-                self._refuse(f"{name}: '{key}' cannot be taken over", at, _REFUSED.get(key), key)
-                continue
-            if value is None:
-                continue  # it says nothing, to Compose as well
-            taken_of_key = {key: self._text(value, at)} if key in _TEXTS else getattr(self, f"_{key}")(value, at)
-            for new, found in taken_of_key.items():
-                taken[new] = [*taken.get(new, []), *found] if new == "writable" else found
-                self.places[name, new] = at
-        return taken
-
-    def _refuse(self, what: str, at: Location, why: str | None, key: str) -> None:
-        because = f": {why}" if why else ""
-        hint = f"write ignore: [{key}] beside 'compose' to leave it out"
-        self.problems.append(Problem(f"{what}{because}", self.document.where(at), hint))
-
-    def _wrong(self, value: object, at: Location, takes: str) -> None:
-        """Note that a value is of another kind than Compose takes there."""
-        kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
-        shown = kinds.get(type(value)) or f"'{spoken(value)}'"  # type: ignore[arg-type] # what is left is a scalar
-        named = ".".join(str(one + 1) if isinstance(one, int) else one for one in at[1:])
-        self.problems.append(
-            Problem(f"{named} takes {takes}, not {shown}", self.document.where(at), "correct the file")
-        )
-
-    def _text(self, value: object, at: Location, takes: str = "text") -> str:
-        """Return a text with the defaults of its variables: a run must not depend on a shell's environment."""
-
-        def replaced(match: re.Match[str]) -> str:
-            if match["one"]:
-                return "$"
-            name, default = match["bare"], None
-            if braces := _BRACES.fullmatch(match["braces"] or ""):
-                name, default = braces["name"], braces["default"]
-            if name is None:
-                what, hint = (
-                    f"the lab cannot read '{match[0]}'",
-                    "write $$ for a dollar sign, ${NAME:-default} for more",
-                )
-                self.problems.append(Problem(what, self.document.where(at), hint))
-            elif default is None:
-                self._unknown(name, at)
-            return default or ""
-
-        if isinstance(value, bool | int | float | str):
-            return _VARIABLE.sub(replaced, spoken(value))
-        self._wrong(value, at, takes)
-        return ""
-
-    def _unknown(self, variable: str, at: Location) -> None:
-        hint = "give it a default in the file, or set the key in the scenario"
-        self.problems.append(Problem(f"the lab does not know the value of ${variable}", self.document.where(at), hint))
-
-    def _texts(self, value: object, at: Location, takes: str = "a list of texts") -> list[str]:
-        if isinstance(value, list):
-            return [self._text(one, (*at, index), takes) for index, one in enumerate(value)]
-        self._wrong(value, at, takes)
-        return []
-
-    def _words(self, value: object, at: Location) -> list[str]:
-        if isinstance(value, list):
-            return self._texts(value, at)
-        try:
-            return shlex.split(self._text(value, at, "text, or a list of texts"))
-        except ValueError:
-            self._wrong(value, at, "text whose quotes are closed")
-            return []
-
-    def _build(self, value: object, at: Location) -> dict[str, Any]:
-        build: Mapping[str, object] = value if isinstance(value, Mapping) else {"context": value}
-        unknown = set(build) - {"context", "dockerfile", "target", "args"}
-        if unknown:
-            key = min(unknown)
-            why = "the lab takes context, dockerfile, target and args"
-            self._refuse(f"'build.{key}' cannot be taken over", (*at, key), why, "build")
-            return {}
-        texts = {
-            key: self._text(build[key], (*at, key), "the path of a folder" if key == "context" else "text")
-            for key in ("context", "dockerfile", "target")
-            if build.get(key) is not None
+class _Taking:
+    def __init__(self, project: Project, name: str, ignore: frozenset[str]) -> None:
+        self._project = project
+        self._name = name
+        self.taken = Taken()
+        content = {
+            key: value
+            for key, value in project.services[name].items()
+            if key not in ignore and value not in (None, [], {}, "", False)
         }
-        context = texts.get("context", ".")
-        folder = paths.inside(self.file.parent, context)
-        if folder is None or not paths.inside(self.file.parent, context, texts.get("dockerfile", ".")):
-            why = "a Compose file's images are built from what lies in its folder"
-            self._refuse("the build cannot be taken over", at, why, "build")
-            return {}
-        found: dict[str, Any] = {**texts, "context": os.path.relpath(folder, paths.real(self.home))}
-        if build.get("args") is not None:
-            found["args"] = self._pairs(build["args"], (*at, "args"))
-        return {"build": found}
+        self._content = content
+        fields = self.taken.fields
+        # As the image and the file have it: Docker would give no less.
+        fields |= {"user": "image", "read_only": False, "capabilities": list(_DEFAULT_CAPABILITIES)}
+        for key, value in content.items():
+            if key.startswith("x-") or key in _READ_ELSEWHERE:
+                continue
+            if key in _AS_THEY_ARE:
+                self._set(key, key, value)
+            elif (taking := getattr(self, f"_{key}", None)) is not None:
+                taking(value)
+            elif key in _REASONS:
+                self._say(key, f"{key} is left out: {_REASONS[key]}")
+            else:
+                self.taken.meaningless.append(key)
+        if not {"image", "build"} & set(fields) and not self.taken.problems:
+            where = project.where("services", name)
+            self.taken.problems.append(Problem(f"{name} has no image", where, "give it image or build"))
 
-    def _command(self, value: object, at: Location) -> dict[str, Any]:
-        return {"command": self._words(value, at)}
+    def _set(self, key: str, said_by: str, value: Any) -> None:  # noqa: ANN401 # as Compose has it
+        self.taken.fields[key] = value
+        self.taken.places[key] = ("services", self._name, said_by)
 
-    def _environment(self, value: object, at: Location) -> dict[str, Any]:
-        return {"environment": self._pairs(value, at, self._given)}
+    def _add(self, key: str, said_by: str, *values: Any) -> None:  # noqa: ANN401 # as Compose has it
+        before = self.taken.fields.get(key, [])
+        self._set(key, said_by, [*before, *(one for one in values if one not in before)])
 
-    def _pairs(self, value: object, at: Location, given: frozenset[str] = frozenset()) -> dict[str, str]:
-        """Return names and values, which a Compose file has as a mapping or as a list of `name=value`.
+    def _say(self, key: str, what: str, hint: str | None = None) -> None:
+        where = self._project.where("services", self._name, key)
+        self.taken.notices.append(str(Problem(f"{self._name}: {what}", where, hint)))
 
-        One without a value would be the shell's. Those that are `given` have one elsewhere.
-        """
-        pairs: dict[str, tuple[object, Location]] = {}
-        if isinstance(value, Mapping):
-            pairs = {key: (one, (*at, key)) for key, one in value.items()}
-        elif isinstance(value, list):
-            for index, one in enumerate(value):
-                if not isinstance(one, str):
-                    self._wrong(one, (*at, index), "name=value")
-                    continue
-                name, equals, text = one.partition("=")
-                pairs[name] = (text if equals else None, (*at, index))
+    def _image(self, value: str) -> None:
+        if "build" not in self._content:
+            self._set("image", "image", value)
+
+    def _build(self, value: Mapping[str, Any]) -> None:
+        known = {key: value[key] for key in ("dockerfile", "target", "args") if value.get(key)}
+        inner = self._project.path_of(value["context"]) if value["context"].startswith("/") else None
+        dockerfile = inner and self._project.path_of(str(Path(value["context"], value.get("dockerfile", "."))))
+        why = None
+        if inner is None or dockerfile is None:
+            why = "its build leads out of the folder of the Compose file"
+        elif value.get("dockerfile_inline"):
+            why = "its build has its Dockerfile inline"
+        elif value.get("additional_contexts") or value.get("secrets") or value.get("ssh"):
+            why = "its build takes more than a folder, a Dockerfile, a target and arguments"
+        if why is None:
+            self._set("build", "build", {**known, "context": inner})
+        elif image := self._content.get("image"):
+            self._say("build", f"{why}; its image {image} is taken")
+            self._set("image", "image", image)
         else:
-            self._wrong(value, at, "a mapping of names to values, or a list of name=value")
-        found: dict[str, str] = {}
-        for name, (one, place) in pairs.items():
-            if name in given:
-                continue
-            if not is_variable(name):
-                self._wrong(name, place, "names of variables")
-            elif one is None:
-                self._unknown(name, place)
+            hint = "build it yourself, and say in the scenario: services: "
+            hint += f"{{{self._name}: {{image: …}}}}"
+            where = self._project.where("services", self._name, "build")
+            self.taken.problems.append(Problem(f"{self._name}: {why}", where, hint))
+
+    def _environment(self, value: Mapping[str, Any]) -> None:
+        # One without a value would be the shell's.
+        self._set("environment", "environment", dict(value))
+
+    def _user(self, value: str) -> None:
+        self._set("user", "user", value if value.strip(":") else "image")
+
+    def _cap_drop(self, _: list[str]) -> None:
+        if "cap_add" not in self._content:
+            self._cap_add([])
+
+    def _cap_add(self, value: list[str]) -> None:
+        dropped = {one.upper().removeprefix("CAP_") for one in self._content.get("cap_drop", [])}
+        added = [one.upper().removeprefix("CAP_") for one in value]
+        found = [] if "ALL" in dropped else [one for one in _DEFAULT_CAPABILITIES if one not in dropped]
+        known = get_args(Capability)
+        found += [one for one in added if one in known and one not in found]
+        if others := [one for one in added if one not in known]:
+            self._say("cap_add", f"the capability {', '.join(others)} is left out: a run does not give it")
+        self._set("capabilities", "cap_add", found)
+
+    def _security_opt(self, value: list[str]) -> None:
+        if others := [one for one in value if not one.startswith("no-new-privileges")]:
+            self._say("security_opt", f"{', '.join(others)} is left out: a run sets no-new-privileges alone")
+
+    def _tmpfs(self, value: list[str] | str) -> None:
+        found = [value] if isinstance(value, str) else value
+        self._add("writable", "tmpfs", *(one.partition(":")[0].rstrip("/") for one in found))
+
+    def _networks(self, value: Mapping[str, Any]) -> None:
+        declared = self._project.content.get("networks") or {}
+        for name, one in value.items():
+            self._add("aliases", "networks", *((one or {}).get("aliases") or ()))
+            if (declared.get(name) or {}).get("external"):
+                self._say(
+                    "networks", f"the external network {name} is left out: a run has one network, with no way out"
+                )
+            if (one or {}).get("ipv4_address"):
+                self._say("networks", f"the address {one['ipv4_address']} is left out: a run has a subnet of its own")
+
+    def _container_name(self, value: str) -> None:
+        self._add("aliases", "container_name", *([value] if value != self._name else []))
+
+    def _extra_hosts(self, value: list[str] | Mapping[str, Any]) -> None:
+        pairs = value.items() if isinstance(value, Mapping) else (re.split("[=:]", one, maxsplit=1) for one in value)
+        found = {}
+        for host, address in pairs:
+            text = str(address[0] if isinstance(address, list) else address).strip("[]")
+            try:
+                found[host] = str(ip_address(text))
+            except ValueError:
+                self._say("extra_hosts", f"{host} is left out: a run has no way to {text}")
+        self._set("extra_hosts", "extra_hosts", found)
+
+    def _depends_on(self, value: Mapping[str, Mapping[str, Any]]) -> None:
+        # Compose has seen to it that those are there which are required.
+        self._add("depends_on", "depends_on", *(one for one in value if one in self._project.services))
+
+    def _links(self, value: list[str]) -> None:
+        self._add("depends_on", "links", *(one.partition(":")[0] for one in value))
+
+    def _healthcheck(self, value: Mapping[str, Any]) -> None:
+        test = value.get("test") or ["NONE"]
+        if value.get("disable") or test[0] == "NONE" or len(test) == 1:
+            return
+        command = ["/bin/sh", "-c", *test[1:]] if test[0] == "CMD-SHELL" else test[1:]
+        self._set("ready", "healthcheck", command)
+        asked_ms = milliseconds(value.get("interval") or "30s") * value.get("retries", 3)
+        start_ms = milliseconds(value.get("start_period") or "0s") + asked_ms
+        self._set("ready_within", "healthcheck", f"{int(min(max(start_ms, 120_000), 600_000))}ms")
+
+    def _scale(self, value: int) -> None:
+        self._set("instances", "scale", min(int(value), _INSTANCES_MAX))
+
+    def _deploy(self, value: Mapping[str, Any]) -> None:
+        if (value.get("replicas") or 1) > 1:
+            self._set("instances", "deploy", min(int(value["replicas"]), _INSTANCES_MAX))
+        if set(value) - {"replicas"}:
+            self.taken.meaningless.append("deploy")
+
+    def _volumes(self, value: list[Mapping[str, Any]]) -> None:
+        for one in value:
+            if one["type"] == "tmpfs":
+                self._add("writable", "volumes", one["target"].rstrip("/"))
+            elif one["type"] == "volume":
+                self._volume(one)
+            elif one["type"] == "bind":
+                self._bind("volumes", one["source"], one["target"], writes=not one.get("read_only"))
             else:
-                found[name] = self._text(one, place)
-        return found
+                self._say("volumes", f"the {one['type']} at {one['target']} is left out: a run has no such mounts")
 
-    def _healthcheck(self, value: object, at: Location) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            self._wrong(value, at, "a mapping")
-            return {}
-        test, place = value.get("test"), (*at, "test")
-        if test is None or value.get("disable") is True:
-            return {}
-        if isinstance(test, str):
-            test = ["CMD-SHELL", test]
-        words = self._texts(test, place, "text, or a list that begins with CMD, CMD-SHELL or NONE")
-        if not isinstance(test, list) or words == ["NONE"]:
-            return {}
-        kind, command = test[:1], words[1:]
-        if kind == ["CMD"] and command:
-            return {"ready": command}
-        if kind == ["CMD-SHELL"] and len(command) == 1 and command[0]:
-            return {"ready": ["/bin/sh", "-c", *command]}
-        self._wrong(value["test"], place, "CMD and a command with its arguments, or CMD-SHELL and one text")
-        return {}
+    def _volume(self, one: Mapping[str, Any]) -> None:
+        source = one.get("source")
+        declared = (self._project.content.get("volumes") or {}).get(source) or {}
+        if declared.get("external") or (declared.get("driver_opts") or {}):
+            self._say(
+                "volumes", f"the volume {source} begins with what the image has: a run takes none of this machine"
+            )
+        self._add("volumes", "volumes", f"{source}:{one['target']}" if source else one["target"])
 
-    def _cap_add(self, value: object, at: Location) -> dict[str, Any]:
-        found = self._texts(value, at)
-        for one in found:
-            if one not in get_args(Capability):
-                self._refuse(f"the lab does not give the capability {one}", at, None, "cap_add")
-        return {"capabilities": [one for one in found if one in get_args(Capability)]}
+    def _bind(self, key: str, source: str, target: str, *, writes: bool = False) -> None:
+        inner = self._project.path_of(source)
+        if source.endswith("docker.sock"):
+            self._say(key, f"the engine's socket is left out: a run gives it to nobody; {_GOES_ON}")
+        elif inner is None:
+            hint = f"copy it into {self._project.folder.name}/, and name the copy"
+            self._say(key, f"{source} is left out: it lies outside of the Compose file's folder; {_GOES_ON}", hint)
+        elif not Path(source).exists():
+            self._say(key, f"there is no {source}, so {target} is empty")
+            self._add("volumes", key, target)
+        else:
+            named = inner if inner.startswith(".") else f"./{inner}"
+            self._add("volumes", key, f"{named}:{target}")
+            if writes and Path(source).is_dir():
+                self.taken.read_only.append(target)
 
-    def _tmpfs(self, value: object, at: Location) -> dict[str, Any]:
-        found = self._texts(value if isinstance(value, list) else [value], at, "text, or a list of texts")
-        return {"writable": [one.partition(":")[0] for one in found]}
+    def _secrets(self, value: list[Mapping[str, Any]]) -> None:
+        self._files("secrets", value, "/run/secrets/")
 
-    def _networks(self, value: object, at: Location) -> dict[str, Any]:
-        """Pass over networks of the file's own, because a run has one; an external one leads to somebody else."""
-        declared = self.content.get("networks")
-        names = list(value) if isinstance(value, Mapping) else self._texts(value, at)
-        for name in names:
-            content = declared.get(name) if isinstance(declared, Mapping) else None
-            if isinstance(content, Mapping) and content.get("external"):
-                why = "a run has one network, with no way out"
-                self._refuse(f"the external network '{name}' cannot be taken over", at, why, "networks")
-        return {}
+    def _configs(self, value: list[Mapping[str, Any]]) -> None:
+        self._files("configs", value, "/")
 
-    def _depends_on(self, value: object, at: Location) -> dict[str, Any]:
-        if isinstance(value, Mapping):
-            for name, one in value.items():
-                if not isinstance(one, Mapping):
-                    self._wrong(one, (*at, name), "a mapping")
-                elif one.get("condition") == "service_completed_successfully":
-                    why = "the lab starts what runs on, and waits for nothing to end"
-                    self._refuse(f"the condition of '{name}' cannot be taken over", (*at, name), why, "depends_on")
-            return {"depends_on": list(value)}
-        return {"depends_on": self._texts(value, at, "a list of services, or a mapping of them")}
-
-    def _volumes(self, value: object, at: Location) -> dict[str, Any]:
-        """Take files of the scenario's folder over; a named volume becomes a folder that is empty at first."""
-        read: list[str] = []
-        written: list[str] = []
-        if not isinstance(value, list):
-            self._wrong(value, at, "a list")
-            return {}
-        for index, one in enumerate(value):
-            place = (*at, index)
-            if not isinstance(one, str):
-                self._refuse("a volume in the long form cannot be taken over", place, None, "volumes")
-                continue
-            text = self._text(one, place)
-            if not text.startswith((".", "~")):
-                source, colon, rest = text.partition(":")
-                if not source.startswith("/") or not colon:
-                    written.append(rest.partition(":")[0] if colon else source)
-                    continue
-            source, target, _ = split_volume(text)
-            inside = paths.inside(self.home, str(self.file.parent / source))
-            if source and inside:
-                read.append(f"./{inside.relative_to(paths.real(self.home))}:{target}")
+    def _files(self, key: str, value: list[Mapping[str, Any]], home: str) -> None:
+        for one in value:
+            target = str(Path(home, one.get("target") or one["source"]))
+            declared = (self._project.content.get(key) or {}).get(one["source"]) or {}
+            if "file" in declared:
+                self._bind(key, declared["file"], target)
+            elif "content" in declared:
+                files = {**self.taken.fields.get("files", {}), target: declared["content"]}
+                self._set("files", key, files)
             else:
-                why = "the lab mounts files of the scenario's folder alone"
-                self._refuse(f"the volume {one} cannot be taken over", place, why, "volumes")
-        return {"volumes": read, "writable": written}
+                hint = "give it a file in the Compose file"
+                self._say(key, f"{one['source']} is left out: its content comes from outside of the file", hint)
+
+
+def milliseconds(text: str) -> float:
+    """Return a time of Compose's, such as 1m30s, in milliseconds."""
+    return sum(float(one[1]) * _MS[one[2]] for one in re.finditer(r"([\d.]+)(h|ms|us|ns|m|s)", str(text)))
+
+
+def passed_through(taken: Taken, given: Mapping[str, Any]) -> list[str]:
+    """Take out the variables that only a shell gives a value, but for those given here, and return their names."""
+    environment = taken.fields.get("environment", {})
+    found = [one for one, value in environment.items() if value is None]
+    taken.fields["environment"] = {one: value for one, value in environment.items() if value is not None}
+    return [one for one in found if one not in given]
+
+
+def completing(project: Project) -> frozenset[str]:
+    """Return the services whose end others wait for."""
+    waits = (one for service in project.services.values() for one in (service.get("depends_on") or {}).items())
+    return frozenset(name for name, one in waits if one.get("condition") == "service_completed_successfully")
+
+
+def find_port(
+    project: Project, name: str, before: str | None = None, more: str = "", ignore: Collection[str] = ()
+) -> int | None:
+    """Return the port that a service listens on; None if the project does not tell.
+
+    Args:
+        project: of the service.
+        name: of the service.
+        before: the service that asks it, and knows the port best.
+        more: what the configuration of a proxy before it says.
+        ignore: keys of the service that are as if they were not there.
+    """
+    return next(_ports(project, name, before, more, ignore), None)
+
+
+def _ports(project: Project, name: str, before: str | None, more: str, ignore: Collection[str]) -> Iterator[int]:
+    content = {key: value for key, value in project.services[name].items() if key not in ignore}
+    named = re.compile(rf"(?<![\w.-]){re.escape(name)}:(\d{{2,5}})\b")
+    yield from _found(named, more)
+    if before is not None:
+        yield from _found(named, _words(project.services[before]))
+    yield from (one["target"] for one in content.get("ports") or () if one.get("protocol", "tcp") == "tcp")
+    yield from (int(found[0]) for one in content.get("expose") or () if (found := re.findall(r"\d+", str(one))))
+    for other, one in project.services.items():
+        if other != name:
+            yield from _found(named, _words(one))
+    labels = content.get("labels") or {}
+    yield from (int(value) for key, value in labels.items() if key.endswith("server.port") and str(value).isdecimal())
+    test = " ".join(map(str, (content.get("healthcheck") or {}).get("test") or ()))
+    yield from _found(re.compile(r"(?:localhost|127\.0\.0\.1):(\d{2,5})\b"), test)
+    environment = content.get("environment") or {}
+    for key in ("PORT", "SERVER_PORT", "HTTP_PORT", "VIRTUAL_PORT"):
+        if str(environment.get(key) or "").isdecimal():
+            yield int(environment[key])
+    yield from _found(re.compile(r"(?im)^\s*EXPOSE\s+(\d+)"), dockerfile_of(content))
+    program = re.sub(r"[:@].*", "", str(content.get("image", "")).rpartition("/")[2])
+    if program in _USUAL_PORTS:
+        yield _USUAL_PORTS[program]
+
+
+def _found(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    yield from (int(one) for one in pattern.findall(text))
+
+
+def _words(content: Mapping[str, Any]) -> str:
+    environment = content.get("environment") or {}
+    lists = [content.get("command") or [], content.get("entrypoint") or []]
+    return "\n".join([*(str(one) for one in environment.values()), *(str(one) for each in lists for one in each)])
+
+
+def dockerfile_of(content: Mapping[str, Any]) -> str:
+    """Return the text of the Dockerfile that a service is built by; empty if there is none."""
+    build = content.get("build") or {}
+    if "context" not in build:
+        return str(build.get("dockerfile_inline", ""))
+    try:
+        return Path(build["context"], build.get("dockerfile", "Dockerfile")).read_text(errors="replace")
+    except (OSError, ValueError):
+        return ""

@@ -11,14 +11,14 @@ from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
 from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.knobs import Knobs, RoleName
-from lab.scenarios.services import Services
+from lab.scenarios.services import ComposeFiles, Services
 
 _OF_ARMS = re.compile(r"\barms\.")
 
 _GROUPS = list(Knobs.model_fields)
 # Editors know every name of a path where the scenario brings no services.
 _WITHOUT_SERVICES: dict[str, Any] = {
-    "if": {"not": {"required": ["services"]}},
+    "if": {"not": {"anyOf": [{"required": ["services"]}, {"required": ["compose"]}]}},
     "then": {"properties": {"path": {"items": {"enum": list(ROLES)}}, "knobs": {"propertyNames": {"enum": _GROUPS}}}},
 }
 
@@ -252,6 +252,10 @@ class Scenario(_WithConfigurations):
         Field(min_length=2, description="The roles from the client to the last server, such as [k6, nginx, backend]"),
         WithJsonSchema(_PATH),
     ]
+    compose: Annotated[
+        ComposeFiles | None,
+        Field(description="A Compose file, or several that Compose merges: the path names services of it"),
+    ] = None
     services: Services = Field(default_factory=dict)
     load: OwnLoad | None = None
     knobs: Annotated[Knobs, Field(description="What differs from the defaults")] = Knobs()

@@ -114,7 +114,11 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
         behind=behind,
         tls=following is not None and topology.roles[following].tls,
         own_service=following in resolved.registry.services,
-        hosts={host: address for host, name in written.hosts.items() if (address := _address(topology, role, name))},
+        hosts={
+            host: address
+            for host, name in written.hosts.items()
+            if (address := _address(topology, role, name) or _beside(resolved, name))
+        },
         writable=declared.own.writable,
         port=written.port,
         role=following,
@@ -130,8 +134,14 @@ def _following(topology: Topology, role: RoleName) -> RoleName | None:
 
 
 def _address(topology: Topology, role: RoleName, name: str) -> str | None:
-    """Return the address that a name of the path stands for behind a role: the next role's, or an instance's."""
+    """Return the address that a name stands for behind a role: the next role's, or an instance's."""
     return next((one for one in _behind(topology, role) if one.rpartition(":")[0] == name), None)
+
+
+def _beside(resolved: ResolvedScenario, name: str) -> str | None:
+    """Return the address of a service beside the path, which is not observed."""
+    service = resolved.registry.services.get(name)
+    return None if service is None or name in resolved.scenario.path else f"{name}:{service.port}"
 
 
 def _behind(topology: Topology, role: RoleName) -> list[str]:
@@ -183,7 +193,7 @@ def _host_problems(resolved: ResolvedScenario, role: RoleName, written: Configur
     topology = topology_of(resolved)
     names = [one.rpartition(":")[0] for one in _behind(topology, role)]
     for host, name in written.hosts.items():
-        if name not in names:
+        if name not in names and not _beside(resolved, name):
             what = f"{name} does not stand behind {role}"
             hint = f"name one of {', '.join(names)}" if names else f"the path ends at {role}"
             yield Problem(what, resolved.where(role, "hosts", host), hint)

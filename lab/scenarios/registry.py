@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,8 @@ from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
 from lab.reading.validation_messages import describe_error, name_place, refuse_findings, siblings
 from lab.roles.declared_roles import ROLES
-from lab.scenarios import compose_file, services
+from lab.scenarios import services
+from lab.scenarios.compose_path import Composed
 from lab.scenarios.knobs import CATALOGUE, KnownKnob, build_catalogue, knobs_with
 from lab.scenarios.model import Scenario
 from lab.scenarios.services import Build, Service, Services, split_volume
@@ -32,12 +33,14 @@ class Registry:
     Attributes:
         roles: by name, in the order of a path.
         scenario: the model of its file.
+        notices: what is left out of Compose projects, a line each.
     """
 
     roles: Mapping[str, Role]
     scenario: type[Scenario]
     knobs: Mapping[str, KnownKnob]
     services: Mapping[str, Service]
+    notices: tuple[str, ...] = ()
 
 
 LAB_REGISTRY = Registry(ROLES, Scenario, CATALOGUE, {})
@@ -67,25 +70,31 @@ _HINT = "copy what it needs into the folder, or name a Compose file that builds 
 _STAGE = re.compile(r"(?im)^\s*FROM\s[^\n]*\sAS\s+(\S+)")
 
 
-def read_registry(content: dict[str, Any], document: Document, home: Path) -> Registry:
-    """Return what a scenario may name; in its content, what it takes from Compose files is put in their place.
+def read_registry(content: dict[str, Any], document: Document, home: Path) -> tuple[Registry, Document]:
+    """Return what a scenario may name, and the scenario with the lines of what comes from Compose projects.
+
+    In its content, what it takes from them is put in their place.
 
     Raises:
         BadInput: a service is wrong; all that was found is listed.
+        LabError: there is no Docker Compose to read a project.
     """
+    composed = Composed(document, home)
+    content |= composed.spread(content)
+    document = composed.document
     if KEY not in content:
-        return LAB_REGISTRY
+        return LAB_REGISTRY, document
     try:
         read_ = _SERVICES.validate_python(content[KEY])
     except ValidationError as error:
         raise refuse_findings(error, document, _say, (KEY,)) from None
-    expanded, problems = compose_file.expand(read_, document, home)
+    expanded, problems = composed.expand(read_)
     if not problems:
         problems = [*_problems(expanded, document), *_of_files(read_, expanded, document, home)]
     if problems:
         raise BadInput(problems)
     content[KEY] = {name: one.model_dump(exclude_defaults=True) for name, one in expanded.items()}
-    return registry_for(expanded)
+    return replace(registry_for(expanded), notices=tuple(dict.fromkeys(composed.notices))), document
 
 
 def _say(error: ErrorDetails, location: Location) -> tuple[str, str | None]:
@@ -119,18 +128,23 @@ def _of_files(
             elif not folder.is_dir():
                 hint = "give the Dockerfile's, from the scenario's folder"
                 yield Problem(f"there is no folder {build.context}", where, hint)
+        # Those of a Compose project have been looked at.
+        for index, volume in enumerate(service.volumes):
+            yield from _volume_problems(volume, document.where((KEY, name, "volumes", index)), home)
     for name, service in expanded.items():
         if service.build and (what := _no_dockerfile(service.build, home)):
             yield Problem(what, document.where((KEY, name, "build")), "the engine builds the image before a run")
-        for index, volume in enumerate(service.volumes):
-            where = document.where((KEY, name, "volumes", index))
-            source, *_ = split_volume(volume)
-            file = paths.inside(home, source)
-            if file is None:
-                hint = "copy what it needs into the folder"
-                yield Problem(f"{volume} leads out of the scenario's folder", where, hint)
-            elif not file.exists():
-                yield Problem(f"there is no {source} in the scenario's folder", where)
+
+
+def _volume_problems(volume: str, where: str, home: Path) -> Iterator[Problem]:
+    source, *_ = split_volume(volume)
+    file = paths.inside(home, source)
+    if not source.startswith("."):
+        return
+    if file is None:
+        yield Problem(f"{volume} leads out of the scenario's folder", where, "copy what it needs into the folder")
+    elif not file.exists():
+        yield Problem(f"there is no {source} in the scenario's folder", where)
 
 
 def _no_dockerfile(build: Build, home: Path) -> str | None:

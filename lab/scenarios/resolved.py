@@ -221,7 +221,7 @@ def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], v
     content = _with_overrides(_with_workload(parsed.content), overrides)
     if variant.path:
         content["path"] = variant.path[0]
-    registry = read_registry(content, parsed, place.home)
+    registry, parsed = read_registry(content, parsed, place.home)
     try:
         scenario = registry.scenario.model_validate(content)
     except ValidationError as error:

@@ -1,7 +1,8 @@
 """A service of one's own, as a scenario declares it: a role.yaml written shorter, from which the role is made."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from ipaddress import ip_address
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -53,19 +54,20 @@ def _is_folder(text: str) -> str:
 
 
 def split_volume(text: str) -> tuple[str, str, str]:
-    """Return the file or folder of the host, the place in the container and the mode; all empty if it is no volume.
+    """Return what is mounted, the place in the container and the mode; all empty if it is no volume.
 
-    What is of the host may have colons of its own.
+    A file or folder of the host begins with a dot, and may have colons of its own; other names are volumes of the run.
+    One without a name is the instance's own.
     """
-    found = re.fullmatch(r"(?s)(\..*):(/[^:]*)(?::([^/:]*))?", text)
-    return (found[1], found[2], found[3] or "") if found else ("", "", "")
+    found = re.fullmatch(r"(?s)(\..*|[A-Za-z0-9][\w.-]*):(/[^:]*)(?::([^/:]*))?|()(/[^:]+)()", text)
+    return (found[1] or "", found[2] or found[5], found[3] or "") if found else ("", "", "")
 
 
 def _is_volume(text: str) -> str:
-    source, _, mode = split_volume(text)
-    if not source:
+    source, target, mode = split_volume(text)
+    if not target:
         raise knob_types.refusal(f"'{text}' is not a volume: write ./folder:/where/it/goes, from the scenario's folder")
-    if mode not in ("", "ro"):
+    if mode not in ("", "ro") and source.startswith("."):
         raise knob_types.refusal(
             f"'{text}': the service can only read a volume; name the folders that it writes to in 'writable'"
         )
@@ -77,6 +79,13 @@ def _is_image(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][^\s]*", text):
         raise knob_types.refusal(f"'{text}' is not an image's name: write one such as acme/shop:1.2")
     return text
+
+
+def _is_address(text: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise knob_types.refusal(f"'{text}' is not an address: write one such as 192.0.2.7") from None
 
 
 def is_variable(name: str) -> bool:
@@ -231,6 +240,10 @@ class ServiceLog(Part):
         return LogFormat(pattern=known.pattern, fields={**known.fields, **self.fields})
 
 
+# One file, or several that Compose merges.
+ComposeFiles = Text | Annotated[list[Text], Field(min_length=1)]
+
+
 def _folder_alone(value: object) -> object:
     return {"context": value} if isinstance(value, str) else value
 
@@ -249,7 +262,7 @@ class Service(Part):
         Field(description="Instead: the folder of its Dockerfile, from the scenario's folder"),
     ] = None
     compose: Annotated[
-        Text | None, Field(description="Instead: a Compose file that has it, from the scenario's folder")
+        ComposeFiles | None, Field(description="Instead: a Compose file that has it, from the scenario's folder")
     ] = None
     service: Annotated[Text | None, Field(description="Its name in the Compose file")] = None
     ignore: Annotated[list[Text], Field(description="Keys of the Compose file that are left out, such as ports")] = (
@@ -277,17 +290,37 @@ class Service(Part):
         PlainSerializer(format_duration),
         Field(ge=1_000, le=600_000, description="How long its start may take; the run stops after that"),
     ] = 120_000
+    entrypoint: Annotated[list[str] | None, Field(description="Its program, in place of the image's")] = None
     command: Annotated[list[str] | None, Field(description="Its arguments, in place of the image's")] = None
+    working_dir: Annotated[str | None, Field(pattern="^/", description="The folder that it starts in")] = None
     environment: Annotated[dict[Variable, Scalar], Field(description="Its environment, besides what knobs carry")] = (
         Field(default_factory=dict)
     )
     volumes: Annotated[
         list[Annotated[str, AfterValidator(_is_volume)]],
-        Field(description="Files of the scenario's folder that it reads: ./conf:/etc/shop"),
+        Field(
+            description="Files of the scenario's folder that it reads: ./conf:/etc/shop. data:/var/lib/shop, or a path"
+            " alone, is a volume that it writes to: it begins with what the image has there, and goes with the run"
+        ),
     ] = Field(default_factory=list)
+    files: Annotated[
+        dict[Annotated[str, AfterValidator(_is_folder)], str],
+        Field(description="Files that it reads, by their whole paths, with their content"),
+    ] = Field(default_factory=dict)
     depends_on: Annotated[
         list[Text], Field(description="Services that have to be ready before it: started, and not observed")
     ] = Field(default_factory=list)
+    completes: Annotated[
+        bool, Field(description="Whether it ends by itself, and what depends on it waits for that; not on the path")
+    ] = False
+    aliases: Annotated[
+        list[Annotated[Text, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$")]],
+        Field(description="Further host names by which others reach it"),
+    ] = Field(default_factory=list)
+    extra_hosts: Annotated[
+        dict[Text, Annotated[str, AfterValidator(_is_address)]],
+        Field(description="Addresses of host names that it asks for"),
+    ] = Field(default_factory=dict)
     instances: Annotated[int, Field(ge=1, le=_INSTANCES_MAX, description="How many of it; a knob, too")] = 1
     memory_mb: Annotated[int, Field(ge=1, description="What an instance takes of the machine's memory; MiB")] = 256
     user: Annotated[
@@ -297,9 +330,23 @@ class Service(Part):
         list[Annotated[str, AfterValidator(_is_folder)]],
         Field(description="Folders that it can write to, empty at first; /tmp is always one"),
     ] = Field(default_factory=list)
+    read_only: Annotated[
+        bool, Field(description="Whether it cannot write to its image's files; what it writes goes with the run")
+    ] = True
     capabilities: Annotated[
         list[Capability], Field(description="Capabilities that it keeps; it has none otherwise")
     ] = Field(default_factory=list)
+    sysctls: Annotated[
+        dict[Text, Scalar], Field(description="Sysctls of its namespace, below those of kernel.<service>")
+    ] = Field(default_factory=dict)
+    ulimits: Annotated[
+        dict[Text, int | dict[Literal["soft", "hard"], int]], Field(description="Its limits, such as nofile: 65536")
+    ] = Field(default_factory=dict)
+    shm_size: Annotated[Text | None, Field(description="The size of its /dev/shm, such as 256m")] = None
+    init: Annotated[bool, Field(description="Whether the engine's own init runs as its first process")] = False
+    tty: Annotated[bool, Field(description="Whether it has a terminal")] = False
+    stdin_open: Annotated[bool, Field(description="Whether its standard input stays open")] = False
+    stop_signal: Annotated[Text | None, Field(description="The signal that ends it; by default SIGTERM")] = None
     knobs: Annotated[
         dict[KnobName, ServiceKnob], Field(description="Settings that you can turn, by names of your own")
     ] = Field(default_factory=dict)
@@ -329,7 +376,9 @@ class Service(Part):
         page = self.ready if isinstance(self.ready, str) and not self.tls else None
         address = f"127.0.0.1:{self.port}"
         asked = {"user": self.user, "writable": self.writable, "capabilities": self.capabilities}
-        loosened = {key: value for key, value in asked.items() if value}
+        loosened: dict[str, Any] = {key: value for key, value in asked.items() if value}
+        if not self.read_only:
+            loosened["read_only"] = False
         instances = {
             "doc": f"How many instances of {name} there are; without a proxy, all are targets of the load",
             "type": "integer",
@@ -368,7 +417,7 @@ Services = Annotated[
 def service_problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[str, ...], str, str | None]]:
     """Yield what is wrong between services: for each the place below `services`, the fault and a hint."""
     for name, service in services.items():
-        if name in _TAKEN or name.startswith(_PREFIXES) or _is_instance(name, services):
+        if not may_be_named(name, services):
             yield (name,), f"the lab itself uses the name '{name}'", "give the service another one"
         for needed in service.depends_on:
             if needed not in services:
@@ -377,10 +426,11 @@ def service_problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[st
                 yield (name, "depends_on"), f"{name} and {needed} depend on each other", "leave one of the two out"
 
 
-def _is_instance(name: str, services: Mapping[str, Service]) -> bool:
-    """Return whether an instance of another service or of a role has this name."""
+def may_be_named(name: str, others: Collection[str]) -> bool:
+    """Return whether the lab has no other use for a name: its own, or that of an instance of another service."""
     other, _, number = name.rpartition("-")
-    return (other in services or other in ROLES) and number.isdecimal()
+    is_instance = (other in others or other in ROLES) and number.isdecimal()
+    return not (name in _TAKEN or name.startswith(_PREFIXES) or is_instance)
 
 
 def needed_by(services: Mapping[str, Service], names: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Which instances a run has, and what they are called."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -22,6 +22,7 @@ class Topology:
         second_names: by instance, the host name of its second address, where it has one.
         names: by role, the name that clients must ask for, where a configuration of the user's own has several servers.
         needed: services that are started beside the path, and not observed; what is needed first stands first.
+        aliases: by role, further host names that a service of the user's own has.
     """
 
     instances: dict[RoleName, list[str]]
@@ -29,6 +30,7 @@ class Topology:
     second_names: dict[str, str] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
     names: Mapping[RoleName, str] = field(default_factory=dict)
+    aliases: Mapping[RoleName, Sequence[str]] = field(default_factory=dict)
 
     @property
     def all(self) -> list[str]:
@@ -71,7 +73,8 @@ class Topology:
         role = self.role_of(instance)
         if self._is_client(role):
             return [instance]
-        return list(dict.fromkeys((instance, role, *filter(None, (self.names.get(role),)))))
+        further = [self.names[role]] if role in self.names else []
+        return list(dict.fromkeys((instance, role, *further, *self.aliases.get(role, ()))))
 
     def port_of(self, instance: str) -> int:
         """Return the port on which an instance takes the traffic."""
@@ -95,12 +98,19 @@ def topology_of(resolved: ResolvedScenario) -> Topology:
         if (_count(resolved, role, "addresses") or 1) > 1:
             second_names |= {instance: f"{instance}-second" for instance in instances[role]}
     own = resolved.registry.services
-    needed = services.needed_by(
-        own, [name for role in resolved.scenario.path if role in own for name in own[role].depends_on]
-    )
+    asked = [name for role in resolved.scenario.path if role in own for name in own[role].depends_on]
+    led_to = [
+        name
+        for role, one in resolved.scenario.configurations.items()
+        if role in instances
+        for name in one.hosts.values()
+        if name in own
+    ]
+    needed = services.needed_by(own, [*asked, *led_to])
     names = {role: entry.host for role, entry in resolved.entries.items() if entry.host is not None}
     beside = tuple(name for name in needed if name not in instances)
-    return Topology(instances, resolved.roles, second_names, beside, names)
+    aliases = {role: own[role].aliases for role in instances if role in own}
+    return Topology(instances, resolved.roles, second_names, beside, names, aliases)
 
 
 def _count(resolved: ResolvedScenario, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:

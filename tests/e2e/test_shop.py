@@ -31,7 +31,7 @@ def test_nginx_opens_a_connection_to_the_shop_for_each_request(run: Callable[...
     found = run(str(SHOP / "lab"))
     assert found.manifest["instances"] == {"k6": ["k6-1"], "nginx": ["nginx"], "shop": ["shop-1"], "db": ["db-1"]}
     assert found.manifest["images"]["db"].startswith("sha256:")
-    assert found.manifest["roles"]["shop"]["loosened"] == {}
+    assert found.manifest["roles"]["shop"]["loosened"]["user"] == "image"
     assert left_behind() == []
     if found.exit_code == 3:
         assert found.busy is not None, found.output

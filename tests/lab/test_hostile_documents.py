@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from contextlib import suppress
 from functools import cache
 from ipaddress import IPv4Network
@@ -147,15 +148,21 @@ def _own_services(scenario: bytes, compose: bytes) -> None:
             _refused_with_its_place(refused, home / "scenario.yaml", home / "docker-compose.yml")
 
 
+_READ = pytest.mark.skipif(shutil.which("docker") is None, reason="Docker Compose itself reads the file")
+
+
+@_READ
 def test_the_services_that_are_changed_are_good_ones() -> None:
     _own_services(_OWN, _COMPOSE)
 
 
+@_READ
 @given(files(_contents([_COMPOSE]), [_COMPOSE]))
 def test_any_compose_file_is_taken_over_or_refused_with_its_place(content: bytes) -> None:
     _own_services(_OWN, content)
 
 
+@_READ
 @given(files(_contents([_OWN]), [_OWN]))
 def test_any_service_of_a_scenario_is_read_or_refused_with_its_place(content: bytes) -> None:
     _own_services(content, _COMPOSE)

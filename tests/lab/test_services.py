@@ -143,7 +143,7 @@ def test_its_container_is_confined_but_for_what_it_asks(shop: Shop, tmp_path: Pa
     assert (volume["source"], volume["read_only"]) == (str(tmp_path / "corner" / "conf"), True)
     assert own["network_mode"] == "service:collector-shop-1"
     assert own["depends_on"] == {"db": {"condition": "service_healthy"}}
-    assert plain["networks"] == ["lab"]
+    assert plain["networks"] == {"lab": {"aliases": []}}
     assert plain["healthcheck"]["test"] == ["CMD", "pg_isready"]
     assert made["collector-shop-1"]["networks"]["lab"]["aliases"] == ["shop-1", "shop"]
     assert "collector-db" not in made
@@ -157,15 +157,10 @@ def test_no_service_may_have_all_capabilities_of_the_collector_beside_it(shop: S
     assert not [one for one in collectors if set(one["cap_add"]) <= set(get_args(Capability))]
 
 
-def test_a_folder_whose_name_has_colons_is_mounted_by_its_whole_name(
-    shop: Shop, composed: Callable[..., ResolvedScenario], tmp_path: Path
-) -> None:
-    for home in (tmp_path / "corner" / "a:b", tmp_path / "lab" / "a:b"):
-        home.mkdir(parents=True)
+def test_a_folder_whose_name_has_colons_is_mounted_by_its_whole_name(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "corner" / "a:b").mkdir(parents=True)
     (volume,) = services(shop(volumes="[./a:b:/etc/shop:ro]"))["shop-1"]["volumes"]
     assert (volume["source"], volume["target"]) == (str(tmp_path / "corner" / "a:b"), "/etc/shop")
-    file = COMPOSE.replace("./conf:", "./lab/a:b:")
-    assert composed(file=file).registry.services["web"].volumes == ["./a:b:/etc/web"]
 
 
 def test_what_it_needs_may_take_as_long_to_start_as_the_scenario_says(shop: Shop) -> None:
@@ -474,225 +469,12 @@ def test_a_knob_is_read_back_where_the_scenario_says(shop: Shop) -> None:
         shop(places=told, image="image: a\n    tls: true")
 
 
-COMPOSE = """\
-services:
-  web:
-    build: {context: ./app}
-    command: serve --fast
-    environment: ["MODE=${MODE:-plain}"]
-    volumes: ["./conf:/etc/web", "data:/var/lib/web"]
-    depends_on: {cache: {condition: service_started}}
-    healthcheck: {test: [CMD, check, me]}
-    restart: always
-  cache:
-    image: redis:7
-    user: "999"
-"""
-
-
-@pytest.fixture
-def composed(tmp_path: Path) -> Callable[..., ResolvedScenario]:
-    """Resolve a scenario that takes `web` from the Compose file above it, with lines added to that."""
-
-    def make(*lines: str, more: str = "", file: str = COMPOSE) -> ResolvedScenario:
-        home = tmp_path / "lab"
-        (home / "conf").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "app").mkdir(exist_ok=True)
-        (tmp_path / "app" / "Dockerfile").touch()
-        (tmp_path / "app" / "Dockerfile.web").write_text("FROM base:1 AS slim\n")
-        added = "".join(f"    {line}\n" for line in lines)
-        text = file.replace("    restart: always\n", f"    restart: always\n{added}")
-        (tmp_path / "docker-compose.yml").write_text(text.replace('"./conf:', '"./lab/conf:'))
-        taken = f"{{compose: ../docker-compose.yml, service: web, port: 80, environment: {{A: b}}{more}}}"
-        text = f"schema: 1\ntitle: t\nquestion: q?\npath: [k6, web]\nservices:\n  web: {taken}\n"
-        text += "knobs: {load: {path: /}}\n"
-        text += "predictions: [{id: one, description: s, expression: client.requests.failed == 0}]\n"
-        (home / "scenario.yaml").write_text(text)
-        return resolve(str(home))
-
-    return make
-
-
-def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., ResolvedScenario]) -> None:
-    own = composed().registry.services
-    web = own["web"]
-    assert web.build is not None
-    assert (web.build.context, web.command, web.port) == ("../app", ["serve", "--fast"], 80)
-    # What the scenario says goes over what the file says.
-    assert web.environment == {"A": "b", "MODE": "plain"}
-    assert (web.volumes, web.writable, web.depends_on) == (["./conf:/etc/web"], ["/var/lib/web"], ["cache"])
-    assert web.ready == ["check", "me"]
-    assert (own["cache"].image, own["cache"].user) == ("redis:7", "999")
-
-
-@pytest.mark.parametrize("args", ["{JAR: app.jar, SLIM: 1}", '["JAR=app.jar", "SLIM=${SLIM:-1}"]'])
-def test_build_arguments_and_the_stage_are_taken_over(
-    composed: Callable[..., ResolvedScenario], monkeypatch: pytest.MonkeyPatch, args: str
-) -> None:
-    build = f"{{context: ./app, dockerfile: Dockerfile.web, target: slim, args: {args}}}"
-    calls: list[tuple[str, ...]] = []
-
-    def docker(*arguments: str, **_: object) -> str:
-        calls.append(arguments)
-        return "sha256:1"
-
-    monkeypatch.setattr(images, "docker", docker)
-    effective = composed(file=COMPOSE.replace("{context: ./app}", build))
-    images.service_image_ids(effective)
-    (built,) = [call for call in calls if call[:2] == ("buildx", "build")]
-    app = str((effective.place.home / "../app").resolve())
-    assert (built[-1], built[built.index("--file") + 1]) == (app, f"{app}/Dockerfile.web")
-    assert built[built.index("--target") + 1] == "slim"
-    assert [each for each in built if each.startswith("--build-arg")] == [
-        "--build-arg=JAR=app.jar",
-        "--build-arg=SLIM=1",
-    ]
-
-
 def test_a_scenario_says_how_its_image_is_built(shop: Shop) -> None:
     shop(image="build: {context: ., target: '1'}")
     effective = shop(image="build: {context: ., target: made, args: {DEBUG: true}}")
     built = effective.registry.services["shop"].build
     assert built is not None
     assert (built.context, built.args) == (".", {"DEBUG": True})
-
-
-def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., ResolvedScenario]) -> None:
-    lines = ['ports: ["80:80"]', "privileged: true", "network_mode: host", "secrets: [key]"]
-    with pytest.raises(BadInput) as refused:
-        composed(*lines)
-    said = [str(one) for one in refused.value.problems]
-    assert len(said) == len(lines)
-    for line, (number, text) in zip(lines, enumerate(said, start=10), strict=True):
-        key = line.split(":")[0]
-        assert f"docker-compose.yml:{number}: web: '{key}' cannot be taken over: " in text
-        assert f"write ignore: [{key}]" in text
-    assert composed(*lines, more=", ignore: [ports, privileged, network_mode, secrets]").scenario.path == [
-        "k6",
-        "web",
-    ]
-
-
-def test_networks_of_the_file_s_own_are_passed_over_and_external_ones_refused(
-    composed: Callable[..., ResolvedScenario],
-) -> None:
-    assert composed("networks: [inside]").roles["web"].kind == "server"
-    file = f"{COMPOSE}networks: {{outside: {{external: true}}}}\n"
-    with pytest.raises(BadInput, match=r"docker-compose.yml:10: the external network 'outside' cannot be taken over"):
-        composed("networks: [inside, outside]", file=file)
-
-
-def test_a_service_has_one_image(composed: Callable[..., ResolvedScenario]) -> None:
-    with pytest.raises(BadInput, match="a service takes exactly one of image, build and compose"):
-        composed(more=", image: a")
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("environment: 5", "web.environment takes a mapping of names to values, or a list of name=value, not '5'"),
-        ("environment: [5]", "web.environment.1 takes name=value, not '5'"),
-        ("environment: {A1: [b]}", "web.environment.A1 takes text, not a list"),
-        ("environment: [TOKEN]", "the lab does not know the value of $TOKEN; give it a default in the file"),
-        ("environment: {TOKEN: }", "the lab does not know the value of $TOKEN"),
-        ("environment: {B: '${A:?needed}'}", "the lab cannot read '${A:?needed}'; write $$ for a dollar sign"),
-        ("environment: {B: '${A:-${C:-d}}'}", "the lab cannot read '${A:-${C:-d}'"),
-        ("environment: {B: a$}", "the lab cannot read '$'"),
-        ("environment: {'': a}", "web.environment. takes names of variables, not ''"),
-        ("environment: [=a]", "web.environment.1 takes names of variables, not ''"),
-        ("build: {context: ./app, args: [TOKEN]}", "the lab does not know the value of $TOKEN"),
-        (
-            "build: {context: ./app, network: host}",
-            "'build.network' cannot be taken over: the lab takes context, dockerfile, target",
-        ),
-        ("build: {context: [a]}", "web.build.context takes the path of a folder, not a list"),
-        ("build: ..", "the build cannot be taken over: a Compose file's images are built from what lies in its folder"),
-        ("build: {context: ./app, dockerfile: ../../x}", "the build cannot be taken over"),
-        ("volumes: x", "web.volumes takes a list, not 'x'"),
-        ("volumes: [./lab:/a, [b]]", "a volume in the long form cannot be taken over"),
-        ("volumes: ['./lab']", "the volume ./lab cannot be taken over"),
-        ("volumes: [/etc:/etc]", "the volume /etc:/etc cannot be taken over"),
-        ("depends_on: true", "web.depends_on takes a list of services, or a mapping of them, not 'true'"),
-        ("depends_on: [[cache]]", "web.depends_on.1 takes a list of services, or a mapping of them, not a list"),
-        ("depends_on: {cache: 5}", "web.depends_on.cache takes a mapping, not '5'"),
-        (
-            "depends_on: {cache: {condition: service_completed_successfully}}",
-            "the condition of 'cache' cannot be taken",
-        ),
-        ("depends_on: [My_Cache]", "the service's name 'My_Cache' cannot be taken over"),
-        ("depends_on: [void]", "void takes a mapping of keys to values, not nothing"),
-        ("healthcheck: 5", "web.healthcheck takes a mapping, not '5'"),
-        ("healthcheck: {test: [CMD-SHELL]}", "web.healthcheck.test takes CMD and a command with its arguments, or"),
-        ("healthcheck: {test: [CMD]}", "web.healthcheck.test takes CMD and a command with its arguments, or"),
-        ("healthcheck: {test: [ask, me]}", "web.healthcheck.test takes CMD and a command with its arguments, or"),
-        ("healthcheck: {test: 5}", "web.healthcheck.test takes text, or a list that begins with CMD"),
-        ("command: 'serve \"fast'", "web.command takes text whose quotes are closed, not 'serve \"fast'"),
-        ("command: [[a]]", "web.command.1 takes a list of texts, not a list"),
-        ("command: {a: b}", "web.command takes text, or a list of texts, not a mapping"),
-        ("user: [a]", "web.user takes text, not a list"),
-        ("user: ''", "web.user is empty"),
-        ("cap_add: CHOWN", "web.cap_add takes a list of texts, not 'CHOWN'"),
-        ("tmpfs: {a: b}", "web.tmpfs.1 takes text, or a list of texts, not a mapping"),
-        ("tmpfs: 'a b'", "'a b' is not a folder in the container"),
-        ("networks: 5", "web.networks takes a list of texts, not '5'"),
-        ("image: ${IMAGE}", "the lab does not know the value of $IMAGE"),
-        ("cap_add: [SYS_ADMIN]", "the lab does not give the capability SYS_ADMIN"),
-        ("image: --help", "'--help' is not an image's name"),
-        ("image: [a]", "web.image takes text, not a list"),
-    ],
-)
-def test_a_broken_value_of_a_compose_file_is_refused_with_its_line(
-    composed: Callable[..., ResolvedScenario], line: str, said: str
-) -> None:
-    without = {line.partition(":")[0], *(["build"] if line.startswith("image") else [])}
-    kept = [
-        one for one in COMPOSE.splitlines() if not (one[:5].startswith("    ") and one.strip().split(":")[0] in without)
-    ]
-    text = "\n".join([*kept, "  My_Cache: {image: a}", "  void:", ""])
-    with pytest.raises(BadInput) as refused:
-        composed(line, file=text)
-    assert said in str(refused.value)
-    assert re.match(r"\S*docker-compose.yml:\d+: ", str(refused.value))
-
-
-def test_what_the_scenario_sets_needs_no_value_in_the_compose_file(composed: Callable[..., ResolvedScenario]) -> None:
-    web = composed("tmpfs: /run", "x-team: {a: b}", "cap_add:").registry.services["web"]
-    assert (web.writable, web.capabilities) == (["/var/lib/web", "/run"], [])
-
-
-def test_a_variable_that_the_scenario_sets_may_be_the_shell_s_in_the_compose_file(
-    composed: Callable[..., ResolvedScenario],
-) -> None:
-    file = COMPOSE.replace('"MODE=${MODE:-plain}"', '"A", "DEBUG=${D:-}"')
-    assert composed(file=file).registry.services["web"].environment == {"A": "b", "DEBUG": ""}
-
-
-@pytest.mark.parametrize("services", ["5", "{web: 5}", "{web: }", "[web]"])
-def test_services_that_are_none_are_refused(composed: Callable[..., ResolvedScenario], services: str) -> None:
-    with pytest.raises(BadInput, match=r"docker-compose.yml(:1: web takes a mapping of keys| has no service 'web')"):
-        composed(file=f"services: {services}\n")
-
-
-def test_a_link_to_a_compose_file_elsewhere_is_refused(
-    composed: Callable[..., ResolvedScenario], tmp_path: Path
-) -> None:
-    composed()
-    (tmp_path / "elsewhere").mkdir()
-    file = tmp_path / "docker-compose.yml"
-    file.rename(tmp_path / "elsewhere" / "real.yml")
-    file.symlink_to(tmp_path / "elsewhere" / "real.yml")
-    with pytest.raises(BadInput, match=r"\.\./docker-compose.yml is a link to another folder; name the file itself"):
-        resolve(str(tmp_path / "lab"))
-
-
-def test_a_service_that_the_compose_file_lacks_is_answered_with_the_nearest(
-    composed: Callable[..., ResolvedScenario], tmp_path: Path
-) -> None:
-    composed()
-    file = tmp_path / "lab" / "scenario.yaml"
-    file.write_text(file.read_text().replace("service: web", "service: wed"))
-    with pytest.raises(BadInput, match=r"docker-compose.yml has no service 'wed'; did you mean 'web'"):
-        resolve(str(tmp_path / "lab"))
 
 
 def test_a_script_of_one_s_own_asks_a_service_for_what_it_likes(shop: Shop) -> None:

@@ -139,6 +139,8 @@ def remove_runs() -> list[str]:
             networks = _list_networks(RUN_LABEL)
             if networks:
                 docker("network", "rm", *networks)
+            if volumes := _listed("volume", "ls", template="{{.Name}}", labels=(RUN_LABEL,)):
+                docker("volume", "rm", "--force", *volumes)
         except DockerFailed:
             # A network that a container has joined since it was listed.
             if not left:
@@ -160,7 +162,7 @@ def clean() -> protocol.Cleaned:
     cleaned = protocol.Cleaned()
     _remove(cleaned.kept, cleaned.containers, ("rm", "--force", "--volumes"), _list_containers(*_LABELS))
     _remove(cleaned.kept, cleaned.networks, ("network", "rm"), _list_networks(_STACK_LABEL, RUN_LABEL))
-    volumes = _listed("volume", "ls", template="{{.Name}}", labels=(_STACK_LABEL, _CHECK_LABEL))
+    volumes = _listed("volume", "ls", template="{{.Name}}", labels=(_STACK_LABEL, _CHECK_LABEL, RUN_LABEL))
     cache = [name for name in docker("volume", "ls", "--format", "{{.Name}}").split() if name == _CACHE]
     _remove(cleaned.kept, cleaned.volumes, ("volume", "rm"), volumes + cache)
     named = "{{.Repository}}:{{.Tag}}"

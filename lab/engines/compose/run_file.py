@@ -1,8 +1,9 @@
 """The Compose side of a run: its own file, whose services extend those of compose.yaml, and `docker compose` itself."""
 
+import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from lab.engines.container_settings import (
     ContainerLimits,
     collector_environment,
     compute_deadline_s,
+    is_net,
     limits_for_instance,
     limits_for_needed,
     role_environment,
@@ -27,12 +29,14 @@ from lab.engines.container_settings import (
 from lab.scenarios import own_configuration, own_script
 from lab.scenarios.knobs import environment
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.services import split_volume, spoken
+from lab.scenarios.services import Service, split_volume, spoken
 from lab.scenarios.topology import Topology, collector_of
 
 FILE_NAME = "compose.run.yaml"
 # The profile that keeps what a run extends out of the stack; what extends it has it too.
 _PROFILE = "run"
+# What a service declares as Compose has it.
+_AS_THEY_ARE = ("entrypoint", "working_dir", "init", "tty", "stdin_open", "shm_size", "ulimits", "stop_signal")
 _HEALTH = {"interval": "1h", "timeout": "5s", "retries": 1, "start_interval": "250ms"}
 
 
@@ -88,6 +92,9 @@ def build_run_file(
         if role in own:
             # It asks a service as long as that lives: it starts before what the service needs.
             on_collector["healthcheck"] = {"start_period": deadline}
+            # Who shares its network namespace shares its table of hosts.
+            if own[role].extra_hosts:
+                on_collector["extra_hosts"] = dict(own[role].extra_hosts)
         if is_client:
             # One question at a time: a client with a single port has none for a second one.
             on_collector |= {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
@@ -115,13 +122,27 @@ def build_run_file(
         add("holder", holder_of(name), COLLECTOR_LIMITS, command=["hold", "--for", deadline])
         joined = {"pid": f"service:{holder_of(name)}"}
         limits = limits_for_needed(own[name].memory_mb)
-        add("service", name, limits, networks=["lab"], **joined, **service_fields(resolved, topology, name))
+        fields = service_fields(resolved, topology, name)
+        if own[name].extra_hosts:
+            fields["extra_hosts"] = dict(own[name].extra_hosts)
+        add("service", name, limits, networks={"lab": {"aliases": list(own[name].aliases)}}, **joined, **fields)
     # No way out and no way in: the load stays on this network.
     network: dict[str, Any] = {"internal": True, **label}
     if second:
         # Reserve the addresses, so that the engine gives them to no other container.
         network["ipam"] = {"config": [{"subnet": str(subnet), "aux_addresses": hosts}]}
-    return {"services": services, "networks": {"lab": network}}
+    made = [own[name] for name in (*topology.instances, *topology.needed) if name in own]
+    named = {split_volume(volume)[0] for service in made for volume in service.volumes}
+    return {
+        "services": services,
+        "networks": {"lab": network},
+        "volumes": {name: label for name in sorted(named) if name and not name.startswith(".")},
+        "configs": {
+            _name_file(target, content): {"content": content}
+            for service in made
+            for target, content in service.files.items()
+        },
+    }
 
 
 def _role_fields(resolved: ResolvedScenario, topology: Topology, instance: str, places: Places) -> dict[str, Any]:
@@ -142,6 +163,10 @@ def _role_fields(resolved: ResolvedScenario, topology: Topology, instance: str, 
     if own := own_configuration.find_configuration(resolved, topology, role):
         fields["volumes"].append(bind_mount(own.folder, own_configuration.MOUNTED, read_only=True))
         fields["tmpfs"] = [f"{folder}:mode=1777,uid={ROLE_UID}" for folder in own.declared.writable]
+        # It asks for the addresses of all hosts that it names, once, at its start.
+        led_to = [name for name in resolved.scenario.configurations[role].hosts.values() if name in topology.needed]
+        if waits := _waits(resolved, topology, led_to):
+            fields["depends_on"] = waits
     return fields
 
 
@@ -155,23 +180,55 @@ def service_fields(resolved: ResolvedScenario, topology: Topology, name: str) ->
         "tmpfs": [f"{folder}:mode=1777" for folder in service.writable],
         "volumes": [],
     }
-    for source, target, _ in map(split_volume, service.volumes):
-        fields["volumes"].append(bind_mount(paths.real(place.home / source), target, read_only=True))
+    for source, target, mode in map(split_volume, service.volumes):
+        if source.startswith("."):
+            fields["volumes"].append(bind_mount(paths.real(place.home / source), target, read_only=True))
+        else:
+            volume = {"source": source} if source else {}
+            fields["volumes"].append({"type": "volume", "target": target, "read_only": mode == "ro", **volume})
+    if service.files:
+        fields["configs"] = [
+            {"source": _name_file(target, content), "target": target, "mode": 0o444}
+            for target, content in service.files.items()
+        ]
     if service.user != "image":
         fields["user"] = service.user or f"{ROLE_UID}:{ROLE_UID}"
-    if service.command is not None:
-        fields["command"] = list(service.command)
     if service.capabilities:
         fields["cap_add"] = list(service.capabilities)
+    if not service.read_only:
+        fields["read_only"] = False
+    on_path = name in topology.instances
+    if sysctls := {key: spoken(value) for key, value in service.sysctls.items() if not (on_path and is_net(key))}:
+        fields["sysctls"] = sysctls
+    fields |= {key: value for key in _AS_THEY_ARE if (value := getattr(service, key))}
+    if service.command is not None:
+        fields["command"] = list(service.command)
     if isinstance(service.ready, list) and service.ready:
         test = {"test": ["CMD", *service.ready], "start_period": f"{service.ready_within}ms"}
         fields["healthcheck"] = _HEALTH | test
-    waits = {
-        one: {"condition": "service_healthy" if isinstance(own[needed].ready, list) else "service_started"}
-        for needed in service.depends_on
-        for one in topology.instances.get(needed, [needed])
-    }
+    waits = _waits(resolved, topology, service.depends_on)
     return fields | ({"depends_on": waits} if waits else {})
+
+
+def _waits(resolved: ResolvedScenario, topology: Topology, names: Sequence[str]) -> dict[str, Any]:
+    """Return what a service waits for before it starts."""
+    own = resolved.registry.services
+    return {
+        instance: {"condition": _condition(own[name])}
+        for name in names
+        for instance in topology.instances.get(name, [name])
+    }
+
+
+def _condition(service: Service) -> str:
+    if service.completes:
+        return "service_completed_successfully"
+    return "service_healthy" if isinstance(service.ready, list) else "service_started"
+
+
+def _name_file(target: str, content: str) -> str:
+    """Name a file that the run's own file has the content of."""
+    return f"file-{hashlib.sha256(f'{target}:{content}'.encode()).hexdigest()[:12]}"
 
 
 def bind_mount(source: Path, target: str | Path, *, read_only: bool = False) -> dict[str, Any]:

@@ -55,6 +55,7 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
     )
     run_file.write_run_file(content, file)
     everything = run_file.services_of(topology)
+    lasting = [one for one in everything if not (one in own and own[one].completes)]
     services = [one for instance in topology.all for one in (instance, collector_of(instance))]
 
     def up(*arguments: str, timeout_s: float) -> None:
@@ -83,7 +84,8 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
             refuse_ended()
         for role in filter(own.__contains__, topology.instances):
             wait_for([one for each in topology.instances[role] for one in (collector_of(each), each)], ready_s[role])
-        wait_for(everything, _WAIT_S)
+        # What ends by itself has ended: the start of what depends on it waited for that.
+        wait_for(lasting, _WAIT_S)
     except LabError as error:
         raise _explain(error, parts, watch) from None
 
