@@ -63,7 +63,7 @@ def run_services(found: ResolvedScenario) -> dict[str, Any]:
 
 
 # What becomes of each feature, as docs/compatibility.md may list it: the file, and what the lab makes of the service.
-TAKEN = {
+TAKEN: dict[str, tuple[str, dict[str, Any]]] = {
     "entrypoint": ("entrypoint: /start --now", {"entrypoint": ["/start", "--now"]}),
     "command as text": ("command: 'serve \"a b\" $$HOME'", {"command": ["serve", "a b", "$HOME"]}),
     "environment": ("environment: [A=b, 'C=${N:-d}']", {"environment": {"A": "b", "C": "d"}}),
