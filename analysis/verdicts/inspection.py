@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -18,6 +17,7 @@ from analysis.evidence.logs import lines_of
 from analysis.figures import Run
 from analysis.formatting import format_count, format_number
 from analysis.output import Written
+from analysis.verdicts.record_next import format_moment, what_to_record
 from formats.manifest import EvidenceFile, Observed
 from formats.safe_files import open_regular
 
@@ -135,7 +135,7 @@ def build_inspection(run: Run, seen: Observation | None) -> Inspection | None:
         stalls_of=of,
         losses=list(_losses(run, seen, observed)) if seen is not None else [],
         logs=logs,
-        record_next=list(dict.fromkeys(_record_next(run, seen, observed, findings))),
+        record_next=list(dict.fromkeys(what_to_record(run, seen, observed, {each.name for each in findings}))),
     )
 
 
@@ -175,6 +175,10 @@ def _has_connections(seen: Observation, instance: str) -> bool:
 
 
 def _of_packets(seen: Observation, instance: str) -> Iterator[Found]:
+    if stalls.has_twice(seen, instance):
+        says = "The capture has most packets twice, as one of all interfaces of a host with a bridge or VLANs."
+        says += " Copies of SYNs are left out; numbers of packets, of retransmissions and of bytes are too high."
+        yield Found("doubled", says)
     for row in seen.rows(sql(__name__, "scans"), observer=instance):
         says = (
             f"{row['client']} scanned {row['server']}: {row['syns']:,} SYNs to {row['ports']:,} ports,"
@@ -199,7 +203,10 @@ def _connections(run: Run, seen: Observation) -> tuple[list[Told], int | None, i
     examined, of = 0, 0
     captured = [each for each, reduction in run.raw.reductions.items() if reduction.rows is not None]
     for instance in captured:
-        stalled, looked, there = stalls.find_stalls(run.raw, seen, instance)
+        if stalls.has_twice(seen, instance):
+            stalled, looked, there = {}, 0, 0
+        else:
+            stalled, looked, there = stalls.find_stalls(run.raw, seen, instance)
         examined, of = examined + looked, of + there
         ids = sorted(stalled)[:10_000]
         rows = seen.rows(sql(__name__, "told"), observer=instance, stalled=ids, long_us=_LONG_US, alike=_ALIKE_MAX)
@@ -313,7 +320,7 @@ def _losses(run: Run, seen: Observation, observed: Observed) -> Iterator[Losses]
                         connection=each.connection,
                         sent_by=each.sent_by,
                         number=each.number,
-                        time=_moment(each.time_us) or "",
+                        time=format_moment(each.time_us) or "",
                         what=each.what,
                     )
                     for each in found.named
@@ -336,8 +343,8 @@ def _log(run: Run, seen: Observation | None, file: EvidenceFile) -> Log:
         kind=file.kind,
         lines=found.lines,
         unread=found.unread,
-        first=_moment(found.first_us),
-        last=_moment(found.last_us),
+        first=format_moment(found.first_us),
+        last=format_moment(found.last_us),
         failures=dict(found.failures.most_common()),
         servers=[
             AtServer(server=server, failure=failure, lines=lines, connections=_by_packets(seen, failure, server))
@@ -354,56 +361,3 @@ def _by_packets(seen: Observation | None, failure: str, server: str) -> int | No
         return None
     row = seen.row(sql(__name__, "ended_as_logged"), server=server, outcomes=list(outcomes))
     return int(row["alike"]) if row["known"] else None
-
-
-def _record_next(run: Run, seen: Observation | None, observed: Observed, findings: list[Finding]) -> Iterator[str]:
-    kinds = {each.kind for each in observed.files}
-    open_ends = any(each.name == "unexplained" for each in findings)
-    if "capture" not in kinds:
-        yield "`tcpdump -s 128 -w incident.pcap 'tcp port …'` on the server: what became of each connection"
-    elif observed.capture == "handshakes":
-        yield "a capture of all TCP packets, not of SYN, FIN and RST alone: which connections got an answer"
-    counted = [
-        each.instance
-        for each in observed.targets
-        if sum(tick.counted for tick in run.raw.samples[each.instance].ticks) > 1
-    ]
-    if not counted:
-        yield "`nstat -az` on the server before and after: whether its kernel dropped SYNs, and why"
-    elif seen is not None and (apart := _apart(run, counted)) is not None:
-        yield apart
-    if not any(tick.listeners for samples in run.raw.samples.values() for tick in samples.ticks):
-        yield "`ss -ltnmp` on the server, a few times: which queue was full, its limit, its drops, its program"
-    if any(not each.timed for each in observed.files):
-        yield "`date` before each command: dumps without a time are taken in the order given, around the capture"
-    if open_ends and sum(each.kind == "capture" for each in observed.files) == 1:
-        yield "a capture at the other end at the same time: whether the SYNs, or their answers, got lost on the way"
-    if "capture" in kinds:
-        yield "what tcpdump prints when it ends: whether the kernel dropped packets, and when it stopped"
-    if seen is not None and len(run.raw.captures) > 1 and run.raw.clocks.apart_us is None:
-        yield "captures that have some connections in common: nothing puts these on one clock"
-
-
-def _apart(run: Run, instances: list[str]) -> str | None:
-    """Return what to record if no capture lies between two dumps of its host's counters."""
-    spans = [
-        (run.raw.reductions[each], [tick.time_us for tick in run.raw.samples[each].ticks if tick.counted])
-        for each in instances
-        if each in run.raw.reductions and run.raw.reductions[each].first_us is not None
-    ]
-    if not spans or any(min(us) < (of.first_us or 0) and (of.last_us or 0) < max(us) for of, us in spans):
-        return None
-    of, us = spans[0]
-    return (
-        f"`nstat -az` before and after the capture ({_moment(of.first_us)} to {_moment(of.last_us)}): the dumps are of"
-        f" {_moment(min(us))} to {_moment(max(us))}; a time without a zone counts as UTC, so use `date -u`"
-    )
-
-
-def _moment(time_us: int | None) -> str | None:
-    if time_us is None:
-        return None
-    try:
-        return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except (OverflowError, ValueError, OSError):
-        return None

@@ -1579,3 +1579,14 @@ def test_scans_open_questions_and_logged_ends_are_counted(apart: Tables) -> None
     assert apart.made("ended_as_logged", server="s:80", outcomes=["never-answered"]) == [(True, 1)]
     assert apart.made("ended_as_logged", server="t:80", outcomes=["never-answered"]) == [(False, 0)]
     assert apart.made("logged", clients=["c:1000", "c:1"]) == [(1,)]
+
+
+def test_captured_once_has_no_copies_of_syns_where_most_came_twice(apart: Tables) -> None:
+    columns = "observer id syn_count syn_times_us synack_count synack_times_us"
+    rows = [("any", 1, 4, [10, 40, 1_000_010, 1_000_030], 2, [1_000_100, 1_000_120]), ("any", 2, 2, [50, 70], 0, []),
+            ("eth0", 3, 2, [10, 1_000_010], 1, [1_000_100])]  # fmt: skip
+    apart.given("captured", columns, *rows)
+    assert apart.made("doubled") == [("any",)]
+    assert apart.made("captured_once", "id, syn_count, syn_times_us, synack_count") == [
+        (1, 2, [10, 1_000_010], 1), (2, 1, [50], 0), (3, 2, [10, 1_000_010], 1),
+    ]  # fmt: skip

@@ -346,6 +346,16 @@ def test_a_folder_is_told_apart_by_content_and_what_is_none_is_named(inspected: 
     assert found["passed"] == ["notes: is no evidence that the lab reads"]
 
 
+def test_a_capture_that_has_packets_twice_counts_no_syn_twice(inspected: Inspect) -> None:
+    once = overflowing()
+    twice = Capture([(time_us + late_us, frame) for time_us, frame in once.packets for late_us in (0, 30)])
+    found = inspected("a.pcap", nstat=("b.txt", "c.txt"), a_pcap=twice, b_txt=nstat(0, 0), c_txt=nstat(18, 18))
+    assert by_outcome(found) == {"answered": 4, "never-answered": 6}
+    assert causes(found) == {"accept-queue-drop": 6}
+    assert "has most packets twice" in said(found)
+    assert "data again" not in said(found)
+
+
 def test_one_server_can_be_chosen(inspected: Inspect) -> None:
     capture = overflowing()
     Connection(capture, "172.18.0.2:50000", "172.18.0.9:5432", isn=5).handshake(3)

@@ -54,6 +54,9 @@ def observe(raw: RawRun) -> Observation | None:
     if raw.manifest.observed and raw.manifest.observed.server:
         address, _, port = raw.manifest.observed.server.rpartition(":")
         database.execute("DELETE FROM captured WHERE server_address <> ? OR server_port <> ?", [address, int(port)])
+    if raw.inspected:
+        database.execute(sql(__name__, "doubled"))
+        database.execute(sql(__name__, "captured_once"))
     load_spans(database, raw)
     _load_addresses(database, raw)
     load_listeners(database, raw)

@@ -52,6 +52,11 @@ class Stall:
     zero_windows: tuple[ZeroWindow, ...]
 
 
+def has_twice(seen: Observation, instance: str) -> bool:
+    """Return whether a capture has most packets twice, so that nothing can be told of data that was sent again."""
+    return bool(seen.rows("SELECT 1 FROM doubled WHERE observer = $observer", observer=instance))
+
+
 def find_stalls(raw: RawRun, seen: Observation, instance: str) -> tuple[dict[int, Stall], int, int]:
     """Return the stalls of a capture's connections by their ids; how many were looked at, and how many there are."""
     chosen = seen.rows(sql(__name__, "troubled"), observer=instance, packets=PACKETS_MAX)

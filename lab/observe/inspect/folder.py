@@ -14,7 +14,7 @@ from formats.predictions import Tolerance
 from lab import paths
 from lab.observe.inspect import dumps
 from lab.observe.inspect.dumps import Snapshot
-from lab.observe.inspect.files import Given, read_unpacked, slug
+from lab.observe.inspect.files import Given, read_unpacked
 from lab.observe.inspect.hosts import Host, serves
 from lab.observe.targets import program_in
 from lab.runs import machine
@@ -89,7 +89,7 @@ def _write_host(host: Host, scratch: Path, places: Places) -> None:
         places.collector(host.instance, "capture.json").write_text(json.dumps(report) + "\n")
     _write_samples(host, places.collector(host.instance, "samples.jsonl"))
     for log in host.logs:
-        with places.role(host.instance, _log_name(log)).open("wb") as out:
+        with places.role(host.instance, _log_name(log, host)).open("wb") as out:
             out.writelines(read_unpacked(log.path))
 
 
@@ -102,8 +102,8 @@ def _move(source: Path, target: Path) -> None:
                 out.write(block)
 
 
-def _log_name(log: Given) -> str:
-    return f"{log.kind}-{slug(log.path.name, ())}.log"
+def _log_name(log: Given, host: Host) -> str:
+    return f"{log.kind}-{host.logs.index(log) + 1}.log"
 
 
 def _write_samples(host: Host, path: Path) -> None:
@@ -244,7 +244,7 @@ def _file(given: Given, host: Host) -> EvidenceFile:
         name=given.shown,
         kind=given.kind,
         instance=host.instance,
-        file=_log_name(given) if given in host.logs else None,
+        file=_log_name(given, host) if given in host.logs else None,
         timed=all(each.time_us is not None for each in snapshots),
         anew=any(each.anew for each in snapshots),
         idle_percent=next((each.idle_percent for each in snapshots if each.idle_percent is not None), None),

@@ -1,0 +1,73 @@
+"""Which files would tell what those of an inspection do not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
+
+from analysis.diagnosis.observed import Observation
+from analysis.figures import Run
+from formats.manifest import Observed
+
+
+def what_to_record(run: Run, seen: Observation | None, observed: Observed, findings: Collection[str]) -> Iterator[str]:
+    """Yield what to record next time; `findings`: the names of what the files prove."""
+    kinds = {each.kind for each in observed.files}
+    if "capture" not in kinds:
+        yield "`tcpdump -s 128 -w incident.pcap 'tcp port …'` on the server: what became of each connection"
+    elif observed.capture == "handshakes":
+        yield "a capture of all TCP packets, not of SYN, FIN and RST alone: which connections got an answer"
+    counted = [
+        each.instance
+        for each in observed.targets
+        if sum(tick.counted for tick in run.raw.samples[each.instance].ticks) > 1
+    ]
+    if not counted:
+        yield "`nstat -az` on the server before and after: whether its kernel dropped SYNs, and why"
+    elif seen is not None and (apart := _apart(run, counted)) is not None:
+        yield apart
+    if not any(tick.listeners for samples in run.raw.samples.values() for tick in samples.ticks):
+        yield "`ss -ltnmp` on the server, a few times: which queue was full, its limit, its drops, its program"
+    if any(not each.timed for each in observed.files):
+        yield "`date` before each command: dumps without a time are taken in the order given, around the capture"
+    yield from _record_of_captures(run, seen, observed, findings)
+
+
+def _record_of_captures(
+    run: Run, seen: Observation | None, observed: Observed, findings: Collection[str]
+) -> Iterator[str]:
+    captures = sum(each.kind == "capture" for each in observed.files)
+    if "unexplained" in findings and captures == 1:
+        yield "a capture at the other end at the same time: whether the SYNs, or their answers, got lost on the way"
+    if captures:
+        yield "what tcpdump prints when it ends: whether the kernel dropped packets, and when it stopped"
+    if "doubled" in findings:
+        yield "a capture of one interface, `tcpdump -i eth0`, or `tcpdump -r any.pcap -w one.pcap 'ifindex 2'`"
+    if seen is not None and len(run.raw.captures) > 1 and run.raw.clocks.apart_us is None:
+        yield "captures that have some connections in common: nothing puts these on one clock"
+
+
+def _apart(run: Run, instances: list[str]) -> str | None:
+    """Return what to record if no capture lies between two dumps of its host's counters."""
+    spans = [
+        (run.raw.reductions[each], [tick.time_us for tick in run.raw.samples[each].ticks if tick.counted])
+        for each in instances
+        if each in run.raw.reductions and run.raw.reductions[each].first_us is not None
+    ]
+    if not spans or any(min(us) < (of.first_us or 0) and (of.last_us or 0) < max(us) for of, us in spans):
+        return None
+    of, us = spans[0]
+    return (
+        f"`nstat -az` before and after the capture ({format_moment(of.first_us)} to {format_moment(of.last_us)}): the dumps are of"
+        f" {format_moment(min(us))} to {format_moment(max(us))}; a time without a zone counts as UTC, so use `date -u`"
+    )
+
+
+def format_moment(time_us: int | None) -> str | None:
+    """Return a time in UTC; None if there is none, or none that a calendar has."""
+    if time_us is None:
+        return None
+    try:
+        return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return None
