@@ -57,9 +57,10 @@ def _apart(run: Run, instances: list[str]) -> str | None:
     if not spans or any(min(us) < (of.first_us or 0) and (of.last_us or 0) < max(us) for of, us in spans):
         return None
     of, us = spans[0]
+    captured = f"{format_moment(of.first_us)} to {format_moment(of.last_us)}"
     return (
-        f"`nstat -az` before and after the capture ({format_moment(of.first_us)} to {format_moment(of.last_us)}): the dumps are of"
-        f" {format_moment(min(us))} to {format_moment(max(us))}; a time without a zone counts as UTC, so use `date -u`"
+        f"`nstat -az` before and after the capture ({captured}): the dumps are of {format_moment(min(us))} to"
+        f" {format_moment(max(us))}; a time without a zone counts as UTC, so use `date -u`"
     )
 
 
