@@ -203,9 +203,9 @@ def _connections(run: Run, seen: Observation) -> tuple[list[Told], int | None, i
     examined, of = 0, 0
     captured = [each for each, reduction in run.raw.reductions.items() if reduction.rows is not None]
     for instance in captured:
-        if stalls.has_twice(seen, instance):
-            stalled, looked, there = {}, 0, 0
-        else:
+        stalled: dict[int, Stall] = {}
+        looked = there = 0
+        if not stalls.has_twice(seen, instance):
             stalled, looked, there = stalls.find_stalls(run.raw, seen, instance)
         examined, of = examined + looked, of + there
         ids = sorted(stalled)[:10_000]
