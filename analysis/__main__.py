@@ -3,8 +3,6 @@
 0 reproduced, 1 not reproduced, 2 no run's folder, 3 inconclusive, 4 the analysis itself failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -5,8 +5,6 @@
 - `sql()`: what makes its tables, or a query, each in a file of its own.
 """
 
-from __future__ import annotations
-
 import glob
 import re
 import sys

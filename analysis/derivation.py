@@ -1,7 +1,5 @@
 """A run's folder is judged, and derived/ written into it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How numbers, durations, knobs and texts from outside are written for a reader."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any

@@ -4,8 +4,6 @@ No link leads a writer elsewhere: a file is written in a folder of the writer's 
 and not by a name that somebody could give to another one, and then takes its place.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Has Compose check what the runs of the scenarios add to its file, without an engine starting anything."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Checks the prerequisites of this machine, with a hint for each that is missing."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Iterator

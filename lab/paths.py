@@ -1,7 +1,5 @@
 """Where things lie: the lab's own, and the results of the one who runs it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

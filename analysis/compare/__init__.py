@@ -4,8 +4,6 @@ In: manifests and derived/ of runs, also of another machine. Out: a comparison, 
 It must not know raw files, nor how a comparison is shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

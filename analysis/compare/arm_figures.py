@@ -5,8 +5,6 @@ A list is of one run, and lists of several runs have no mean. A function of a li
 of that run like any other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -8,8 +8,6 @@ arm has its run in enough blocks, blocks are resampled and not the arms' runs ap
 a block befalls all arms of a resample alike.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

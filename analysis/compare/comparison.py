@@ -1,7 +1,5 @@
 """Compares two groups of runs, or the cells of a series: settings, then every figure from the cause to the user."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations

@@ -5,8 +5,6 @@ their cell's mean and earlier ones below, the machine changed while the series r
 drift meets them all alike; it widens their intervals all the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

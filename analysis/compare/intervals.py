@@ -4,8 +4,6 @@ The unit is the run. Requests of one run share its servers, its machine and its 
 ten thousand witnesses. docs/compare.md gives the reasons and the measured coverage.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ Figures that mean the same are grouped under a name, and listed only if they cha
 matter.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

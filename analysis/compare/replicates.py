@@ -3,8 +3,6 @@
 A comparison reads a run's manifest, figures and verdict. Never its raw files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

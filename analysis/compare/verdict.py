@@ -1,7 +1,5 @@
 """The verdict on a series, derived/verdict.json: its predictions over arms, and what its runs said of their own."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The table `waits` says where the time went of each request that was slow, or end
 what the evidence proves, 0 where it proves none; the parts need not add up to the whole.
 """
 
-from __future__ import annotations
-
 import duckdb
 
 from analysis.database import composed, make, sql

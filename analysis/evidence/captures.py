@@ -1,7 +1,5 @@
 """Reads capture.json, a capture's own account; the packets themselves are in capture.pcap beside it."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

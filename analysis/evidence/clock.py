@@ -9,8 +9,6 @@ Where a run has several machines, the steady clock is that of one of them: analy
 others stands to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -6,8 +6,6 @@ clocks. Each pair of machines that have such bounds both ways is fitted (analysi
 of the first server on the path, the narrowest fits lead to all others.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress

@@ -4,8 +4,6 @@ It tells what the log tells. What stands in the way of a join is left out, and i
 how exact a line's time is, and `guessed` that the log names no server of the proxy's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

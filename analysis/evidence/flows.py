@@ -3,8 +3,6 @@
 docs/flows.md defines its fields. The program is a static binary that the set-up exports, so it needs no Docker.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

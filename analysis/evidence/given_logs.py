@@ -3,8 +3,6 @@
 The lab's own runs have logs with all that it needs (analysis.evidence.logs); these have what somebody configured.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from calendar import month_abbr

@@ -1,7 +1,5 @@
 """What the processes of one instance used, from the sampler's readings once a second."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 from analysis.evidence import timeline

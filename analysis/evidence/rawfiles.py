@@ -4,8 +4,6 @@ A run's raw files have several writers, and one of them must not reach what anot
 folder for each writer: raw/<instance>/collector/ and raw/<instance>/role/.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO

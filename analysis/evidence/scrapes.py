@@ -1,7 +1,5 @@
 """Reads what a collector scraped from a server's management port, once a second."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The factors are measured, by `make bench-analysis` with 1 and with 10 million requests, and rounded up.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

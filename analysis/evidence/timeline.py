@@ -5,8 +5,6 @@ order of their file, which is that of the monotonic clock. Should their times go
 more than once: the outermost passage counts, so that nothing of the window is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

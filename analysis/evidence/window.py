@@ -9,8 +9,6 @@ at most health.limits.edge_gap_ms on either side, in phases in which the lab put
 samples is longer than that at an edge, the difference is unknown.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from analysis.expressions.values import Unknown, unknown

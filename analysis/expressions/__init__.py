@@ -6,8 +6,6 @@ Out: a value, unknown with a reason.
 It must not know what a name stands for, and can do nothing but compute.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

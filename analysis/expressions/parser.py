@@ -1,7 +1,5 @@
 """Reads an expression into its syntax tree, with Python's precedence; what is wrong is answered with what to write."""
 
-from __future__ import annotations
-
 import math
 import re
 from difflib import get_close_matches

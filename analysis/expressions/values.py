@@ -1,7 +1,5 @@
 """The values that figures and expressions have: numbers, truth values, lists, texts, or unknown with its reasons."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

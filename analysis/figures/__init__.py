@@ -4,8 +4,6 @@ In: evidence and account. Out: values by name; `scope()` refuses a wrong name be
 It must not know predictions. A figure is declared in the module of what it is about: client, kernel, servers, model.
 """
 
-from __future__ import annotations
-
 from analysis.expressions.values import Value
 from analysis.figures import declaration, programs
 from analysis.figures.catalogue import Scope, UnknownFigure, find, scope

@@ -1,7 +1,5 @@
 """Prints docs/figures.md, the table of all figures: `python -m analysis.figures > docs/figures.md`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

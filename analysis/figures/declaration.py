@@ -1,7 +1,5 @@
 """How a figure is declared: one pattern, its meaning, and how its value is computed from a run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the captures say of the connections between two roles, each counted once."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 

@@ -3,8 +3,6 @@
 Every function raises ModelNotApplicable where the model does not hold, with the reason.
 """
 
-from __future__ import annotations
-
 from analysis.diagnosis import syn_ladder
 from analysis.diagnosis.accept_queue_limits import (
     BACKEND,

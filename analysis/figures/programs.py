@@ -1,7 +1,5 @@
 """What programs used, and what they say of themselves on the pages that their declarations name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise

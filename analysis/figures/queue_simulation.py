@@ -16,8 +16,6 @@ are due in one tick of its timer together, more of them than there are places pa
 is in the queue, and SYN cookies let in others without a trace in it. Then all figures are uncertain.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A comparison as one HTML page, and as comparison.json beside it."""
 
-from __future__ import annotations
-
 import json
 import os
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """The last section: under which conditions the run was made, what took the processors, and how to make it again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from analysis import command_hints, formatting

@@ -4,8 +4,6 @@ Rows of a ladder are as high as their text, not as their time: what matters happ
 apart. Longer pauses have a row of their own that says how long they are.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """All runs and series on one page, results/index.html: it filters and sorts without a server."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 All that a run says is escaped: by Jinja in the text, and as JSON in the data, which scripts read and never run.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """What a report is made from: manifest.json and derived/ of a run, and nothing else of it."""
 
-from __future__ import annotations
-
 import os
 import weakref
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The report of a run: one HTML page in its folder, made from manifest.json and derived/ alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter

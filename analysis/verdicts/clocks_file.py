@@ -1,7 +1,5 @@
 """derived/clocks.json: how the clocks of a run's machines stood to each other; only where it had several."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

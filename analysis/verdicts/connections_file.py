@@ -1,7 +1,5 @@
 """derived/connections.json: the account of an observed system; from the same raw files always the same bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

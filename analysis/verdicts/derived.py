@@ -1,7 +1,5 @@
 """Reads a file of derived/ through the model that writes it, if it is there, whole, and of this version."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import TypeVar, get_args

@@ -1,7 +1,5 @@
 """All figures of a run, derived/figures.json: what comparisons and series read instead of the raw files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

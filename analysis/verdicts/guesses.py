@@ -1,7 +1,5 @@
 """What somebody expected of a run before it, beside what was measured: right, near, or off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

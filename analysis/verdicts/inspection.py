@@ -1,7 +1,5 @@
 """The part of connections.json that only files from elsewhere have: what they prove, and what to record next time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Final
 

@@ -1,7 +1,5 @@
 """What an overflowing listener cost its clients, and what to change: of an observed system."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

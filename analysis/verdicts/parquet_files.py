@@ -7,8 +7,6 @@
 docs/data-format.md describes their columns.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Judges predictions: checks an expression before a run, and finds its status after one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -4,8 +4,6 @@ In: arguments. Out: results on stdout; progress, problems and errors on stderr; 
 It must not know how anything is done. A command loads the modules that it alone needs, so that `--help` is quick.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

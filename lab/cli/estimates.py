@@ -1,7 +1,5 @@
 """`connlab estimate`: what the user gives, refused or understood, and what the estimator says, in words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands of lessons and workshops: a lesson, its exercises, the drill, pages to follow along."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Commands about this machine or a cluster, and checks of what the lab is made of."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 import typer

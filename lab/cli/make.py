@@ -3,8 +3,6 @@
 An option's variable is its name in capitals.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Mapping

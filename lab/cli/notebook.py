@@ -4,8 +4,6 @@ The run may come from anybody. Nothing in its folder is executed: the copy lies 
 that is where marimo works and looks for modules and settings.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

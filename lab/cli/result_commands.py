@@ -1,7 +1,5 @@
 """Commands that read finished runs: derive, show, explain, compare, judge, advise."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Commands that run or watch: a scenario, all, a matrix, a search, a system that already runs."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Commands about scenarios, which start nothing: list, show, plan, a new one."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Scenarios as `connlab list`, `show` and `plan` print them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any

@@ -3,8 +3,6 @@
 scenarios/catalogue.yaml has the subjects. docs/sources.yaml has the published experiments, and how to cite each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -4,8 +4,6 @@ summary.py CODE [FILE …]      writes the outputs and the summary; CODE is the 
 summary.py folders FILE …     prints the folders of runs
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

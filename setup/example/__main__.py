@@ -3,8 +3,6 @@
 It records the run anew, or takes a recorded one: docs/example itself, to make only the pictures and the story again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

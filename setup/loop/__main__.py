@@ -1,7 +1,5 @@
 """The command line: `python -m setup.loop test|check|fmt [part …]`, and `list`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """The parts of the repository that have checks, and the commands of each: the one list of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 _SOCKET = "--volume /var/run/docker.sock:/var/run/docker.sock"

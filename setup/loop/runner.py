@@ -1,7 +1,5 @@
 """Runs commands, several beside each other where they allow it, and says how long each took and how it ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Which parts have passed their check, and in which state: one that has not changed since needs no second check."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The command line: `python -m tools.recording record|experiments|mutate`."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated

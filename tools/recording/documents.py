@@ -1,7 +1,5 @@
 """docs/experiments.md, docs/catalogue.md and the source in each lesson, made from what they are about."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ counter off by one, a packet lost, one request with another outcome, one observe
 half or twice as long, a few of what there was hardly any of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """docs/experiments.jsonl: one line for each recorded run of a scenario, or of the series of its arms."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

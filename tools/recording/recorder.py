@@ -1,7 +1,5 @@
 """Runs scenarios and records what came out, one line after each run, so that no interruption loses one."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Prints docs/causes.md: `python -m analysis.diagnosis.causes > docs/causes.md`."""
 
-from __future__ import annotations
-
 import sys
 
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED

@@ -1,7 +1,5 @@
 """Examines what one k6 instance recorded, and whether it put on the load it was asked for."""
 
-from __future__ import annotations
-
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.evidence.client_files import Client

@@ -5,8 +5,6 @@ happened to the samples between them; the greatest depth of a queue is not. A la
 the time at which it was taken.
 """
 
-from __future__ import annotations
-
 from analysis.evidence.clock import STEP_US
 
 # A hole in the ticks at an edge of the window. A counter read at its far side may hold what happened outside. Five

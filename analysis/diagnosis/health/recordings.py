@@ -1,7 +1,5 @@
 """Examines scrapes, access logs and captures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path

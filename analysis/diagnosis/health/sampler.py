@@ -1,7 +1,5 @@
 """Examines one collector's samples, and what all of them say of the clock."""
 
-from __future__ import annotations
-
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.evidence import clock, processes, timeline

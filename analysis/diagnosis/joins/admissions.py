@@ -11,8 +11,6 @@ With net.ipv4.tcp_abort_on_overflow the server forgets the handshake at once: th
 which counts the same, is answered with RST.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile

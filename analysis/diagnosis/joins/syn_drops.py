@@ -1,7 +1,5 @@
 """The proof that a server's kernel dropped a SYN that nothing answered, by what it counted around that time."""
 
-from __future__ import annotations
-
 import duckdb
 
 from analysis.database import has_rows, make, sql

@@ -4,8 +4,6 @@ In: a host's samples, which may be a few dumps that somebody pasted. Out: findin
 It must not know packets: what became of a connection they alone tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final

@@ -4,8 +4,6 @@ Both captures are on one clock. Segments may be cut otherwise at the two ends, b
 is compared byte by byte; SYN, FIN, RST and packets that only acknowledge are compared one by one.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

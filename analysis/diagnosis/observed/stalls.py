@@ -3,8 +3,6 @@
 It reads packets, so it looks at as many connections as its budget allows, the most troubled first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
