@@ -4,6 +4,8 @@ A `RunFolder` holds a whole, healthy run of the accept queue's overflow: 103 use
 it is about, and writes it.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field

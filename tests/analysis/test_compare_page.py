@@ -1,5 +1,7 @@
 """The page of a comparison: one file that reaches nothing and in which nothing of a run can act, and its time lines."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import json
