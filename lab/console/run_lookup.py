@@ -38,6 +38,9 @@ def find_run(name: str) -> Path:
             inside = max(folder.glob(f"*/{MANIFEST_FILE}"), default=None)
             hint = f"give one of the runs in it, such as {paths.shown(inside.parent)}" if inside else _NO_MANIFEST
             raise BadInput(Problem(f"{paths.shown(folder)} holds no {MANIFEST_FILE}", hint=hint))
+    if name in places.slugs():
+        hint = f"make one: {command_hints.make_command_here('run', {'SCENARIO': name})}"
+        raise BadInput(Problem(f"{paths.shown(results)} has no run of {name}", hint=hint))
     known = [folder.parent.name for folder in results.glob("*/latest")]
     hint = did_you_mean(name, known) or "give the folder that holds manifest.json"
     raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", hint=hint))

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from formats.series import PlannedRun
+from lab import paths
 from lab.console import run_lookup
-from lab.errors import ExitCode
+from lab.errors import BadInput, ExitCode
 from tests.lab.support import connlab
 
 SERIES = "20251121T072600Z-arms-queue"
@@ -62,3 +63,9 @@ def test_the_run_stands_first(capsys: pytest.CaptureFixture[str], command: list[
 
     assert said(*command).startswith(f"queue/{RUN}\nthe arm 'few' of {SERIES}\n")
     assert json.loads(said(*command, "--json"))["run"] == f"queue/{RUN}"
+
+
+def test_of_a_scenario_without_a_run_the_hint_makes_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    with pytest.raises(BadInput, match="has no run of accept-queue-overflow; make one: .*accept-queue-overflow"):
+        run_lookup.find_run("accept-queue-overflow")
