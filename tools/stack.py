@@ -61,6 +61,11 @@ _HEAD = f"""\
 #CONNLAB_MAVEN_SETTINGS=~/.m2/settings.xml
 """
 
+_KNOBS_OF_TRAINING = """\
+# Every knob, for running the server by itself, for its tests and for the training run of its AOT cache. In a run the
+# lab sets them all, and uses none of these values.
+"""
+
 
 def variable(knob: str) -> str:
     """Return the stack's variable of a knob: BACKEND_ACCEPT_COUNT for backend.accept_count."""
@@ -206,6 +211,8 @@ def generated() -> Mapping[Path, str]:
         compose: compose_with_variables(compose.read_text()),
         **{file: dockerfile_with_defaults(file.read_text(), image) for image, file in dockerfiles.items()},
         **{paths.ROOT / role / "check-knobs": check_of_knobs(role) for role in ROLES},
+        paths.ROOT / "backend/image/knobs.env": _KNOBS_OF_TRAINING
+        + "".join(f"{name}={value}\n" for name, value in image_environment("backend").items()),
     }
 
 
