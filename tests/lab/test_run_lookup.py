@@ -67,5 +67,5 @@ def test_the_run_stands_first(capsys: pytest.CaptureFixture[str], command: list[
 
 def test_of_a_scenario_without_a_run_the_hint_makes_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    with pytest.raises(BadInput, match="has no run of accept-queue-overflow; make one: .*accept-queue-overflow"):
+    with pytest.raises(BadInput, match=r"has no run of accept-queue-overflow; make one: .*accept-queue-overflow"):
         run_lookup.find_run("accept-queue-overflow")
