@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Run, left_behind, refused
+from .conftest import Run, connlab, left_behind, refused
 from .test_scenarios import assert_reproduced
 
 pytestmark = pytest.mark.e2e
@@ -40,6 +40,24 @@ def test_over_http2_a_connection_carries_all_requests_of_its_user(run: Callable[
     found = run(str(SERVICES / "http2"))
     assert_reproduced(found)
     assert found.figures["client.named.a.total"] == 4
+
+
+@pytest.mark.parametrize("proxy", ["caddy", "apache"])
+def test_failures_behind_a_proxy_that_the_lab_has_never_seen_are_explained(run: Callable[..., Run], proxy: str) -> None:
+    found = run(str(SERVICES / f"behind-{proxy}"))
+    assert_reproduced(found)
+    # Its log names neither connections nor servers; the packets tell what became of each try.
+    causes = {name: count for name, count in found.figures.items() if name.startswith("ledger.cause.") and count}
+    assert causes["ledger.cause.accept_queue_drop"] == found.figures["client.requests.failed"] == 6
+    assert found.manifest["roles"][proxy]["kind"] == "proxy"
+
+
+def test_a_server_s_own_log_tells_of_each_request(run: Callable[..., Run]) -> None:
+    found = run(str(SERVICES / "logs-itself"))
+    assert_reproduced(found)
+    told = connlab("explain", str(found.folder), "--request", "k6-1/1")
+    assert re.search(r"web-1 +logs status 200, after \d+ ms by its own account", told.stdout)
+    assert re.search(r"raw/web-1/container\.log: line \d+", told.stdout)
 
 
 def test_an_image_that_cannot_be_had_is_said_with_its_place() -> None:
