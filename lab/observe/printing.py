@@ -11,6 +11,9 @@ from formats import manifest
 from lab import paths
 from lab.errors import LabError
 
+# A capture at a client may have thousands of servers.
+_SERVERS_MAX = 30
+
 
 def read_connections(folder: Path) -> dict[str, Any]:
     """Return derived/connections.json of a run.
@@ -81,12 +84,17 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
             f"  listens on {each['port']}: queue at most {each['depth_max']:,} of {each['limit']:,}, full"
             f" {each['full_percent']:g} % of the {'dumps' if target['kind'] == 'files' else 'time'}, {_drops(each)}"
         )
-    for each in target["servers"]:
+    servers = target["servers"]
+    if target["kind"] == "files":
+        servers = sorted(servers, key=lambda each: -each["connections"])[:_SERVERS_MAX]
+    for each in servers:
         outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in each["outcomes"].items())
         yield f"  {each['server']}: {format_count(each['connections'], 'connection')}: {outcomes}"
         for cause, count in each["causes"].items():
             yield f"    {count:,}: {cause_named(cause).label} ({cause})"
     if target["kind"] == "files":
+        if len(servers) < len(target["servers"]):
+            yield f"  {len(target['servers']) - len(servers):,} servers more are on the page"
         return
     cost = target["cost"]
     sampler = "unknown" if cost["sampler_percent"] is None else f"{cost['sampler_percent']:g} %"

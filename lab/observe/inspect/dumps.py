@@ -5,9 +5,8 @@ own form; what has none is passed over. Where the same thing begins again, or a 
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final
 
 from lab.observe.inspect.dump_times import time_in
@@ -402,26 +401,3 @@ def _port(text: str | None) -> int:
     if text.isascii() and text.isdecimal():
         return int(text) if len(text) <= 5 and int(text) < 1 << 16 else 0  # noqa: PLR2004  digits of 65535
     return _PORTS.get(text, 0)
-
-
-def are_counted_anew(snapshots: list[Snapshot]) -> bool:
-    """Return whether a series has what has grown at each time, and not what was counted in all.
-
-    Counters only grow: one that is lower later was counted anew.
-    """
-    gauges = ("Tcp.CurrEstab", "sockstat.", "sockstat6.", "Tcp.RtoMin", "Tcp.RtoMax", "Tcp.MaxConn")
-    return any(
-        later.counters[name] < value
-        for earlier, later in pairwise(each for each in snapshots if each.counters)
-        for name, value in earlier.counters.items()
-        if name in later.counters and not name.startswith(gauges)
-    )
-
-
-def summed(snapshots: list[Snapshot]) -> Iterator[Snapshot]:
-    """Yield the snapshots with counters that grow from 0, out of those that say how much each grew."""
-    total: dict[str, int] = {}
-    for each in snapshots:
-        total = {**total, **{name: total.get(name, 0) + value for name, value in each.counters.items()}}
-        each.counters = {name: total[name] for name in each.counters}
-        yield each

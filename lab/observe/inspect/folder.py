@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from analysis.evidence import captures, samples
@@ -12,16 +11,14 @@ from formats.manifest import SCHEMA, EvidenceFile, Manifest, Observed, Program, 
 from formats.manifest import Host as Machine
 from formats.predictions import Tolerance
 from lab import paths
-from lab.observe.inspect import dumps
 from lab.observe.inspect.dumps import Snapshot
 from lab.observe.inspect.files import Given, read_unpacked
 from lab.observe.inspect.hosts import Host, serves
+from lab.observe.inspect.series import order_snapshots
 from lab.observe.targets import program_in
 from lab.runs import machine
 from lab.runs.run_context import make_folder, unwritable
 
-# A dump that says no time stands so far before the first packet, or behind the last one.
-_APART_US = 200_000
 _SECOND_US = 1_000_000
 _TITLE_MAX = 100
 
@@ -108,7 +105,7 @@ def _log_name(log: Given, host: Host) -> str:
 
 def _write_samples(host: Host, path: Path) -> None:
     """Write the dumps as a sampler's ticks; each has all that its dump has."""
-    series = _timed(host)
+    series = order_snapshots(host.snapshots, host.reduction)
     if not series:
         return
     first_us = series[0].time_us or 0
@@ -150,37 +147,6 @@ def _sockets(snapshot: Snapshot, time_us: int) -> list[dict[str, object]]:
         if rows:
             found.append({"kind": kind, "time_us": time_us, "groups": rows, "cost_us": 0})
     return found
-
-
-def _time(snapshot: Snapshot) -> int:
-    return snapshot.time_us or 0
-
-
-def _timed(host: Host) -> list[Snapshot]:
-    """Return a host's snapshots in the order of their times; those that say none, in the order given."""
-    # Those that tell their time may have been given in any order.
-    told = iter(sorted((each for each in host.snapshots if each.time_us is not None), key=_time))
-    series = [each if each.time_us is None else next(told) for each in host.snapshots]
-    if any(each.anew for each in series) or dumps.are_counted_anew(series):
-        series = list(dumps.summed(series))
-    untimed = [each for each in series if each.time_us is None]
-    known = [each.time_us for each in series if each.time_us is not None]
-    start_us, end_us = (host.reduction.first_us, host.reduction.last_us) if host.reduction else (None, None)
-    if start_us is None or end_us is None:
-        start_us = end_us = max(known, default=_SECOND_US)
-    for number, each in enumerate(untimed):
-        last = number == len(untimed) - 1
-        if number == 0 and (not last or known):
-            each.time_us = max(start_us - _APART_US, 0)
-        elif last:
-            each.time_us = end_us + _APART_US
-        else:
-            each.time_us = start_us + (end_us - start_us) * number // len(untimed)
-    ordered = sorted(series, key=_time)
-    for before, after in pairwise(ordered):
-        # Two of one second were made one after the other.
-        after.time_us = max(after.time_us or 0, (before.time_us or 0) + 1)
-    return ordered
 
 
 def _manifest(hosts: list[Host], folder: Path, options: InspectOptions, command: Sequence[str]) -> Manifest:
