@@ -161,3 +161,23 @@ func TestConnectionsOfWebSocketAndGRPCAreRecorded(t *testing.T) {
 		}
 	}
 }
+
+func TestK6IsAskedForOptionsWithTheScriptsEnvironment(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "own.js")
+	text := "export const options = { vus: Number(__ENV.USERS), iterations: 9 };\nexport default () => {};\n"
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	share, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "PATH=" + filepath.Dir(k6Binary) + ":" + os.Getenv("PATH")
+	command := entryPoint(nil, path, "USERS=7", "CONNLAB_SCRIPT="+script, "CONNLAB_K6_SHARE="+share)
+	command.Args = append(command.Args, "inspect")
+	said, err := command.CombinedOutput()
+	if err != nil || !strings.Contains(string(said), `"maxVUs": 7`) {
+		t.Errorf("%v:\n%s", err, said)
+	}
+}

@@ -24,6 +24,8 @@ WORKLOAD = "script"
 # Where k6 finds the folder that the script lies in, and the remote modules that the lab fetched.
 MOUNTED, FETCHED = Path("/script"), Path("/modules")
 _RESERVED = ("K6_", "CONNLAB_")
+# k6's own gracefulStop, which comes on top of an executor's maxDuration. The lab waits longer than that.
+_GRACE_MS = 30_000
 _BROWSERS = ("k6/browser", "k6/experimental/browser")
 _OUR_EXTENSION = "k6/x/connlab"
 # How k6's messages name a line of a script, and a module that it could not find.
@@ -303,7 +305,7 @@ def contradictions(resolved: ResolvedScenario, options: Options) -> Iterator[Pro
     """Yield where a script's options and the scenario contradict each other."""
     load = resolved.scenario.knobs.load
     where = resolved.where("load", "script")
-    if options.lasts_ms > load.max_duration:
+    if options.lasts_ms > load.max_duration + _GRACE_MS:
         what = f"the script's options let it run for {format_ms(options.lasts_ms)}"
         yield Problem(
             f"{what}, but load.max_duration is {format_ms(load.max_duration)}", where, "raise load.max_duration"

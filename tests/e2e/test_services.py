@@ -60,6 +60,14 @@ def test_a_server_s_own_log_tells_of_each_request(run: Callable[..., Run]) -> No
     assert re.search(r"raw/web-1/container\.log: line \d+", told.stdout)
 
 
+def test_sessions_and_calls_of_a_script_are_requests_with_their_connection(run: Callable[..., Run]) -> None:
+    found = run(str(SERVICES / "sessions-and-calls"))
+    assert_reproduced(found)
+    assert found.figures["client.requests.status.101"] == 4
+    # A connection for the batch, or more; one for each session, and one for a user's calls.
+    assert found.figures["client.dials.ok"] >= 2 * (1 + 3 + 1)
+
+
 def test_an_image_that_cannot_be_had_is_said_with_its_place() -> None:
     said = refused("run", str(SERVICES / "no-image"))
     assert (

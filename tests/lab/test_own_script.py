@@ -325,6 +325,12 @@ def test_options_that_contradict_the_scenario_are_refused_before_anything_starts
     assert engine.did == []
 
 
+def test_the_longest_time_of_k6_s_own_default_fits_into_the_lab_s(make: Make) -> None:
+    # Ten minutes, and half a minute to end gracefully: what a script has that names only its iterations.
+    engine = InMemoryEngine(script_options=json.dumps({**OPTIONS, "totalDuration": "10m30s"}))
+    capacity.check_capacity(make(), engine)
+
+
 def test_options_give_users_time_and_predictions() -> None:
     options = own_script.read_options(json.dumps(OPTIONS))
     assert (options.users_max, options.lasts_ms) == (20, 90_500)

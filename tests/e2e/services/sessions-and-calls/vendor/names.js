@@ -1,0 +1,2 @@
+// Stands for a remote module, with one beside it.
+export { batch } from './batch.js';
