@@ -228,6 +228,21 @@ def test_a_socket_that_dropped_nothing_had_none_of_the_overflows(inspected: Insp
     assert [(each["port"], each["overflows"]) for each in found["targets"][0]["listeners"]] == [(37205, 0)]
 
 
+def test_a_dump_in_between_without_a_time_bounds_no_lost_syn(inspected: Inspect) -> None:
+    start, end = f"2025-11-21T07:26:38Z\n{nstat(0, 0)}", f"2025-11-21T07:26:59Z\n{nstat(18, 18)}"
+    between = "LISTEN 6 5 *:8080 *:*\n" + nstat(18, 18)
+    files = {"a_pcap": overflowing(), "b_txt": start, "m_txt": between, "z_txt": end}
+    found = inspected("a.pcap", "m.txt", nstat=("b.txt", "z.txt"), **files)
+    assert causes(found) == {"accept-queue-drop": 6}
+    assert found["targets"][0]["listeners"][0]["depth_max"] == 6
+
+
+def test_dumps_that_were_given_the_wrong_way_round_prove_no_more(inspected: Inspect) -> None:
+    files: dict[str, Any] = {"a_pcap": overflowing(), "b_txt": nstat(100, 100), "c_txt": nstat(118, 118)}
+    found = inspected("a.pcap", nstat=("c.txt", "b.txt"), **files)
+    assert (causes(found), found["targets"][0]["kernel"]["TcpExt.ListenOverflows"]) == ({"accept-queue-drop": 6}, 18)
+
+
 def test_counters_of_another_time_prove_nothing_and_the_times_are_named(inspected: Inspect) -> None:
     before, after = (
         "Fri Nov 21 09:00:0{} UTC 2025\n{}".format(*each) for each in ((1, nstat(0, 0)), (9, nstat(18, 18)))
