@@ -238,8 +238,8 @@ CONFIGURATION = Own(
     "nginx: {config: ./own.conf}\nknobs: {load: {users: 3}}\n",
     "run *connlab/nginx test",
     'nginx: [emerg] unknown directive "lsten" in /etc/nginx/own.conf:1',
-    "shop/own.conf:1: nginx refuses it: unknown directive \"lsten\"; correct it; if it is a module's, nginx's image here"
-    " has none of other packages",
+    'shop/own.conf:1: nginx refuses it: unknown directive "lsten"; correct it;'
+    " if it is a module's, nginx's image here has none of other packages",
 )
 
 
