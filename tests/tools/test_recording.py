@@ -81,8 +81,8 @@ def test_every_recorded_line_is_of_a_scenario_that_there_is() -> None:
 
 
 def test_a_renamed_key_leaves_the_digest_as_it_was() -> None:
-    # A service's keys were once `needs` and `without`, and are so in the digest. No recorded scenario has services. That
-    # all other runs still count shows in the documents made from the record.
+    # A service's keys were once `needs` and `without`, and are so in the digest. No recorded scenario has services.
+    # That all other runs still count shows in the documents made from the record.
     assert recorded_runs.content(load_unchecked("examples/shop/lab")) == "e77e54fbbd427dbe"
 
 
