@@ -34,6 +34,8 @@ from lab.scenarios.topology import Topology, topology_of
 MOUNTED = Path("/config")
 # The kernel has it if it has IPv6.
 _IPV6 = Path("/proc/net/if_inet6")
+# The page that the lab's workloads ask for.
+_PAGE = "load.path"
 # What Linux takes as one string of an environment.
 _COPY_MAX = 128 * 1024 - 64
 
@@ -122,10 +124,17 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
         writable=declared.own.writable,
         port=written.port,
         role=following,
+        page=_page(resolved, topology),
         ipv6=_IPV6.exists(),
     )
     file = paths.real(paths.real(resolved.place.home) / written.config)
     return OwnConfiguration(role, file, declared.own, tuple(hosts), sources, adapt(declared, sources, around))
+
+
+def _page(resolved: ResolvedScenario, topology: Topology) -> str | None:
+    """Return a page of the role that answers; None for a service of the scenario's own, which has pages of its own."""
+    last = topology.answering
+    return None if last in resolved.registry.services else topology.roles[last].page or str(resolved.values[_PAGE])
 
 
 def _following(topology: Topology, role: RoleName) -> RoleName | None:

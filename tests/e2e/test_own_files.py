@@ -43,7 +43,7 @@ def through_nginx(run: Callable[..., Run]) -> Run:
 def test_nginx_runs_a_file_unchanged_and_the_model_counts_with_its_values(through_nginx: Run) -> None:
     assert_follows_schemas(through_nginx)
     knobs = through_nginx.manifest["knobs"]
-    assert knobs["nginx.proxy_connect_timeout"]["where"] == ["conf.d/app.conf:18"]
+    assert knobs["nginx.proxy_connect_timeout"]["where"] == ["conf.d/app.conf:32"]
     assert knobs["nginx.upstream_keepalive"]["read_back"] == 16
     of_nginx: dict[str, Any] = {
         "value": 1000,
@@ -79,7 +79,7 @@ def test_advice_on_a_small_file_names_the_line_to_change(run: Callable[..., Run]
     [
         ("nginx.conf", "keepalive_timeout", "keepalive_timout", "nginx.conf:21: nginx refuses it: unknown directive"),
         ("nginx.conf", "conf.d/*.conf", "gone.conf", 'nginx.conf:27: nginx refuses it: open() "/etc/nginx/gone.conf"'),
-        ("conf.d/app.conf", "http://app", "http://$host", "app.conf:13: proxy_pass http://$host depends on a request"),
+        ("conf.d/app.conf", "http://app", "http://$host", "app.conf:27: proxy_pass http://$host depends on a request"),
         ("nginx.conf", "http {", "stream {", "nginx.conf:11: it has stream { } alone"),
     ],
 )

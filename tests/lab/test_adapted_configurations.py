@@ -162,6 +162,26 @@ def test_a_socket_of_ipv6_stays_where_one_of_ipv4_is_beside_or_it_is_for_both(tm
     assert "[::]" not in copy_of(nginx(tmp_path, text, ipv6=False))
 
 
+@pytest.mark.parametrize(
+    ("check", "runs"),
+    [
+        ("option httpchk", "option httpchk GET /api/delay"),
+        ("option httpchk /up", "option httpchk /api/delay"),
+        ("option httpchk HEAD /up HTTP/1.1", "option httpchk HEAD /api/delay HTTP/1.1"),
+        ("option httpchk OPTIONS /primary", "option httpchk GET /api/delay"),
+        ("http-check send meth GET uri /up ver HTTP/1.1", "http-check send meth GET uri /api/delay ver HTTP/1.1"),
+        ("http-check expect string ok", "# left out: http-check expect string ok"),
+        ("http-check expect status 200", "http-check expect status 200"),
+        ("tcp-check expect string role:master", "# left out: tcp-check"),
+        ("option pgsql-check user postgres", "# left out: option pgsql-check"),
+    ],
+)
+def test_health_checks_ask_for_what_the_lab_s_own_server_has(tmp_path: Path, check: str, runs: str) -> None:
+    text = f"{check}\n    server one"
+    assert runs in copy_of(haproxy(tmp_path, "server one", text, page="/api/delay"))
+    assert check in copy_of(haproxy(tmp_path, "server one", text, own_service=True, role="app"))
+
+
 @pytest.mark.parametrize("bind", ["bind *:80\n    bind :::80 v6only", "bind :::80 v4v6"])
 def test_a_bind_line_of_ipv6_stays_likewise(tmp_path: Path, bind: str) -> None:
     assert bind in copy_of(haproxy(tmp_path, "bind *:80", bind))
@@ -489,9 +509,11 @@ def test_a_certificate_of_haproxy_is_made(tmp_path: Path) -> None:
         ("nginx", WHOLE % "include mime.types; include conf.d/*.conf;", "no file is found for include conf.d/*.conf"),
         ("nginx", "events { }\nstream { server { listen 80; } }", "it has stream { } alone"),
         ("nginx", WHOLE % "server { listen 80; return 200; }", "no location of the server"),
+        ("nginx", WHOLE % SERVER.replace("80;", "${PORT};"), "listen ${PORT} has a variable without a value"),
         ("haproxy", "", "no frontend in it has a bind line"),
         ("haproxy", HAPROXY.replace("default_backend app", ""), "frontend web leads to no server line"),
         ("haproxy", HAPROXY.replace("*:80", "/run/a"), "it listens on /run/a alone"),
+        ("haproxy", HAPROXY.replace("80\n", '"${PORT}"\n'), "bind *:${PORT} has a variable without a value"),
     ],
 )
 def test_a_file_that_cannot_work_here_is_refused_with_a_way_on(tmp_path: Path, role: str, text: str, said: str) -> None:

@@ -205,6 +205,7 @@ def test_nginx_finds_its_folder_and_reads_no_knob(make: Make, home: Path, tmp_pa
     assert service["volumes"][1]["source"] == str(home)
     assert service["volumes"][1]["read_only"] is True
     assert any(folder.startswith("/etc/nginx:") for folder in service["tmpfs"])
+    assert service["depends_on"] == {"collector-backend-1": {"condition": "service_healthy"}}
     assert content["services"]["collector-backend-1"]["networks"]["lab"]["aliases"] == ["backend-1", "backend"]
 
 

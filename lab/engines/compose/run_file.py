@@ -165,7 +165,11 @@ def _role_fields(resolved: ResolvedScenario, topology: Topology, instance: str, 
         fields["tmpfs"] = [f"{folder}:mode=1777,uid={ROLE_UID}" for folder in own.declared.writable]
         # It asks for the addresses of all hosts that it names, once, at its start.
         led_to = [name for name in resolved.scenario.configurations[role].hosts.values() if name in topology.needed]
-        if waits := _waits(resolved, topology, led_to):
+        # Its health checks may leave a server out for minutes that does not answer the first one.
+        roles = list(topology.instances)
+        behind = [one for each in roles[roles.index(role) + 1 :][:1] for one in topology.instances[each]]
+        ready = {collector_of(one): {"condition": "service_healthy"} for one in behind}
+        if waits := _waits(resolved, topology, led_to) | ready:
             fields["depends_on"] = waits
     return fields
 

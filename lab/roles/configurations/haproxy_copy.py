@@ -27,6 +27,8 @@ _OF_PROCESS = {
 # Words of a server line, each with the words that follow it.
 _OF_NAMES = {"resolvers": 1, "init-addr": 1}
 _OF_CHECKS = {"port": 1, "addr": 1}
+# Checks of a program that speaks another protocol than HTTP.
+_OTHER_CHECKS = ("redis-check", "mysql-check", "pgsql-check", "smtpchk", "ldap-check", "ssl-hello-chk", "spop-check")
 _OF_TLS = {
     **dict.fromkeys(
         ("verify", "ca-file", "crl-file", "crt", "sni", "alpn", "check-sni", "check-alpn", "verifyhost"), 1
@@ -141,6 +143,8 @@ class HaproxyCopy:
         self._of_process()
         self._listening(entry)
         self._logging()
+        if self._around.page is not None:
+            self._checks(self._around.page)
         self._proxying(section, entry.port)
         files = {self._file: "\n".join(self._lines) + "\n"} if self._touched else {}
         return Adaptation(entry, files, self._changes, self._faults, self._certificates)
@@ -153,6 +157,9 @@ class HaproxyCopy:
             hint = f"name one of {named}" if named else "write bind :80 in a frontend"
             return Fault(f"no frontend in it listens on port {self._around.port}", first, hint)
         named = ", ".join(sorted({one.words[1] for one in binds if len(one.words) > 1}))
+        if unset := re.search(r"\$\{?(\w+)", named):
+            hint = f"say it in the scenario: haproxy: {{config: …, environment: {{{unset[1]}: …}}}}"
+            return Fault(f"bind {named} has a variable without a value", first, hint)
         what = f"it listens on {named} alone, where no client of another machine comes"
         return Fault(what if named else "no frontend in it has a bind line", first, "write bind :80")
 
@@ -254,6 +261,29 @@ class HaproxyCopy:
             for one in (*section.all("http-request"), *section.all("http-response")):
                 if one.words[1:2] == ["set-log-level"]:
                     self._leave_out(one, "the lab logs each request")
+
+    def _checks(self, page: str) -> None:
+        """Let health checks ask the lab's own role for what it has."""
+        role, answers = self._around.role, f"{self._around.role} answers there"
+        for line in (one for part in self._sections for one in part.lines):
+            words = line.words
+            if words[:2] == ["option", "httpchk"]:
+                _, _, *asked = words
+                if not asked:
+                    self._set(line, f"{self._lines[line.where.line - 1].rstrip()} GET {page}")
+                    self._changes.append(Change(f"option httpchk GET {page}: {answers}", line.where))
+                else:
+                    # Without a method, the one word is the page.
+                    new: dict[int, str | None] = {2: page}
+                    if asked != asked[:1]:
+                        new = {2: asked[0] if asked[0] in ("GET", "HEAD") else "GET", 3: page}
+                    self._edit(line, new, answers)
+            elif words[:2] == ["http-check", "send"] and "uri" in words[:-1]:
+                self._edit(line, {words.index("uri") + 1: page}, answers)
+            elif words[:2] == ["http-check", "expect"] and words[2:] != ["status", "200"]:
+                self._leave_out(line, f"{role} answers 200, with another text")
+            elif words[0] == "tcp-check" or (words[0] == "option" and words[1:2] and words[1] in _OTHER_CHECKS):
+                self._leave_out(line, f"{role} speaks HTTP; checks connect")
 
     def _proxying(self, section: Section, port: int) -> None:
         own_ports = {one.port for one in _binds(self._sections)}

@@ -229,7 +229,12 @@ class NginxCopy:
         for server in self._servers:
             here = {one.port for one in _listens(server) if _reachable(one) and not _is_ipv6(one)}
             for one in _listens(server):
-                if one.block is None:
+                if one.host.startswith("$") and one.block is not None:
+                    what = f"{one.block.text} has a variable without a value"
+                    name = one.host.strip("${}")
+                    hint = f"say it in the scenario: nginx: {{config: …, environment: {{{name}: …}}}}"
+                    self._faults.append(Fault(what, one.block.where, hint))
+                elif one.block is None:
                     text = f"listen {_PLAIN_PORT};"
                     self._apply(server, partial(self._copies.append, text=text), f"added: {text}")
                 elif _is_socket_file(one):

@@ -126,6 +126,7 @@ class Surroundings:
         writable: folders that the program may write to.
         port: where the load is to enter, if the scenario says so.
         role: the next role's name; None at the path's end.
+        page: what the lab's own role at the path's end answers with 200; None for a service of the scenario's own.
         ipv6: whether programs can listen on IPv6 addresses here.
     """
 
@@ -136,6 +137,7 @@ class Surroundings:
     writable: Sequence[str] = ()
     port: int | None = None
     role: str | None = None
+    page: str | None = None
     ipv6: bool = True
 
 
