@@ -343,6 +343,15 @@ class Limits(_Part):
     own_threads: Annotated[KnobName | None, Field(description="Whether each request has a thread of its own")] = None
 
 
+class ListenerKnobs(_Part):
+    """The knobs of the port that takes the traffic, whatever the program calls them."""
+
+    tls: Annotated[KnobName | None, Field(description="Whether it takes TLS there")] = None
+    key: Annotated[KnobName | None, Field(description="The kind of its certificate's key")] = None
+    oldest: Annotated[KnobName | None, Field(description="The oldest version of TLS")] = None
+    newest: Annotated[KnobName | None, Field(description="The newest version of TLS")] = None
+
+
 class Loosened(_Part):
     """What a service has beyond the confinement of the lab's own roles; a scenario asks for each by name."""
 
@@ -384,6 +393,7 @@ class Role(_Part):
     ] = None
     port: Annotated[Port, Field(ge=1, description="The port that takes the traffic")] = TRAFFIC_PORT
     tls: Annotated[bool, Field(description="Whether the traffic is TLS")] = False
+    listener: ListenerKnobs = ListenerKnobs()
     loosened: Annotated[
         Loosened | None, Field(description="What a scenario's own service has beyond the lab's confinement")
     ] = None
@@ -426,6 +436,7 @@ class Role(_Part):
         drawn = {value.limit for page in self.scrape.values() for value in page.values.values()}
         absent = {one.configured.absent for one in self.knobs.values() if one.configured is not None} - {UNKNOWN}
         unknown = {*named, *bounds, *drawn, *absent, *self.limits.model_dump().values(), self.memory.heap}
+        unknown |= set(self.listener.model_dump().values())
         unknown -= {None, *self.knobs}
         if unknown:
             raise knob_types.refusal(f"it names the knob '{min(map(str, unknown))}', and has none of that name")

@@ -20,7 +20,13 @@ _SELF = "python -m tools.stack"
 _EXAMPLE = paths.ROOT / ".env.example"
 _CHECK = Path(__file__).with_name("check-knobs")
 # The lab alone reads them: the stack's k6 is given its workload as an argument, and k6's own dashboard by k6's options.
-_OF_RUNS = {"load.workload", "load.dashboard"}
+# A run has a CA, and the stack has none.
+_OF_RUNS = {"load.workload", "load.dashboard", "load.tls_resumption"} | {
+    role.knob(name)
+    for role in ROLES.values()
+    for name in role.knobs
+    if role.listener.tls and name.startswith(role.listener.tls)
+}
 # What a container gets besides its knobs.
 _BESIDES = {
     "nginx": {"CONNLAB_UPSTREAMS": "backend:8080"},

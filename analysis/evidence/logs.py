@@ -28,6 +28,7 @@ COLUMNS: Mapping[str, str] = {
     "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
     "upstream_local_port": "VARCHAR", "gave_up": "VARCHAR", "request_id": "VARCHAR",
     "resolution_us": "BIGINT", "guessed": "BOOLEAN",
+    "ssl_protocol": "VARCHAR", "ssl_session_reused": "VARCHAR",
 }  # fmt: skip
 
 
@@ -152,7 +153,7 @@ HAPROXY_ACCESS = Format(
         "status": "BIGINT", "bytes_sent": "BIGINT", "request_ms": "BIGINT", "queue_ms": "BIGINT",
         "connect_ms": "BIGINT", "response_ms": "BIGINT", "active_ms": "BIGINT", "termination": "VARCHAR",
         "retries": "INTEGER", "server_address": "VARCHAR", "server_port": "VARCHAR",
-        "local_port": "VARCHAR",
+        "local_port": "VARCHAR", "ssl_protocol": "VARCHAR", "ssl_session_reused": "VARCHAR",
     },
     bounds=dict.fromkeys(("request_ms", "queue_ms", "connect_ms", "response_ms", "active_ms"), _MS_MAX)
     | {"retries": _RETRIES_MAX},
@@ -183,6 +184,9 @@ HAPROXY_ACCESS = Format(
             _seconds(f"{_TOTAL_MS} - retries * coalesce({_BEFORE_MS}, 0)"), f"coalesce({_seconds(_BEFORE_MS)}, '')"
         ),
         "upstream_local_port": _tries("nullif(local_port, '')"),
+        # As nginx has it: r for a session that was resumed.
+        "ssl_session_reused": "CASE WHEN coalesce(ssl_protocol, '') = '' THEN ''"
+        " WHEN ssl_session_reused = 'true' THEN 'r' ELSE '.' END",
         # A try that never had a port has sent nothing; port_shortages.sql says whether there was one to have.
         "gave_up": f"CASE WHEN termination LIKE 'sQ%' THEN '{QUEUE_TIMEOUT}'"
         f" WHEN termination LIKE 'SC%' AND connect_ms < 0 AND coalesce(local_port, '') = '' THEN '{NO_PORT}' END",

@@ -306,6 +306,18 @@ FIGURES: tuple[Figure, ...] = (
         _DIALS_FILE,
         _times(_DIALS, f"{_DIALLED} <> 'half-open'"),
     ),
+    Figure(
+        "client.tls.handshakes",
+        "TLS handshakes of connections that were made for a request; those that failed do not count.",
+        _REQUESTS_FILE,
+        _of_requests(lambda row, _: row["handshakes"]),
+    ),
+    *figures_of_times(
+        "client.tls_ms",
+        "How long each of these handshakes took.",
+        _REQUESTS_FILE,
+        _times(_REQUESTS, "SELECT tls_us FROM requests WHERE tls_us > 0 AND NOT reused"),
+    ),
     *_figures_of_named(
         "client.named.<request>",
         "request",

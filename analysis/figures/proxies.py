@@ -124,6 +124,13 @@ FIGURES: tuple[Figure, ...] = (
         )
         for name, header, then in (("close", "close", "closes"), ("keep_alive", "keep-alive", "keeps"))
     ),
+    *(
+        Figure(f"access.<proxy>.tls.{name}", meaning, _ACCESS_FILE, _in_window("at_proxies", f"tls_{name}"))
+        for name, meaning in (
+            ("connections", "Connections of clients by TLS whose first request ended at the proxy in the window."),
+            ("resumed", "Those of them that resumed an earlier session, without a signature of the proxy's."),
+        )
+    ),
     Figure(
         "access.<proxy>.errors.<code>",
         "Lines of the error log with this system error number, such as 111 for a refused connection.",

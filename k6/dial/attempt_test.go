@@ -50,7 +50,7 @@ func ask(t *testing.T, state *lib.State, target string) (*httpext.Trail, error) 
 // net/http sends the request again over a new connection if the server has closed the kept one.
 func TestARequestAskedAgainNamesItsLastDial(t *testing.T) {
 	log, listener, state := newRecorded(t), listen(t, "tcp", "127.0.0.1:0"), vuState()
-	if err := log.Install(state, patience); err != nil {
+	if err := log.Install(state, Settings{ConnectTimeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 	go answerOnce(listener)
@@ -103,7 +103,7 @@ func answerOncePerConnection(listener net.Listener, while time.Duration) {
 func TestTheTimesOfARequestAskedAgainAreThoseOfItsLastConnection(t *testing.T) {
 	const vain = 3 * time.Second
 	log, listener, state := newRecorded(t), listen(t, "tcp", "127.0.0.1:0"), vuState()
-	if err := log.Install(state, patience); err != nil {
+	if err := log.Install(state, Settings{ConnectTimeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 	go answerOncePerConnection(listener, vain)
@@ -133,7 +133,7 @@ func TestTheTimesOfARequestAskedAgainAreThoseOfItsLastConnection(t *testing.T) {
 
 func TestARequestOverAKeptConnectionDidNotConnect(t *testing.T) {
 	log, listener, state := newRecorded(t), listen(t, "tcp", "127.0.0.1:0"), vuState()
-	if err := log.Install(state, patience); err != nil {
+	if err := log.Install(state, Settings{ConnectTimeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
@@ -158,7 +158,7 @@ func TestARequestOverAKeptConnectionDidNotConnect(t *testing.T) {
 func TestRequestsGoToTheirTargetWhateverTheEnvironmentSays(t *testing.T) {
 	log, listener, state := newRecorded(t), listen(t, "tcp", "127.0.0.1:0"), vuState()
 	state.Transport.(*http.Transport).Proxy = func(*http.Request) (*url.URL, error) { return nil, errors.New("a proxy was asked for") }
-	if err := log.Install(state, patience); err != nil {
+	if err := log.Install(state, Settings{ConnectTimeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 	go answerOnce(listener)

@@ -2,6 +2,7 @@ package dial
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,9 +23,17 @@ type Dialer struct {
 	unclaimed atomic.Pointer[Attempt]
 }
 
-// Install replaces what a VU connects with, before its first request. connectTimeout bounds connect(2) alone, apart from
-// the request's timeout.
-func (l *Log) Install(state *lib.State, connectTimeout time.Duration) error {
+// Settings are what the extension changes of a VU's connections.
+type Settings struct {
+	ConnectTimeout time.Duration // bounds connect(2) alone, apart from the request's timeout
+	TLSResumption  bool          // k6 itself has no cache of sessions, so it resumes none
+}
+
+// sessionsMax bounds a VU's cache of TLS sessions, one for each server.
+const sessionsMax = 64
+
+// Install replaces what a VU connects with, before its first request.
+func (l *Log) Install(state *lib.State, settings Settings) error {
 	dialer, ok := state.Dialer.(*netext.Dialer)
 	if !ok {
 		return fmt.Errorf("k6/x/connlab cannot record dials: the VU's dialer is a %T, not k6's own", state.Dialer)
@@ -33,13 +42,16 @@ func (l *Log) Install(state *lib.State, connectTimeout time.Duration) error {
 	if !ok {
 		return fmt.Errorf("k6/x/connlab cannot record dials: the VU's transport is a %T, not k6's own", state.Transport)
 	}
-	dialer.Timeout = connectTimeout
-	dialer.ControlContext = noteSocket(connectTimeout)
+	dialer.Timeout = settings.ConnectTimeout
+	dialer.ControlContext = noteSocket(settings.ConnectTimeout)
 	recorded := &Dialer{Dialer: dialer, log: l, vu: state.VUID}
 	state.Dialer = recorded
 	transport.DialContext = recorded.DialContext
 	// Docker's client may have put a proxy into the environment: the load must go to the targets.
 	transport.Proxy = nil
+	if settings.TLSResumption && transport.TLSClientConfig != nil && transport.TLSClientConfig.ClientSessionCache == nil {
+		transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(sessionsMax)
+	}
 	state.Transport = &attempts{next: transport, state: state}
 	return nil
 }

@@ -17,7 +17,7 @@ func (r *recorded) halfOpen(hold time.Duration, prepare func(fd int) error) (lin
 	r.t.Helper()
 	listener := listen(r.t, "tcp4", "127.0.0.1:0")
 	state := vuState()
-	if err := r.Install(state, time.Minute); err != nil {
+	if err := r.Install(state, Settings{ConnectTimeout: time.Minute}); err != nil {
 		r.t.Fatal(err)
 	}
 	dialer := state.Dialer.(*Dialer)

@@ -87,7 +87,7 @@ func vuState() *lib.State {
 func (r *recorded) dialer(connectTimeout time.Duration) *Dialer {
 	r.t.Helper()
 	state := vuState()
-	if err := r.Install(state, connectTimeout); err != nil {
+	if err := r.Install(state, Settings{ConnectTimeout: connectTimeout}); err != nil {
 		r.t.Fatal(err)
 	}
 	return state.Dialer.(*Dialer)
@@ -205,14 +205,14 @@ func TestANameThatDoesNotResolveHasNoAddresses(t *testing.T) {
 func TestAVUWithAnotherDialerIsRefused(t *testing.T) {
 	log := newRecorded(t)
 	state := vuState()
-	if err := log.Install(state, patience); err != nil {
+	if err := log.Install(state, Settings{ConnectTimeout: patience}); err != nil {
 		t.Fatal(err)
 	}
-	if err := log.Install(state, patience); err == nil {
+	if err := log.Install(state, Settings{ConnectTimeout: patience}); err == nil {
 		t.Error("a dialer that is not k6's own was taken")
 	}
 	state.Dialer = netext.NewDialer(net.Dialer{}, nil)
-	if err := log.Install(state, patience); err == nil {
+	if err := log.Install(state, Settings{ConnectTimeout: patience}); err == nil {
 		t.Error("a transport that is not k6's own was taken")
 	}
 	log.lines()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"connlab/k6/dial"
 )
 
 // defaultConnectTimeout is k6's own, for scripts that run without the lab's environment.
@@ -11,13 +13,21 @@ const defaultConnectTimeout = 30 * time.Second
 
 var milliseconds = regexp.MustCompile(`^[1-9][0-9]{0,8}ms$`)
 
-func connectTimeout(lookup func(string) (string, bool)) (time.Duration, error) {
-	text, set := lookup("CONNLAB_CONNECT_TIMEOUT")
-	if !set {
-		return defaultConnectTimeout, nil
+// connectionSettings reads what the environment says of connections.
+func connectionSettings(lookup func(string) (string, bool)) (dial.Settings, error) {
+	settings := dial.Settings{ConnectTimeout: defaultConnectTimeout}
+	if text, set := lookup("CONNLAB_CONNECT_TIMEOUT"); set {
+		if !milliseconds.MatchString(text) {
+			return settings, fmt.Errorf("CONNLAB_CONNECT_TIMEOUT must be whole milliseconds such as 30000ms, not %q", text)
+		}
+		settings.ConnectTimeout, _ = time.ParseDuration(text)
 	}
-	if !milliseconds.MatchString(text) {
-		return 0, fmt.Errorf("CONNLAB_CONNECT_TIMEOUT must be whole milliseconds such as 30000ms, not %q", text)
+	switch text, _ := lookup("CONNLAB_TLS_RESUMPTION"); text {
+	case "true":
+		settings.TLSResumption = true
+	case "", "false":
+	default:
+		return settings, fmt.Errorf("CONNLAB_TLS_RESUMPTION must be true or false, not %q", text)
 	}
-	return time.ParseDuration(text)
+	return settings, nil
 }

@@ -40,15 +40,15 @@ func New(journal *record.Journal, dials *dial.Log, execution *atomic.Pointer[lib
 // NewModuleInstance implements modules.Module. Importing the extension is enough for a VU's dials to be recorded.
 func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 	m.repeatErrors.Do(func() { repeatErrorsOnStderr(vu.InitEnv().Logger) })
-	timeout, err := connectTimeout(vu.InitEnv().LookupEnv)
+	settings, err := connectionSettings(vu.InitEnv().LookupEnv)
 	if err != nil {
 		common.Throw(vu.Runtime(), err)
 	}
-	m.installAtFirstIteration(vu, timeout)
-	return &instance{module: m, vu: vu, connectTimeout: timeout}
+	m.installAtFirstIteration(vu, settings)
+	return &instance{module: m, vu: vu, settings: settings}
 }
 
-func (m *Module) installAtFirstIteration(vu modules.VU, connectTimeout time.Duration) {
+func (m *Module) installAtFirstIteration(vu modules.VU, settings dial.Settings) {
 	local := vu.Events().Local
 	subscription, events := local.Subscribe(iterStart)
 	go func() {
@@ -57,7 +57,7 @@ func (m *Module) installAtFirstIteration(vu modules.VU, connectTimeout time.Dura
 			return
 		}
 		m.execution.Store(lib.GetExecutionState(vu.Context()))
-		if err := m.dials.Install(vu.State(), connectTimeout); err != nil {
+		if err := m.dials.Install(vu.State(), settings); err != nil {
 			m.journal.Fail(err)
 		}
 		// Before Done: the VU waits for all subscribers at its next iteration too.
@@ -68,9 +68,9 @@ func (m *Module) installAtFirstIteration(vu modules.VU, connectTimeout time.Dura
 
 // instance is the extension as one VU sees it.
 type instance struct {
-	module         *Module
-	vu             modules.VU
-	connectTimeout time.Duration
+	module   *Module
+	vu       modules.VU
+	settings dial.Settings
 }
 
 // Exports implements modules.Instance.
@@ -86,7 +86,7 @@ func (i *instance) Exports() modules.Exports {
 
 // record records the dials of setup or teardown. These run in no VU, so no iteration begins for them.
 func (i *instance) record() error {
-	if err := i.module.dials.Install(i.vu.State(), i.connectTimeout); err != nil {
+	if err := i.module.dials.Install(i.vu.State(), i.settings); err != nil {
 		return fmt.Errorf("connlab.record: %w", err)
 	}
 	return nil

@@ -5,11 +5,13 @@ from taking the machine with it. A process that dies of SIGKILL stops nothing: s
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Interface
+from types import MappingProxyType
 
 from lab.errors import Problem
+from lab.scenarios import certificates as certificates_file
 from lab.scenarios import own_configuration, own_script, sysctls
 from lab.scenarios.knobs import RoleName, environment
 from lab.scenarios.resolved import ResolvedScenario
@@ -32,6 +34,7 @@ _BESIDES_S = 1800
 # Of the roles' management; collector/internal/management has them too.
 _MANAGEMENT_PORTS = (6565, 8081)
 _UNPRIVILEGED, _PRIVILEGED = "net.ipv4.ip_unprivileged_port_start", 1024
+NO_CERTIFICATES: Mapping[str, str] = MappingProxyType({})
 _EPHEMERAL = "net.ipv4.ip_local_port_range"
 
 
@@ -116,11 +119,20 @@ def collector_environment(
     }
 
 
-def role_environment(resolved: ResolvedScenario, topology: Topology, instance: str) -> dict[str, str]:
-    """Return the environment of an instance of one of the lab's own roles."""
+def role_environment(
+    resolved: ResolvedScenario, topology: Topology, instance: str, certificates: Mapping[str, str] = NO_CERTIFICATES
+) -> dict[str, str]:
+    """Return the environment of an instance of one of the lab's own roles; `certificates` are those of a run."""
+    found = _role_environment(resolved, topology, instance)
+    return found | ({certificates_file.VARIABLE: certificates[instance]} if instance in certificates else {})
+
+
+def _role_environment(resolved: ResolvedScenario, topology: Topology, instance: str) -> dict[str, str]:
     role = topology.role_of(instance)
     knobs = environment(resolved.scenario.knobs, topology.roles[role].group)
+    trusts = certificates_file.trusts_ca(resolved, topology, instance)
     if instance in topology.clients:
+        secured = topology.targets[0].startswith("https")
         segment, sequence = segments(len(topology.clients))[topology.clients.index(instance)]
         script = own_script.find_script(resolved, topology)
         return {**(script.settings() if script else {}), **knobs} | {
@@ -128,13 +140,18 @@ def role_environment(resolved: ResolvedScenario, topology: Topology, instance: s
             "CONNLAB_INSTANCE": instance,
             "CONNLAB_SEGMENT": segment,
             "CONNLAB_SEGMENT_SEQUENCE": sequence,
-            # k6's own name: a service's certificate is its own, and nobody has signed it for the lab's network.
-            **({"K6_INSECURE_SKIP_TLS_VERIFY": "true"} if topology.targets[0].startswith("https") else {}),
+            # k6's own name: a certificate that is not of the run's CA has been signed by nobody for the lab's network.
+            **({"K6_INSECURE_SKIP_TLS_VERIFY": "true"} if secured and not trusts else {}),
         }
     if configuration := own_configuration.find_configuration(resolved, topology, role):
         return configuration.settings()
     if topology.roles[role].kind == "proxy":
-        return knobs | {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
+        behind = {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
+        following = next(iter(list(topology.instances)[list(topology.instances).index(role) + 1 :]), None)
+        if following and topology.roles[following].tls:
+            # The name that the certificate must have; `any` where the run's CA has not signed it.
+            behind["CONNLAB_UPSTREAM_TLS"] = following if trusts else "any"
+        return knobs | behind
     return knobs
 
 

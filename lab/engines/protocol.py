@@ -61,12 +61,14 @@ class Parts:
     Attributes:
         run_id: what everything that is started is labelled with.
         places: where each instance and each collector writes.
+        certificates: what each instance gets of them (lab.scenarios.certificates); none without TLS.
     """
 
     resolved: ResolvedScenario
     topology: Topology
     run_id: str
     places: Places
+    certificates: Mapping[str, str] = field(default_factory=dict)
 
 
 class Watch(ABC):

@@ -16,6 +16,7 @@ from lab.runs import machine, readback
 from lab.runs.gauges import last_tick_us
 from lab.runs.live_display import Display
 from lab.runs.run_context import RunContext
+from lab.scenarios.certificates import certificates_for
 from lab.scenarios.topology import collector_of
 
 _STATUS_URL = "http://127.0.0.1:6565/v1/status"
@@ -54,7 +55,8 @@ def start_servers(context: RunContext, watch: Watch) -> None:
             **engine.service_images(resolved),
         }
     with step("start"):
-        engine.start(Parts(resolved, topology, context.manifest.run, context.places), watch)
+        certificates = certificates_for(resolved, topology)
+        engine.start(Parts(resolved, topology, context.manifest.run, context.places, certificates), watch)
         context.manifest.nodes = dict(engine.machines(topology))
     with step("read back"):
         readback.read_back(engine, resolved, topology, context.manifest, context.places)

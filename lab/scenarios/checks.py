@@ -27,6 +27,10 @@ _HEADERS_MAX = 100
 _SHARED = "give each instance a user, or lower load.instances"
 
 
+# They write to their connections themselves.
+_PLAIN_WORKLOADS = ("tcp", "slow_clients", "half_open")
+
+
 def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield everything about the scenario that cannot be run or would silently do nothing."""
     yield from overrides.preset_problems(resolved.scenario, resolved.document)
@@ -39,6 +43,7 @@ def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     if resolved.scenario.load is None:
         yield from _target(resolved)
     yield from _services(resolved)
+    yield from _tls(resolved)
     yield from _bounds(resolved)
     yield from _between_knobs(resolved)
     yield from _sysctls(resolved)
@@ -156,6 +161,25 @@ def _services(resolved: ResolvedScenario) -> Iterator[Problem]:
             what = f"{name} is not on the path, so it has no collector that could ask for {own[name].ready}"
             hint = "give a command that runs in its container, such as [pg_isready]"
             yield Problem(what, resolved.where("services", name, "ready"), hint)
+
+
+def _tls(resolved: ResolvedScenario) -> Iterator[Problem]:
+    load = resolved.scenario.knobs.load
+    for role in resolved.roles.values():
+        listener = role.listener
+        if listener.oldest and listener.newest:
+            oldest, newest = role.knob(listener.oldest), role.knob(listener.newest)
+            if str(resolved.values[oldest]) > str(resolved.values[newest]):
+                what = f"{oldest} ({resolved.values[oldest]}) is newer than {newest} ({resolved.values[newest]})"
+                yield Problem(what, _first_asked(resolved, oldest, newest), "set both to the same version")
+    first = next((role for role in resolved.roles.values() if role.kind != "client"), None)
+    secured = first is not None and first.tls
+    if first is not None and first.tls and load.workload in _PLAIN_WORKLOADS:
+        what = f"the workload {load.workload} speaks plain HTTP only, and {first.display_name} takes TLS"
+        yield Problem(what, resolved.where_knob("load.workload"), "choose another workload, or leave TLS out")
+    if load.tls_resumption and not secured and resolved.scenario.load is None:
+        what = "load.tls_resumption is set, but the clients' connections have no TLS"
+        yield Problem(what, resolved.where_knob("load.tls_resumption"), "set tls of the role behind k6")
 
 
 def _bounds(resolved: ResolvedScenario) -> Iterator[Problem]:

@@ -1,10 +1,6 @@
 """A configuration of the user's own, in place of the lab's: where it lies, and what it is refused for before a run."""
 
-import base64
-import gzip
-import io
 import re
-import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +23,7 @@ from lab.roles.configurations import (
 from lab.scenarios.configuration_files import find_sources
 from lab.scenarios.knobs import RoleName
 from lab.scenarios.model import ConfigurationFile
+from lab.scenarios.packed_files import pack_files
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology, topology_of
 
@@ -70,9 +67,6 @@ class OwnConfiguration:
             found["CONNLAB_FOLDER"] = self.sources.below
         if self.copy:
             found["CONNLAB_COPY"] = self.copy
-        if self.adaptation.certificates:
-            named = (",".join((path, *names)) for path, names in self.adaptation.certificates.items())
-            found["CONNLAB_CERTIFICATES"] = " ".join(named)
         if self.adaptation.entry is not None and self.declared.format == "sections":
             # Without requests there is no line to log.
             found["CONNLAB_PORT"] = str(self.adaptation.entry.port) if self.adaptation.entry.requests else "none"
@@ -86,14 +80,8 @@ class OwnConfiguration:
         files |= self.adaptation.files
         if self.adaptation.added:
             files[f"{home}connlab-added.conf"] = self.adaptation.added + "\n"
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-            for name, text in sorted(files.items()):
-                content = text.encode()
-                member = tarfile.TarInfo(name.removeprefix(home))
-                member.size, member.mode = len(content), 0o644
-                archive.addfile(member, io.BytesIO(content))
-        return base64.b64encode(gzip.compress(packed.getvalue(), mtime=0)).decode() if files else ""
+        packed = {name.removeprefix(home): text.encode() for name, text in files.items()}
+        return pack_files(packed) if packed else ""
 
     def shown(self, place: object) -> str:
         """Return a place in the configuration as the user would type it."""

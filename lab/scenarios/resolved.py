@@ -108,10 +108,17 @@ class ResolvedScenario:
 
     @cached_property
     def roles(self) -> dict[str, Role]:
-        """Return the roles on the path with their declarations; a configuration of the user's own has its own port."""
-        return {name: self.registry.roles[name] for name in self.scenario.path} | {
+        """Return the roles on the path with their declarations, each with its listener as it is configured.
+
+        A knob says whether a role of the lab's takes TLS. A configuration of the user's own says its port, too.
+        """
+        return {name: self._with_listener(self.registry.roles[name]) for name in self.scenario.path} | {
             name: _role_by_file(self.registry.roles[name], entry) for name, entry in self.entries.items()
         }
+
+    def _with_listener(self, role: Role) -> Role:
+        knob = role.listener.tls
+        return role.model_copy(update={"tls": True}) if knob and self.values[role.knob(knob)] else role
 
     @cached_property
     def entries(self) -> dict[str, Entry]:

@@ -692,3 +692,50 @@ def test_a_proxy_that_tries_another_server_first(proxied: Scene) -> None:
             " tried 172.18.0.2:8080"
         ),
     )
+
+
+def tls_request(scene: Scene, lasted_s: float, handshake_s: float = 0.0, **changes: object) -> None:
+    """A request to an https address, whose handshake took so long."""
+    scene.request(lasted_s, url="https://backend:8080/", tls_us=round(1e6 * handshake_s), **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "who"),
+    [
+        ("remote error: tls: protocol version not supported", "tls-handshake-failed", "the server sent an alert"),
+        ("x509: certificate signed by unknown authority", "tls-handshake-failed", "the client refused the server"),
+        ("EOF", "unexplained", ""),
+    ],
+)
+def test_a_failed_tls_handshake_is_named_by_the_client_s_error(scene: Scene, error: str, cause: str, who: str) -> None:
+    scene.dial()
+    tls_request(scene, 0.01, connected=False, error=error)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 0.002)
+    found, evidence = scene.cause()
+
+    assert found == cause
+    assert who in evidence
+
+
+@pytest.mark.parametrize(("url", "cause"), [("https", "tls-handshake-timeout"), ("http", "unexplained")])
+def test_a_tls_handshake_that_does_not_end_times_out(scene: Scene, url: str, cause: str) -> None:
+    scene.dial()
+    scene.request(5, connected=False, error_code=1050, error="request timeout", url=f"{url}://backend:8080/")
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001)
+    found, evidence = scene.cause()
+
+    assert found == cause
+    if cause != "unexplained":
+        assert "the server sent no data; after 5.000 s in the handshake the request ended: request timeout" in evidence
+
+
+@pytest.mark.parametrize(("waited_s", "cause"), [(0.0, "waited-for-tls-handshake"), (1.5, "waited-in-accept-queue")])
+def test_a_wait_in_the_accept_queue_is_no_part_of_the_tls_handshake(scene: Scene, waited_s: float, cause: str) -> None:
+    scene.dial()
+    tls_request(scene, 2, 1.9, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 1.999)
+    if waited_s:
+        for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S, BEGIN_S + waited_s + 0.05):
+            tick["listen"][0]["depth"] = 1
+
+    assert scene.cause()[0] == cause

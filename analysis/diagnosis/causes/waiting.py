@@ -193,6 +193,38 @@ CAUSES = (
         lesson="accept-queue-turns",
     ),
     Cause(
+        name="waited-for-tls-handshake",
+        meaning="Its connection was made at once, and the TLS handshake on it took the time.",
+        proof=(
+            "The client measured the handshake of a connection that was made for the request. What of it the connection"
+            " lay in the accept queue, lost a packet or met a pause does not count."
+        ),
+        when=_main("tls_wait_us"),
+        apart=_APART,
+        says="""format('dial {}/{} was connected at {}; its TLS handshake took {} of {}', instance, dial,
+               moment(dial_time_us + dial_duration_us), took(tls_us), took(total_us))""",
+        seen=True,
+        label="waited for the TLS handshake",
+        symptom="slow on new connections alone; kept ones are quick",
+        look="the client's handshake times; the server's processor; the share of resumed sessions in the proxy's log",
+        because="the TLS handshake between {client} and {server} took that long",
+        where="Between {client} and {server}, after the connection was made and before the request was sent.",
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "A whole handshake costs the server a signature, which takes far more processor time than the request"
+                " itself. Handshakes that come at the same time wait for each other. A resumed session costs no"
+                " signature, and a kept connection no handshake."
+            ),
+        ),
+        knobs={
+            "load.keep_alive": "whether clients keep their connections",
+            "load.tls_resumption": "whether clients resume sessions",
+        },
+        remedy="keep connections, let clients resume sessions, or take a key that signs faster (ecdsa)",
+        lesson="handshake-storm",
+    ),
+    Cause(
         name="waited-for-another-server",
         meaning=(
             "The proxy tried another server, or the same one, without success before the try that was answered. No"

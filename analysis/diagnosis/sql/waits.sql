@@ -3,6 +3,7 @@
 -- - syn: from the first SYN to the first answer, of a connection made for it whose first SYN got lost.
 -- - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 -- - queue: in the accept queue; that is surely over at the last tick that still saw it there.
+-- - tls_wait: in the TLS handshake of a connection made for it, without the accept queue, lost packets and pauses.
 -- - thread: all of the server's threads were busy in every reading while it was with the server; from the first of
 --   these on, or from its coming if they were busy before. Where no reading came meanwhile, in the one before and the
 --   one after it. What the handler took of an average request is not a wait.
@@ -56,6 +57,9 @@ WITH readings AS (
                 THEN least(flow_accepted_after_us, end_us) - greatest(flow_queued_us, time_us) END AS queue_us,
            CASE WHEN up_accepted_after_us IS NOT NULL
                 THEN least(up_accepted_after_us, end_us) - greatest(up_queued_us, time_us) END AS up_queue_us,
+           CASE WHEN NOT reused AND tls_us > 0
+                THEN tls_us - greatest(coalesce(queue_us, 0), 0) - greatest(coalesce(ack_us, 0), 0)
+                     - coalesce(acted.overlap_us, 0) END AS tls_wait_us,
            CASE WHEN without_hole AND saturated = scrapes AND (scrapes > 0 OR saturated_before AND saturated_after)
                 THEN service_us - free_us - average_us END AS thread_us,
            CASE WHEN without_hole AND NOT saturated_before AND saturated = 0 AND NOT saturated_after
@@ -76,7 +80,7 @@ SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
        greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
        greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
        greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
-       greatest(thread_us, 0) AS thread_us, greatest(server_us, 0) AS server_us, taken_us,
+       greatest(tls_wait_us, 0) AS tls_wait_us, greatest(thread_us, 0) AS thread_us, greatest(server_us, 0) AS server_us, taken_us,
        greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
        greatest(retry_us, 0) AS retry_us,
        greatest(pause_us, 0) AS pause_us, paused

@@ -3,6 +3,7 @@ SELECT count(*) AS total,
        count(*) FILTER (succeeded(error_code, status)) AS ok,
        count(DISTINCT row(instance, vu)) FILTER (vu <> 0) AS users,
        count(DISTINCT row(instance, vu)) FILTER (vu <> 0 AND NOT succeeded(error_code, status)) AS users_failed,
+       count(*) FILTER (tls_us > 0 AND NOT reused) AS handshakes,
        max(end_us) - min(time_us) AS lasted_us,
        coalesce(histogram(error_code), map()) AS codes,
        coalesce(histogram(status) FILTER (status > 0), map()) AS statuses

@@ -53,6 +53,9 @@ def client_moments(case: Row, close: Row | None, dial_notes: tuple[Note, ...], p
         # Two clocks read one after the other: it is connected before it sends.
         connected_us = (case["dial_time_us"] or 0) + (case["dial_duration_us"] or 0)
         sent_us = max(case["end_us"] - case["duration_us"], connected_us)
+        if case["tls_us"] > 0 and not case["reused"]:
+            text = f"has ended the TLS handshake, which took {format_us(case['tls_us'])}"
+            yield Moment(Event(sent_us, observer, text, *requests))
         yield Moment(Event(sent_us, observer, "sends the request", *requests))
         if case["status"] > 0:
             first_us = case["end_us"] - case["receiving_us"]

@@ -9,6 +9,7 @@ from typing import IO
 from lab.engines.container_settings import ONE_OFF_LIMITS, ROLE_UID, supplementary_groups
 from lab.engines.programs import CommandLine, ProgramClient, ProgramFailed, StreamingCommand
 from lab.errors import ConfigurationRefused, LabError
+from lab.scenarios import certificates
 from lab.scenarios.own_configuration import MOUNTED, OwnConfiguration
 
 _DOCTOR = "'connlab doctor' (make doctor) says what this machine lacks"
@@ -136,5 +137,10 @@ def try_configuration(own: OwnConfiguration) -> str | None:
     ]
     # A test asks for the addresses of these names, and for nothing that stands there.
     hosts = [option for name in own.hosts for option in ("--add-host", f"{name}:127.0.0.1")]
-    mounted = (own.folder, MOUNTED)
-    return try_folder(own.role, "test", mounted, own.settings(), *folders, *hosts, refused=ConfigurationRefused)
+    mounted, settings = (own.folder, MOUNTED), own.settings()
+    if lacking := own.adaptation.certificates:
+        # A run makes others, for the same files.
+        with certificates.Authority() as authority:
+            files = certificates.made_for_configuration(lacking)
+            settings[certificates.VARIABLE] = certificates.pack_certificates(authority, files)
+    return try_folder(own.role, "test", mounted, settings, *folders, *hosts, refused=ConfigurationRefused)

@@ -15,6 +15,7 @@ from lab.engines.compose.docker import docker
 from lab.engines.compose.images import image_of_service
 from lab.engines.container_settings import (
     COLLECTOR_LIMITS,
+    NO_CERTIFICATES,
     ROLE_UID,
     ContainerLimits,
     collector_environment,
@@ -48,6 +49,7 @@ def build_run_file(
     subnet: IPv4Network,
     *,
     metrics_port: int | None = None,
+    certificates: Mapping[str, str] = NO_CERTIFICATES,
 ) -> dict[str, Any]:
     """Return a run's file: what this run changes of the services in compose.yaml.
 
@@ -61,6 +63,7 @@ def build_run_file(
         places: of the raw files.
         subnet: of the network, where instances have a second address; else the engine chooses one.
         metrics_port: where each collector serves its current figures; None if none does.
+        certificates: what each instance gets of them.
     """
     services: dict[str, Any] = {}
     label = {"labels": {RUN_LABEL: run_id}}
@@ -115,7 +118,7 @@ def build_run_file(
         )
         joined = {"network_mode": f"service:{collector}", "pid": f"service:{collector}"}
         limits = limits_for_instance(resolved, topology, instance)
-        fields = _role_fields(resolved, topology, instance, places)
+        fields = _role_fields(resolved, topology, instance, places, certificates)
         add("service" if role in own else role, instance, limits, **groups, **joined, **fields)
     for name in topology.needed:
         # A program of somebody else's knows no deadline. It gets that of the container whose processes it joins.
@@ -145,12 +148,14 @@ def build_run_file(
     }
 
 
-def _role_fields(resolved: ResolvedScenario, topology: Topology, instance: str, places: Places) -> dict[str, Any]:
+def _role_fields(
+    resolved: ResolvedScenario, topology: Topology, instance: str, places: Places, certificates: Mapping[str, str]
+) -> dict[str, Any]:
     """Return what a run sets of an instance."""
     role = topology.role_of(instance)
     fields: dict[str, Any] = {
         "volumes": [bind_mount(places.role(instance), "/raw")],
-        "environment": role_environment(resolved, topology, instance),
+        "environment": role_environment(resolved, topology, instance, certificates),
     }
     if instance in topology.clients and (script := own_script.find_script(resolved, topology)):
         fields["volumes"] += [bind_mount(*mount, read_only=True) for mount in script.mounts().items()]

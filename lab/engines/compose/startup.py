@@ -51,7 +51,9 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
     file = parts.places.run_dir / run_file.FILE_NAME
     subnet = find_free_subnet() if topology.second_names else FIRST_SUBNET
     content = run_file.build_run_file(
-        parts.resolved, topology, parts.run_id, parts.places, subnet, metrics_port=metrics
+        *(parts.resolved, topology, parts.run_id, parts.places, subnet),
+        metrics_port=metrics,
+        certificates=parts.certificates,
     )
     run_file.write_run_file(content, file)
     everything = run_file.services_of(topology)

@@ -234,7 +234,7 @@ def build_pod(
                 {
                     "name": ROLE,
                     **images.of(role),
-                    "env": env_entries(role_environment(resolved, topology, instance)),
+                    "env": env_entries(role_environment(resolved, topology, instance, parts.certificates)),
                     **_restricted(),
                     "volumeMounts": [_mount("role-raw", "/raw"), _mount("role-tmp", "/tmp")],  # noqa: S108 # in the container
                     **_resources(_ROLE_CPU, _ROLE_MB, limits.memory_mb),
