@@ -144,6 +144,8 @@ class KnownKnob:
 def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, KnownKnob]:
     """Return the knobs of a model, which these roles declare, by their full names."""
     declared = {role.knob(name): knob for role in roles.values() for name, knob in role.knobs.items()}
+    # The lab makes the certificate; the program only has it.
+    of_lab = {role.knob(role.listener.key) for role in roles.values() if role.listener.key}
     found: dict[str, KnownKnob] = {}
     for group, outer in knobs.model_fields.items():
         if not (isinstance(outer.annotation, type) and issubclass(outer.annotation, Part)):
@@ -152,7 +154,8 @@ def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, 
             default: KnobValue = info.default
             knob = KnownKnob(group, field, default, DURATION_SCHEMA in info.metadata, info.description or "")
             if of_role := declared.get(knob.name):
-                env = None if of_role.counts or of_role.fixed else of_role.env or f"CONNLAB_{field.upper()}"
+                of_lab_alone = of_role.counts or of_role.fixed or knob.name in of_lab
+                env = None if of_lab_alone else of_role.env or f"CONNLAB_{field.upper()}"
                 knob = replace(knob, workloads=of_role.workloads, env=env)
             found[knob.name] = knob
     return found

@@ -717,6 +717,16 @@ def test_a_failed_tls_handshake_is_named_by_the_client_s_error(scene: Scene, err
     assert who in evidence
 
 
+def test_a_server_that_ends_the_connection_breaks_the_tls_handshake_off(scene: Scene) -> None:
+    scene.dial()
+    tls_request(scene, 0.01, connected=False, error_code=1220, error="read: connection reset by peer")
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).reset_by_server(BEGIN_S + 0.002)
+    cause, evidence = scene.cause()
+
+    assert cause == "tls-handshake-failed"
+    assert evidence.endswith("the server ended the connection at 44.002 s, within the handshake")
+
+
 @pytest.mark.parametrize(("url", "cause"), [("https", "tls-handshake-timeout"), ("http", "unexplained")])
 def test_a_tls_handshake_that_does_not_end_times_out(scene: Scene, url: str, cause: str) -> None:
     scene.dial()

@@ -604,16 +604,29 @@ def test_the_last_error_of_a_connection_within_the_request_s_time_stands_beside_
 
 def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables) -> None:
     flow = {"flow_syns_lost": 1, "flow_first_time_us": 110, "flow_answered_us": 150, "reused": False}
-    tables.given("cases", **SLOW, **flow)
+    tables.given("cases", **SLOW, **flow, tls_us=30)
     tables.given("cases", **(SLOW | {"id": 2}), reused=True, blocked_us=60)
     tables.given("served", "id left_us", (1, 190), (2, None), instance="k6-1")
-    found = tables.made("waits", "id, syn_us, pool_us, lag_us, queue_us", silent=[])
-    assert found == [(1, 40, 0, 10, 0), (2, 0, 60, 0, 0)]
+    found = tables.made("waits", "id, syn_us, pool_us, lag_us, tls_wait_us", silent=[])
+    assert found == [(1, 40, 0, 10, 30), (2, 0, 60, 0, 0)]
 
 
 def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(tables: Tables) -> None:
     tables.given("cases", "id outcome", (1, "slow"), (2, "ok"), **without(SLOW, "id", "outcome"))
-    parts = ("pool", "syn", "ack", "queue", "up_pool", "up_syn", "up_ack", "up_queue", "thread", "server", "handler")
+    parts = (
+        "pool",
+        "syn",
+        "ack",
+        "queue",
+        "up_pool",
+        "up_syn",
+        "up_ack",
+        "up_queue",
+        "thread",
+        "server",
+        "handler",
+        "tls_wait",
+    )
     zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause")}
     tables.given("waits", instance="k6-1", id=1, **(zero | {"syn_us": 40, "lag_us": 10}))
     given = {"bound_us": 50, "idle_percent_min": 5, "captured": True, "proxied": False, "keep_alive_us": None}
@@ -956,9 +969,12 @@ def test_what_the_proxies_logs_say_of_the_window(tables: Tables) -> None:
     headers = [("close", 5_000), ("keep-alive", 9_000), ("keep-alive", 5_001), (None, 6_000)]
     late = [("close", 4_999), ("keep-alive", 9_001)]
     tables.given("access", "sent_http_connection time_ms", *headers, *late)
+    secured = [(1, "TLSv1.3", "r"), (2, "TLSv1.3", "r"), (1, "TLSv1.2", "."), (1, "", "")]
+    tables.given("access", "connection_requests ssl_protocol ssl_session_reused", *secured, time_ms=6_000)
     assert tables.named("at_proxies", start_us=5_000_500, end_us=9_000_000) == {
         "tries_total": 6, "tries_connected": 3, "tries_connect_timeout": 1, "tries_connect_failed": 1,
         "tries_aborted": 1, "tries_retried": 1, "connection_close": 1, "connection_keep_alive": 2,
+        "tls_connections": 2, "tls_resumed": 1,
     }  # fmt: skip
 
 
@@ -979,9 +995,9 @@ def test_requests_of_clients_are_counted_by_what_became_of_them(tables: Tables) 
     first = [(1, 200, 0, 10, 20), (1, 500, 0, 5, 7), (2, 200, 0, 12, 15)]
     tables.given("requests", "vu status error_code time_us end_us", *first, instance="k6-1")
     second = [(1, 200, 0, 9, 9), (0, 0, 1050, 8, 40)]
-    tables.given("requests", "vu status error_code time_us end_us", *second, instance="k6-2")
+    tables.given("requests", "vu status error_code time_us end_us", *second, instance="k6-2", tls_us=7, reused=False)
     assert tables.named("requests_of_clients") == {
-        "total": 5, "ok": 3, "users": 3, "users_failed": 1, "lasted_us": 35, "codes": {0: 4, 1050: 1},
+        "total": 5, "ok": 3, "users": 3, "users_failed": 1, "lasted_us": 35, "handshakes": 2, "codes": {0: 4, 1050: 1},
         "statuses": {200: 3, 500: 1},
     }  # fmt: skip
 

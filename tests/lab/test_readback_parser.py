@@ -78,7 +78,14 @@ def test_each_knob_is_read_from_its_own_part_of_the_file() -> None:
         "reuseport": True,
         "upstream_keepalive": 32,
         "upstream_keepalive_timeout": 50_000,
+        "tls": False,
     }
+
+
+@pytest.mark.parametrize("options", ["", " ssl", " reuseport", " ssl reuseport"])
+def test_options_of_a_listener_are_read_whichever_others_stand_beside_them(options: str) -> None:
+    found = parse_file(NGINX, PRINTED.replace(" reuseport", options))
+    assert (found["tls"], found["reuseport"]) == ("ssl" in options, "reuseport" in options)
 
 
 def test_a_line_that_may_be_absent_tells_its_value() -> None:

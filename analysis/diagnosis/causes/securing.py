@@ -9,6 +9,9 @@ _WHERE = "Between {client} and {server}, after the connection was made and befor
 _ON_DIAL = "outcome = 'failed' AND status = 0 AND remote IS NULL AND dial IS NOT NULL AND dial_error_kind IS NULL"
 # Go names the alert that came from the other side `remote error: tls: …`; all else that it names is its own refusal.
 _CLIENT_FAILED = f"({_ON_DIAL} AND (error LIKE '%tls: %' OR error LIKE '%x509: %'))"
+# No alert, and the server ended the connection: a program that ends does so, or its kernel in its place.
+_CLOSED_US = "server_close_us(flow_server_fin_time_us, flow_first_rst_by, flow_first_rst_time_us)"
+_BROKEN_OFF = f"({_ON_DIAL} AND url LIKE 'https://%' AND {_CLOSED_US} <= end_us + apart_us)"
 _PROXY_FAILED = "(outcome = 'failed' AND status = 502 AND error_text LIKE '%SSL_do_handshake() failed%')"
 # k6's code of a request that took longer than it may.
 _REQUEST_TIMEOUT = 1050
@@ -18,18 +21,22 @@ _SINCE_CONNECTED_US = f"(end_us - {_CONNECTED_US})"
 CAUSES = (
     Cause(
         name="tls-handshake-failed",
-        meaning="The connection was made, and the TLS handshake on it failed: one side refused the other.",
+        meaning="The connection was made, and the TLS handshake on it failed: a side refused the other, or left.",
         proof=(
             "The dial made a connection, the request got none, and the client's error names the alert that the server"
-            " sent, or what the client itself refused. At a proxy: it answered 502, and its error log says that the"
+            " sent, or what the client itself refused. Or the capture has the server's FIN or RST before the request"
+            " ended. At a proxy: it answered 502, and its error log says that the"
             " handshake with the server failed."
         ),
-        when=f"{_CLIENT_FAILED} OR {_PROXY_FAILED}",
-        says=f"""if({_CLIENT_FAILED},
+        when=f"{_CLIENT_FAILED} OR {_BROKEN_OFF} OR {_PROXY_FAILED}",
+        says=f"""CASE WHEN {_CLIENT_FAILED} THEN
             format('dial {{}}/{{}} was connected at {{}}; then {{}}: {{}}', instance, dial,
                    moment({_CONNECTED_US}),
-                   if(error LIKE '%remote error%', 'the server sent an alert', 'the client refused the server'), error),
-            {LINE} || {ERROR})""",
+                   if(error LIKE '%remote error%', 'the server sent an alert', 'the client refused the server'), error)
+            WHEN {_BROKEN_OFF} THEN
+            format('dial {{}}/{{}} was connected at {{}}; ', instance, dial, moment({_CONNECTED_US})) || {FLOW}
+            || format(': the server ended the connection at {{}}, within the handshake', moment({_CLOSED_US}))
+            ELSE {LINE} || {ERROR} END""",
         seen=True,
         label="TLS handshake failed",
         symptom="connecting works, and the request fails at once with an error that names TLS or a certificate",
