@@ -9,7 +9,7 @@ from tools import compatibility
 
 @pytest.mark.parametrize(
     "folder",
-    [one for kind in ("nginx", "haproxy", "compose") for one in compatibility.folders(kind)],
+    [one for kind in ("nginx", "haproxy", "compose", "k6") for one in compatibility.folders(kind)],
     ids=lambda one: f"{one.parent.name}/{one.name}",
 )
 def test_the_page_has_what_the_lab_does_with_a_feature(folder: Path) -> None:

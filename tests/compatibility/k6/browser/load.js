@@ -1,0 +1,2 @@
+import { browser } from 'k6/browser';
+export default () => browser;

@@ -1,0 +1,2 @@
+export const options = { vus: Number(__ENV.USERS), duration: '1s' };
+export default () => {};

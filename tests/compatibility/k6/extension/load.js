@@ -1,0 +1,2 @@
+import sql from 'k6/x/sql';
+export default () => sql;

@@ -1,0 +1,3 @@
+import { users } from '../config.js';
+export const options = { vus: users, iterations: users };
+export default () => {};

@@ -1,0 +1,2 @@
+export const options = { vus: 2, iterations: 4 };
+export default () => {};

@@ -1,0 +1,2 @@
+import { greeting } from 'https://modules.test/index.js';
+export default () => greeting;
