@@ -399,6 +399,16 @@ class Manifest(_Part):
         return self.roles[role].kind if role in self.roles else None
 
     @property
+    def client(self) -> str:
+        """The role that makes the load: k6, or a generator of the scenario's own."""
+        return next((name for name, role in self.roles.items() if role.kind == "client"), "k6")
+
+    @property
+    def clients(self) -> list[str]:
+        """The instances that make the load."""
+        return self.of_role(self.client)
+
+    @property
     def origin(self) -> str | None:
         """The role that answers the requests; None for what was observed where it ran, which has no path."""
         return next(reversed(self.request_path), None)

@@ -3,7 +3,7 @@
 #   images.sh              all that a run needs
 #   images.sh all          all that `make test` needs
 #   images.sh image …      these: base go go-check java node pages prometheus collector backend nginx haproxy gateway k6
-#                          flows kubernetes pause
+#                          generators flows kubernetes pause
 #   images.sh pull         what a run needs and a registry has; builds nothing
 #   images.sh fingerprints what each image of a run is made from
 #   images.sh tags         the tag of each in a registry
@@ -43,6 +43,7 @@ source_of() {
     base) base_recipe ;;
     collector | gateway | k6 | backend) fingerprint "$(base_recipe)" "$1" setup/toolchain.Dockerfile ;;
     nginx | haproxy) fingerprint "$(base_recipe)" "$1" ;;
+    generators) fingerprint "$(base_recipe)" "$1" setup/toolchain.Dockerfile ;;
     flows) source_of collector ;;
     go | go-check | java | node) fingerprint "$(base_here)" setup/toolchain.Dockerfile ;;
     pages) fingerprint "$(base_here)" setup/toolchain.Dockerfile setup/pages.Dockerfile ;;
@@ -149,9 +150,9 @@ ensure() {
       ensure go
       build "$image" "$image"
       ;;
-    backend)
+    backend | generators)
       ensure java
-      build backend backend
+      build "$image" "$image"
       ;;
     flows)
       ensure collector

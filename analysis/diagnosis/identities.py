@@ -90,11 +90,12 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
     path = manifest.path
     next_server = path[hop.number + 1] if hop.number + 1 < len(path) else None
     at_edges = sum(_checks_at_edges(manifest, role) for role in (hop.client, hop.server))
-    yield from _of_kernels(hop, next_server, scraped=manifest.metrics_port is not None, at_edges=at_edges)
+    first = manifest.kind_of(hop.client) == "client"
+    yield from _of_kernels(hop, next_server, first=first, scraped=manifest.metrics_port is not None, at_edges=at_edges)
     if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy" and _logs_answers(manifest, hop.server):
         yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
-    roles = (hop.client, hop.server) if hop.client == "k6" else (hop.server,)
+    roles = (hop.client, hop.server) if manifest.kind_of(hop.client) == "client" else (hop.server,)
     for role in roles:
         for instance in manifest.of_role(role):
             yield _of_time_wait(instance)
@@ -240,14 +241,14 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         )
 
 
-def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool, at_edges: int) -> Iterator[Identity]:
+def _of_kernels(hop: Hop, next_server: str | None, *, first: bool, scraped: bool, at_edges: int) -> Iterator[Identity]:
     client, server = hop.client, hop.server
     # Who scrapes the collector's metrics port makes connections that belong to no role.
     without = " Connections to the collector's metrics port are left out." if scraped else ""
     of_client, of_server = (f"metrics.{role}.connections" for role in (client, server))
     # Connections within a namespace, those of the management ports, count once as opened and once as accepted: the
     # difference of the two counters is that of connections with others.
-    if client == "k6":
+    if first:
         yield Identity(
             "opened",
             "The client's kernel opened the connections that are in the capture. Connections within its own namespace"
@@ -273,7 +274,7 @@ def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool, at_edges: i
         + (f" + {at_edges}" * bool(at_edges)),
     )
     # A proxy's kernel counts the SYN-ACKs that it repeats as a server in the same place.
-    as_server = f" + flows.{client}.synack_retransmissions" if client != "k6" else ""
+    as_server = f" + flows.{client}.synack_retransmissions" if not first else ""
     yield Identity(
         "syns-repeated",
         "The capture has the SYNs that the client's kernel retransmitted."

@@ -84,7 +84,7 @@ def _lateness_ms(delay_ms: int, hz: int) -> int:
 
 def ladder_of_users(settings: Settings) -> tuple[Syn, ...]:
     """Return the SYNs of a user's dial that nothing answers and nothing ends."""
-    return ladder_of_role(settings, "k6")
+    return ladder_of_role(settings, settings.manifest.client)
 
 
 def ladder_of_role(settings: Settings, role: str) -> tuple[Syn, ...]:

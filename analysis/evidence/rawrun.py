@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from analysis.evidence import captures, client_files, clock, clocks, flows, logs, processes, samples, scrapes, window
+from analysis.evidence import (
+    captures,
+    client_files,
+    clock,
+    clocks,
+    flows,
+    logs,
+    processes,
+    result_files,
+    samples,
+    scrapes,
+    window,
+)
 from analysis.evidence.captures import Capture
 from analysis.evidence.client_files import Client
 from analysis.evidence.clocks import Clocks
@@ -108,6 +120,11 @@ class RawRun:
             each: client_files.read(self.places.role(each), each, requests[each], dials[each])
             for each in self.manifest.of_role("k6")
         }
+
+    @property
+    def with_results(self) -> list[str]:
+        """The instances of load generators whose files of results tell of their requests."""
+        return [instance for instance, _, _ in self.manifest.logged(result_files.FORMATS)]
 
     @cached_property
     def scraped(self) -> tuple[Scraped, ...]:

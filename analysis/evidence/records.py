@@ -16,7 +16,7 @@ from typing import BinaryIO
 import duckdb
 
 from analysis.database import Tables, composed, create, in_memory, may_use, sql
-from analysis.evidence import jsonl, logs, size
+from analysis.evidence import jsonl, logs, result_files, size
 from analysis.evidence.clock import NEVER_SET, Clock
 from analysis.evidence.clocks import Clocks
 from analysis.evidence.declared_logs import DeclaredFormat, Upstreams
@@ -92,6 +92,21 @@ class Records(Tables):
         self._keep_records("requests", instance)
         put_on_steady(self.database, "requests", instance, clock, "time_us", "end_us")
 
+    def load_results(self, path: Path, instance: str, of: str, server: str | None, clock: Clock = NEVER_SET) -> None:
+        """Load a load generator's file of results as requests, with the dials that they tell of."""
+        requests, dials, damage = result_files.read(path, of, server)
+        for table, rows in (("requests", requests), ("dials", dials)):
+            if rows:
+                columns = ", ".join(f'"{name}"' for name in rows[0])
+                places = ", ".join("?" * (len(rows[0]) + 1))
+                query = f"INSERT INTO {table} (instance, {columns}) VALUES ({places})"  # noqa: S608  names of our own
+                self.database.executemany(query, [[instance, *row.values()] for row in rows])
+            put_on_steady(
+                self.database, table, instance, clock, "time_us", *(["end_us"] if table == "requests" else [])
+            )
+        self.requests[instance] = Log(damage, count=len(requests))
+        self.dials[instance] = Log(Damage(), count=len(dials))
+
     def load_dials(self, path: Path, instance: str, role: str, clock: Clock = NEVER_SET) -> None:
         """Load the dials.jsonl of a client or a proxy, whose header may name the role."""
         whole, closed = jsonl.WHOLE_DIAL, jsonl.WHOLE_CLOSE
@@ -157,6 +172,17 @@ class Records(Tables):
         )
 
 
+def _first_server(manifest: Manifest) -> str | None:
+    """Return address and port of the path's first server; None where it has several, or none is known."""
+    role = next(iter(manifest.path[1:]), "")
+    addresses = [address for each in manifest.of_role(role) for address in manifest.addresses.get(each, [])]
+    address = addresses[0] if len(addresses) == 1 else None
+    if address is None:
+        return None
+    port = manifest.roles[role].port if role in manifest.roles else manifest.port_of(role)
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 def load_records(manifest: Manifest, places: Places, clocks: Clocks) -> Records:
     """Return the records of a run; it never raises for what its files hold or lack."""
     records = Records()
@@ -165,6 +191,9 @@ def load_records(manifest: Manifest, places: Places, clocks: Clocks) -> Records:
         folder, clock = places.role(instance), clocks.of(instance)
         records.load_requests(folder / "requests.jsonl", instance, clock)
         records.load_dials(folder / "dials.jsonl", instance, instance, clock)
+    for instance, file, of in manifest.logged(result_files.FORMATS):
+        server = _first_server(manifest)
+        records.load_results(places.role(instance, file), instance, of, server, clocks.of(instance))
     # A proxy may write the same record of its connections to the servers.
     role_of = {each: role for role, instances in manifest.instances.items() for each in instances}
     for instance, file, _ in manifest.logged(logs.DIALS):

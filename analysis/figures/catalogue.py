@@ -267,6 +267,9 @@ def figure_names(run: Run) -> Iterator[str]:
     counters = frozenset(name for samples in run.raw.samples.values() for name in samples.counters)
     scope = Scope(manifest.roles, {name: knob.value for name, knob in manifest.knobs.items()}, counters)
     for figure in scope.figures():
+        # Where requests are known, these say the same in other words.
+        if figure.pattern.startswith("ledger.connections.") and (run.raw.clients or run.raw.with_results):
+            continue
         choices = [_choices(run, scope, figure, parameter) for parameter in figure.parameters]
         for values in product(*choices):
             parameters = dict(zip(figure.parameters, values, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from analysis.database import Row, sql
-from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.health import CLIENT, Evidence
 from analysis.evidence.client_files import Client, ScriptResults, figure_name
 from analysis.evidence.jsonl import Record, integer
 from analysis.evidence.records import Records
@@ -16,9 +16,9 @@ from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure, figures_of_times
 from analysis.figures.run import Run, list_or_statistic, statistic, status_bounds
 
-_REQUESTS = {Evidence.REQUESTS: "k6", Evidence.LOAD: ""}
-_DIALS = {Evidence.DIALS: "k6", Evidence.LOAD: ""}
-_EVENTS = {Evidence.EVENTS: "k6", Evidence.LOAD: ""}
+_REQUESTS = {Evidence.REQUESTS: CLIENT, Evidence.LOAD: ""}
+_DIALS = {Evidence.DIALS: CLIENT, Evidence.LOAD: ""}
+_EVENTS = {Evidence.EVENTS: CLIENT, Evidence.LOAD: ""}
 
 _REQUESTS_FILE = "k6: requests.jsonl"
 _DIALS_FILE = "k6: dials.jsonl"
@@ -30,7 +30,7 @@ def _of_requests(value: Callable[[Row, Mapping[str, str]], Value]) -> Compute:
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         asked = sql(__name__, "requests_of_clients")
-        return run.resting_on(run.k6, _REQUESTS, lambda _: value(run.raw.records.row(asked), found))
+        return run.resting_on(run.clients, _REQUESTS, lambda _: value(run.raw.records.row(asked), found))
 
     return compute
 
@@ -40,7 +40,9 @@ def _of_dials(value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         asked = sql(__name__, "dials_of_clients")
-        return run.resting_on(run.k6, _DIALS, lambda _: value(run.raw.records.row(asked, instances=run.k6), found))
+        return run.resting_on(
+            run.clients, _DIALS, lambda _: value(run.raw.records.row(asked, instances=run.clients), found)
+        )
 
     return compute
 
@@ -49,9 +51,9 @@ def _times(evidence: dict[Evidence, str], query: str) -> Compute:
     """Return how to compute a figure from the times, in µs, that a query over the records of all instances gives."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
-        asked = {"instances": run.k6} if "$instances" in query else {}
+        asked = {"instances": run.clients} if "$instances" in query else {}
         return run.resting_on(
-            run.k6, evidence, lambda _: list_or_statistic(run.raw.records.integers(query, **asked), found)
+            run.clients, evidence, lambda _: list_or_statistic(run.raw.records.integers(query, **asked), found)
         )
 
     return compute
@@ -80,14 +82,16 @@ def _admissions(client: Client) -> list[Record]:
 
 
 def _admitted(run: Run, _found: Mapping[str, str]) -> Value:
-    return run.resting_on(run.k6, _EVENTS, lambda _: sum(len(_admissions(run.raw.clients[each])) for each in run.k6))
+    return run.resting_on(
+        run.clients, _EVENTS, lambda _: sum(len(_admissions(run.raw.clients[each])) for each in run.clients)
+    )
 
 
 def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
     """Return how many users were admitted although someone before them in the queue got in only later."""
 
     def compute(_window: object) -> Value:
-        admitted = [data for each in run.k6 for data in _admissions(run.raw.clients[each])]
+        admitted = [data for each in run.clients for data in _admissions(run.raw.clients[each])]
         # The server that answers gives them.
         servers = run.raw.manifest.of_role(run.raw.manifest.origin or "")
         of_server = run.raw.clocks.of(servers[0] if servers else "")
@@ -101,7 +105,7 @@ def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
             return unknown("an admission lacks its number or its turn")
         return _early(sorted(known))
 
-    return run.resting_on(run.k6, {**_EVENTS, Evidence.TIMES: ""}, compute)
+    return run.resting_on(run.clients, {**_EVENTS, Evidence.TIMES: ""}, compute)
 
 
 def _early(turns: list[tuple[int, int]]) -> int:
@@ -120,11 +124,11 @@ def _early(turns: list[tuple[int, int]]) -> int:
 
 def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
     """Rests on k6's own account alone: it is what makes other figures unknown."""
-    dropped = [run.raw.clients[each].dropped_iterations for each in run.k6]
+    dropped = [one.dropped_iterations for one in run.raw.clients.values()]
     known = [count for count in dropped if count is not None]
     if not known or len(known) < len(dropped):
         return unknown("k6 did not report its dropped iterations")
-    return run.resting_on(run.k6, {}, lambda _: sum(known))
+    return run.resting_on(run.clients, {}, lambda _: sum(known))
 
 
 # How a name is missed that a script may give, by the parameter of the figures.
@@ -145,7 +149,7 @@ def _of_named(parameter: str, value: Callable[[Records, Row, Mapping[str, str]],
         if len(meant) != 1:
             alike = " and ".join(row["given"] for row in meant)
             return unknown(f"{alike} have this name" if meant else f"{_MISSED[parameter]} {found[parameter]}")
-        return run.resting_on(run.k6, _REQUESTS, lambda _: value(records, meant[0], found))
+        return run.resting_on(run.clients, _REQUESTS, lambda _: value(records, meant[0], found))
 
     return compute
 
@@ -182,7 +186,7 @@ def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure
 
 
 def _judged(run: Run) -> list[ScriptResults] | Unknown:
-    found = [run.raw.clients[each].script_results for each in run.k6]
+    found = [one.script_results for one in run.raw.clients.values()]
     whole = [each for each in found if each is not None]
     return whole if len(whole) == len(found) else unknown("k6 left no whole summary.json")
 
@@ -201,7 +205,7 @@ def _checked(count: Callable[[int, int], Value]) -> Compute:
         if not checks:
             return unknown(f"k6 made no check named {name}{_named({each for one in judged for each in one.checks})}")
         passes, fails = sum(each.passes for each in checks), sum(each.fails for each in checks)
-        return run.resting_on(run.k6, {Evidence.LOAD: ""}, lambda _: count(passes, fails))
+        return run.resting_on(run.clients, {Evidence.LOAD: ""}, lambda _: count(passes, fails))
 
     return compute
 
@@ -220,7 +224,7 @@ def _kept(run: Run, found: Mapping[str, str]) -> Value:
     kept = judged[0].thresholds.get(name)
     if kept is None:
         return unknown(f"k6 judged no one threshold {name}{_named(set(judged[0].thresholds))}")
-    return run.resting_on(run.k6, {Evidence.LOAD: ""}, lambda _: kept)
+    return run.resting_on(run.clients, {Evidence.LOAD: ""}, lambda _: kept)
 
 
 FIGURES: tuple[Figure, ...] = (

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from analysis import figures
 from analysis.database import sql
 from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings
-from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.health import CLIENT, Evidence
 from analysis.diagnosis.syn_ladder import (
     LINEAR_TIMEOUTS,
     SYN_RETRIES,
@@ -179,7 +179,7 @@ def _estimate_of(run: Run, server: str) -> Estimate | Unknown:
         return overflows
     settings = Settings(run.raw.manifest)
     try:
-        clients = tuple(_client(settings, instance) for instance in settings.instances("k6"))
+        clients = tuple(_client(settings, instance) for instance in settings.instances(settings.manifest.client))
     except ModelNotApplicable as undefined:
         return unknown(str(undefined))
     return Estimate(overflows, clients)
@@ -203,9 +203,9 @@ def _failed(run: Run) -> int | Unknown:
     asked = sql(__name__, "dials_of_clients")
     return _count(
         run.resting_on(
-            run.k6,
-            {Evidence.DIALS: "k6"},
-            lambda _: run.raw.records.row(asked, instances=run.k6)["kinds"].get("timeout", 0),
+            run.clients,
+            {Evidence.DIALS: CLIENT},
+            lambda _: run.raw.records.row(asked, instances=run.clients)["kinds"].get("timeout", 0),
         )
     )
 

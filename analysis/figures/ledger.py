@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from analysis.database import sql
+from analysis.database import Row, sql
 from analysis.diagnosis import attribution, joins
 from analysis.diagnosis.causes import UNEXPLAINED
-from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.health import CLIENT, Evidence
 from analysis.diagnosis.joins import Joined
 from analysis.expressions.values import Unknown, Value, merge, unknown
 from analysis.figures.declaration import Compute, Figure
@@ -15,8 +15,8 @@ from analysis.figures.run import Run
 
 _SOURCE = "derived/ledger.json"
 
-_REQUESTS = {Evidence.REQUESTS: "k6"}
-_OF_CLIENT = {Evidence.REQUESTS: "k6", Evidence.DIALS: "k6", Evidence.TIMES: ""}
+_REQUESTS = {Evidence.REQUESTS: CLIENT}
+_OF_CLIENT = {Evidence.REQUESTS: CLIENT, Evidence.DIALS: CLIENT, Evidence.TIMES: ""}
 _OF_SERVERS = {Evidence.COUNTERS: "sampler", Evidence.TICKS: "sampler"}
 
 
@@ -28,8 +28,10 @@ def _by_cause(run: Run, found: Mapping[str, str]) -> Value:
     causes = attribution.count_causes(joined)["total"]
     count = causes.get(found.get("cause", UNEXPLAINED.name).replace("_", "-"), 0)
     if not causes:
-        return run.resting_on(run.k6, _REQUESTS, lambda _: count)
-    return spoilt_evidence(run, joined) or run.resting_on(run.k6, _OF_CLIENT, lambda _: count)
+        return run.resting_on(run.clients, _REQUESTS, lambda _: count)
+    # A file of results has no dials of its own; where one is needed for a cause, its request is unexplained.
+    rests_on = {**_REQUESTS, Evidence.TIMES: ""} if run.raw.with_results else _OF_CLIENT
+    return spoilt_evidence(run, joined) or run.resting_on(run.clients, rests_on, lambda _: count)
 
 
 def _with_outcome(outcome: str) -> Compute:
@@ -37,7 +39,7 @@ def _with_outcome(outcome: str) -> Compute:
         joined = run.joined
         if isinstance(joined, Unknown):
             return joined
-        return run.resting_on(run.k6, _REQUESTS, lambda _: joins.count_outcomes(joined)[outcome])
+        return run.resting_on(run.clients, _REQUESTS, lambda _: joins.count_outcomes(joined)[outcome])
 
     return compute
 
@@ -65,8 +67,9 @@ def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
     return merge(*missing) if missing else None
 
 
-def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
+def _without_port(of: str | None, evidence: dict[Evidence, str]) -> Compute:
     def compute(run: Run, _found: Mapping[str, str]) -> Value:
+        role = of or run.raw.manifest.client
         joined, instances = run.joined, run.instances(role)
         if isinstance(joined, Unknown):
             return joined
@@ -76,6 +79,38 @@ def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
         return spoilt_evidence(run, joined) or run.resting_on(
             instances, evidence | {Evidence.TIMES: ""}, lambda _: int(found["short"])
         )
+
+    return compute
+
+
+def count_connections(run: Run, server: str) -> Row | Unknown:
+    """Return the connections to a server that began in the window: `total`, `failed`, `outcomes` and `causes`."""
+    joined, servers = run.joined, run.instances(server)
+    if isinstance(joined, Unknown):
+        return joined
+    observers = run.observers_to(servers)
+    if isinstance(observers, Unknown):
+        return observers
+    return joined.row(sql(__name__, "connections_by_cause"), servers=servers)
+
+
+def _of_connections(value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
+    """Return a count of the connections to a server; what failed needs sound captures and samples to be told apart."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        counted, joined = count_connections(run, found["server"]), run.joined
+        if isinstance(joined, Unknown):
+            return joined
+        if isinstance(counted, Unknown):
+            return counted
+        servers = run.instances(found["server"])
+        observers = run.observers_to(servers)
+        if isinstance(observers, Unknown):
+            return observers
+        whole = run.resting_on(observers, {Evidence.PACKETS: "capture", Evidence.TIMES: ""}, lambda _: True)
+        sampled = run.resting_on(servers, _OF_SERVERS, lambda _: True)
+        missing = [each for each in (whole, sampled) if isinstance(each, Unknown)]
+        return merge(*missing) if missing else value(counted, found)
 
     return compute
 
@@ -95,6 +130,22 @@ FIGURES: tuple[Figure, ...] = (
         "Requests that failed or were slow for this cause; [causes.md](causes.md) lists them.",
         _by_cause,
     ),
+    _figure(
+        "ledger.connections.<server>.failed",
+        "Connections to the server that began in the window and failed: refused, never answered, never accepted, reset,"
+        " closed or given up without an answer.",
+        _of_connections(lambda row, _: int(row["failed"])),
+    ),
+    _figure(
+        "ledger.connections.<server>.cause.<cause>",
+        "Connections to the server that failed, or had to send a SYN again, for this cause.",
+        _of_connections(lambda row, found: int(row["causes"].get(found["cause"].replace("_", "-"), 0))),
+    ),
+    _figure(
+        "ledger.connections.<server>.unexplained",
+        "Connections to the server that failed without a proven cause.",
+        _of_connections(lambda row, _: int(row["causes"].get(UNEXPLAINED.name, 0))),
+    ),
     _figure("ledger.requests.failed", "Requests that failed.", _with_outcome("failed")),
     _figure(
         "ledger.requests.slow",
@@ -104,7 +155,7 @@ FIGURES: tuple[Figure, ...] = (
     _figure(
         "ledger.dials_without_port",
         "Dials that found no free port; the capture shows that the whole range was in use.",
-        _without_port("k6", {Evidence.DIALS: "k6"}),
+        _without_port(None, {Evidence.DIALS: CLIENT}),
     ),
     Figure(
         "ledger.gateway_dials_without_port",

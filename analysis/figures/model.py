@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from analysis.database import sql
 from analysis.diagnosis import syn_ladder
 from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings, accept_capacity, listen_backlog
-from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.health import CLIENT, Evidence
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures import model_outcomes as outcomes
 from analysis.figures.declaration import Compute, Figure
@@ -28,7 +28,7 @@ def _of_load(compute: Callable[[Settings], Value]) -> Compute:
     """Return a figure of what the load must lead to; it says nothing of a run that did not put that load on."""
 
     def of_run(run: Run, _found: Mapping[str, str]) -> Value:
-        return run.resting_on(run.k6, {Evidence.LOAD: ""}, lambda _: _compute(run, compute))
+        return run.resting_on(run.clients, {Evidence.LOAD: ""}, lambda _: _compute(run, compute))
 
     return of_run
 
@@ -50,10 +50,10 @@ def _failed_dials_syns(edge: str, *kinds: str) -> Compute:
     def of_run(run: Run, _found: Mapping[str, str]) -> Value:
         def of_dials(settings: Settings) -> Value:
             due_us = [1000 * int(getattr(syn, edge)) for syn in syn_ladder.ladder_of_users(settings)]
-            asked = {"instances": run.k6, "kinds": list(kinds), "due_us": due_us}
+            asked = {"instances": run.clients, "kinds": list(kinds), "due_us": due_us}
             return int(run.raw.records.row(sql(__name__, "syns_of_dials"), **asked)["syns"])
 
-        return run.resting_on(run.k6, {Evidence.DIALS: "k6"}, lambda _: _compute(run, of_dials))
+        return run.resting_on(run.clients, {Evidence.DIALS: CLIENT}, lambda _: _compute(run, of_dials))
 
     return of_run
 

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from analysis.database import Integers
-from analysis.diagnosis import attribution, health, joins
+from analysis.diagnosis import attribution, health, joins, observed
 from analysis.diagnosis.health import Evidence, Health, limits
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.diagnosis.joins import Hop, Joined
@@ -72,6 +72,7 @@ class Run:
             whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us,
         )  # fmt: skip
         joined.make_later(attribute, *attribution.TABLES)
+        joined.make_later(partial(observed.build_ledger_of_run, joined.database, self.raw, found), "spans", "ledger")
         return joined
 
     def _whole_until_us(self) -> int | None:
@@ -108,9 +109,9 @@ class Run:
         return list(dict.fromkeys(observer for hop in own for observer in hop.observers))
 
     @property
-    def k6(self) -> list[str]:
-        """The instances of k6."""
-        return self.raw.manifest.of_role("k6")
+    def clients(self) -> list[str]:
+        """The instances that make the load."""
+        return self.raw.manifest.clients
 
     def instances(self, role: str) -> list[str]:
         """Return the instances that a role's name in a figure stands for: all of the role, or the one of that name."""
@@ -132,8 +133,9 @@ class Run:
             return self.raw.window
         if not instances:
             return unknown("the manifest names no such instance")
+        names = {health.CLIENT: self.raw.manifest.client}
         spoilt = [
-            self.health.spoilt(each, f"{instrument}/{instance}" if instrument else None)
+            self.health.spoilt(each, f"{names.get(instrument, instrument)}/{instance}" if instrument else None)
             for each, instrument in evidence.items()
             if each not in self.set_aside
             for instance in instances

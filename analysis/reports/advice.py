@@ -62,6 +62,10 @@ def name_role(record: Record, role: str) -> str:
 
 def _hop(record: Record, cause: Cause) -> tuple[str, str]:
     """Return the roles of the hop on which most of a cause's requests were hurt."""
+    if behind := _hop_behind(record.manifest):
+        rows = record.rows(composed(__name__, "share_at_last_hop", at_last_hop="behind IS NOT NULL"), cause=cause.name)
+        if (rows[0]["share"] or 0) > 0.5:  # noqa: PLR2004  most of them
+            return behind
     path = record.request_path if len(record.path) > 1 else ["client", "server"]
     at_the_end = cause.hop == LAST_HOP
     proxied = len(path) > 2  # noqa: PLR2004  client, proxy, server
@@ -69,6 +73,13 @@ def _hop(record: Record, cause: Cause) -> tuple[str, str]:
         rows = record.rows(composed(__name__, "share_at_last_hop", at_last_hop=cause.hop), cause=cause.name)
         at_the_end = (rows[0]["share"] or 0) > 0.5  # noqa: PLR2004  most of them
     return (path[-2], path[-1]) if at_the_end else (path[0], path[1])
+
+
+def _hop_behind(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the service that answers the requests and the server that it asks; None where it asks none."""
+    path = manifest["path"]
+    carries = role_file.request_path(path, lambda role: manifest["roles"].get(role, {}).get("kind"))
+    return (carries[-1], path[len(carries)]) if carries and len(path) > len(carries) else None
 
 
 _WHOLE_SECONDS_FROM = 10
@@ -145,11 +156,17 @@ def advise_on_run(record: Record) -> Advice:
     main = next(iter(find_reasons(record)), None)
     if main is None:
         return Advice(None, 0, "no request failed or was slow, so nothing needs to change")
-    return advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count)
+    return advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count, main.hop)
 
 
-def advise_on_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str, count: int) -> Advice:
-    """Return the advice on one cause of a run, of whose requests `count` have it; its ledger has requests."""
+def advise_on_cause(
+    manifest: Mapping[str, Any],
+    ledger: Mapping[str, Any],
+    cause: str,
+    count: int,
+    hop: tuple[str, str] | None = None,
+) -> Advice:
+    """Return the advice on one cause of a run, of whose requests `count` have it, most on `hop`; it has requests."""
     remedy = causes.cause_named(cause).remedy
     if isinstance(remedy, str):
         return Advice(cause, count, remedy)
@@ -157,13 +174,15 @@ def advise_on_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], caus
         declared = declared_roles(manifest)
         kinds = {name: role.kind for name, role in declared.items()}
         limits = {name: role.limiting_knobs() for name, role in declared.items()}
-        found = remedy(
-            RunSettings(manifest, ledger, kinds, limits, role_file.request_path(manifest["path"], kinds.get))
-        )
+        path = role_file.request_path(manifest["path"], kinds.get)
+        behind = hop if hop is not None and hop == _hop_behind(manifest) else None
+        found = remedy(RunSettings(manifest, ledger, kinds, limits, path, behind=behind))
     except KeyError as missing:
         return Advice(cause, count, _without(manifest, str(missing.args[0])))
     if found is None:
         return Advice(cause, count, NO_KNOB)
+    if isinstance(found, str):
+        return Advice(cause, count, found)
     test = rerun_command(manifest, {found.knob: found.value, **found.besides})
     why = f"{found.why}; {test.instead}" if test.instead else found.why
     return Advice(cause, count, why, found.knob, found.value, test.command, found.besides, found.choices)

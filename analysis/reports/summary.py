@@ -61,7 +61,7 @@ def summarize(record: Record) -> Summary:
         sentence=_sentence(record, main),
         cautions=_cautions(record),
         reasons=found,
-        advice=advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count) if main else None,
+        advice=advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count, main.hop) if main else None,
         turns=_turns(record, main) if main else [],
         counts=_counts(record),
         what=_what(record, found),

@@ -15,8 +15,9 @@ from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.diagnosis.joins import Hop, Joined
 from analysis.expressions.values import Unknown, is_number
-from analysis.figures import Run, catalogue
+from analysis.figures import Run, catalogue, ledger
 from analysis.output import Written
+from analysis.verdicts.connections_file import Outcome
 
 FILE = Path("derived") / "ledger.json"
 
@@ -68,6 +69,17 @@ class DroppedSyns(Written):
     lost: Annotated[int | None, Field(description="None was: the connection failed")]
 
 
+class HopConnections(Written):
+    """What became of a hop's connections; docs/observe.md says what each outcome means."""
+
+    total: int
+    failed: int
+    outcomes: dict[Outcome, int]
+    causes: Annotated[
+        dict[str, int], Field(description="Proved causes of what failed or was late; unexplained where none is")
+    ]
+
+
 class HopEntry(Written):
     """One hop of the path."""
 
@@ -79,6 +91,9 @@ class HopEntry(Written):
         int | None,
         Field(description="Packets after the SYN, last ACKs and data, that met a full accept queue, at the least"),
     ]
+    connections: Annotated[
+        HopConnections | None, Field(description="Those that began in the window; null where no capture has them")
+    ] = None
     identities: list[IdentityEntry]
 
 
@@ -91,6 +106,9 @@ class Ledger(Written):
     lacks: Annotated[
         list[str], Field(description="What the evidence lacks; what rests on it is unknown or unexplained")
     ]
+    by_connection: Annotated[
+        bool, Field(description="Whether the load has no record of requests, so that the hops' connections are all")
+    ] = False
     requests: Annotated[
         Requests | None, Field(description="null where the run did not come so far, or k6 left no record of them")
     ]
@@ -124,6 +142,7 @@ def build_ledger(run: Run) -> Ledger:
         scenario=manifest.scenario,
         run=manifest.run,
         lacks=_lacks(run),
+        by_connection=bool(run.clients) and not run.raw.clients and not run.raw.with_results,
         requests=None,
         unexplained=None,
         unexplained_requests=[],
@@ -148,8 +167,8 @@ def build_ledger(run: Run) -> Ledger:
 
 
 def _recorded(run: Run) -> bool:
-    """Return whether each k6 left anything of its requests; that there were none is known by its last line only."""
-    logs = [client.requests for client in run.raw.clients.values()]
+    """Return whether each client left anything of its requests; only k6's last line tells that there were none."""
+    logs = list(run.raw.records.requests.values())
     return bool(logs) and all(log.count > 0 or log.announced is not None for log in logs)
 
 
@@ -190,8 +209,14 @@ def _hop(run: Run, hop: Hop, identities: list[IdentityEntry]) -> HopEntry:
             lost=_figure(run, f"flows.{hop.server}.syn_failed"),
         ),
         dropped_later=_figure(run, f"flows.{hop.server}.ack_dropped.min"),
+        connections=_connections(run, hop),
         identities=identities,
     )
+
+
+def _connections(run: Run, hop: Hop) -> HopConnections | None:
+    found = ledger.count_connections(run, hop.server)
+    return None if isinstance(found, Unknown) else HopConnections(**found)
 
 
 def _figure(run: Run, name: str) -> int | None:

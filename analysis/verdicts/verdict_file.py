@@ -12,6 +12,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
+from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.identities import IdentityEntry, Status
 from analysis.expressions.values import Number, Unknown
@@ -215,7 +216,10 @@ def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
     """Return what to tell if the ledger leaves more open than the scenario tolerates; None if it does not."""
     manifest = run.raw.manifest
     tolerated, unexplained = manifest.tolerance.unexplained, account.unexplained
-    if any(run.health.spoilt(Evidence.REQUESTS, f"k6/{each}") for each in run.k6):
+    if not run.raw.clients and not run.raw.with_results and run.clients:
+        # No record of requests is read: the ledger is of connections.
+        return _connections_beyond(account, tolerated)
+    if any(run.health.spoilt(Evidence.REQUESTS, f"{manifest.client}/{each}") for each in run.clients):
         unexplained = None
     if unexplained is None and manifest.status == "complete":
         return f"the number of unexplained requests is unknown; the scenario tolerates {tolerated}"
@@ -223,6 +227,17 @@ def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
         return None
     are = "request is" if unexplained == 1 else "requests are"
     return f"{unexplained} {are} unexplained; the scenario tolerates {tolerated}"
+
+
+def _connections_beyond(account: Ledger, tolerated: int) -> str | None:
+    found = [hop.connections.causes.get(UNEXPLAINED.name, 0) for hop in account.hops if hop.connections]
+    if not found:
+        return f"the number of unexplained connections is unknown; the scenario tolerates {tolerated}"
+    return (
+        f"{sum(found)} connections are unexplained; the scenario tolerates {tolerated}"
+        if sum(found) > tolerated
+        else None
+    )
 
 
 def _contradictions(predictions: list[PredictionResult], account: Ledger) -> Iterator[str]:

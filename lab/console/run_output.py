@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.identities import Side
 from analysis.formatting import format_count, format_ms
 from analysis.reports.summary import held_predictions
@@ -99,6 +100,10 @@ def print_ledger(console: Console, folder: Path, lacks: MissingEvidence) -> None
 
 def _print_causes(console: Console, ledger: Ledger) -> None:
     requests = ledger.requests
+    if requests is None and (made := [hop for hop in ledger.hops if hop.connections]) and ledger.by_connection:
+        for hop in made:
+            _print_connections(console, hop)
+        return
     if requests is None:
         console.print(Text(f"ledger: none: {'; '.join(ledger.lacks)}", "yellow"), soft_wrap=True)
         return
@@ -117,6 +122,25 @@ def _print_causes(console: Console, ledger: Ledger) -> None:
         console.print(f"{count:>8,} {name}", soft_wrap=True)
     if len(ledger.names) > 1:
         _print_names(console, [one for one in ledger.names if one.causes])
+
+
+def _print_connections(console: Console, hop: HopEntry) -> None:
+    """Print what became of a hop's connections, where the load has no record of requests."""
+    found = hop.connections
+    if found is None:
+        return
+    unexplained = found.causes.get(UNEXPLAINED.name, 0)
+    console.print(
+        Text.assemble(
+            "ledger: ",
+            (f"{unexplained:,} unexplained", "bold red" if unexplained else "bold green"),
+            f" of {found.failed:,} connections that failed from {hop.from_} to {hop.to}; {found.total:,} in all",
+        ),
+        soft_wrap=True,
+    )
+    for name, count in found.causes.items():
+        if name != UNEXPLAINED.name:
+            console.print(f"{count:>8,} {name}", soft_wrap=True)
 
 
 def _print_names(console: Console, hurt: list[NamedRequests]) -> None:

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -30,6 +31,8 @@ _END_MARGIN_S = 90
 _DISK_FREE_MIN_BYTES = 64 << 20
 _WARMUP_REQUEST_S = 2
 _SAMPLE_MAX_S = 2
+# A program that cannot be run, is not there, or was ended by a signal.
+_CANNOT_RUN = 126
 _SAMPLE_POLL_S = 0.02
 # Where a sampler's file comes when the run is over: ten of its periods.
 _UNSEEN_S = 1
@@ -93,8 +96,9 @@ def _is_ready(engine: Engine, instance: str) -> bool:
     return attributes.get("status") == _PAUSED_BEFORE_RUN and attributes.get("paused") is True
 
 
-def release_clients(engine: Engine, instances: list[str]) -> None:
-    """Start the load in all instances at once."""
+def release_clients(engine: Engine, instances: list[str], generators: Sequence[str] = ()) -> None:
+    """Start the load in all instances at once: let k6 go on, and start the containers of other generators."""
+    parallel.each(engine.start_again, generators)
     body = json.dumps({"data": {"type": "status", "id": "default", "attributes": {"paused": False}}})
     answers = parallel.each(
         lambda one: protocol.request_from(engine, one, _STATUS_URL, method="PATCH", body=body), instances
@@ -266,8 +270,11 @@ def run_load(context: RunContext, watch: Watch, display: Display) -> str | None:
 
 def _load(context: RunContext, watch: Watch, display: Display, actions: Actions) -> str | None:
     clients = context.topology.clients
-    release_clients(context.engine, clients)
-    limit_s = context.resolved.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
+    generators = context.topology.generators
+    release_clients(context.engine, [one for one in clients if one not in generators], generators)
+    # Of another generator only the lab knows that there is an end.
+    margin_s = 0 if generators else _END_MARGIN_S
+    limit_s = context.resolved.scenario.knobs.load.max_duration / 1000 + margin_s
     deadline = time.monotonic() + limit_s
     while any(watch.exit_code(client) is None for client in clients):
         _check(context, watch)
@@ -275,10 +282,21 @@ def _load(context: RunContext, watch: Watch, display: Display, actions: Actions)
         display.refresh()
         if time.monotonic() > deadline:
             context.engine.stop(clients)
+            if generators:
+                return None
             return f"k6 did not end within {limit_s:g} s and was stopped"
         time.sleep(_TICK_S)
-    bad = [client for client in clients if watch.exit_code(client) not in K6_EXITS_IN_ORDER]
+    bad = [
+        client for client in clients if not _ended_in_order(watch.exit_code(client), is_generator=client in generators)
+    ]
     return f"{watch.ended(bad[0])}:{context.engine.last_words(bad[0])}" if bad else None
+
+
+def _ended_in_order(code: int | None, *, is_generator: bool) -> bool:
+    """Return whether a client ran its load; a generator other than k6 may count failed requests by its exit code."""
+    if is_generator:
+        return code is not None and code < _CANNOT_RUN
+    return code in K6_EXITS_IN_ORDER
 
 
 def drain(context: RunContext, watch: Watch, display: Display) -> None:

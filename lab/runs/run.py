@@ -212,7 +212,10 @@ def _phases(context: RunContext, console: Console, title: str) -> None:
             if line := scrape_targets.publish_targets(context):
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
             with step("start line"):
-                phases.await_clients(context.engine, context.topology.clients, watch)
+                topology = context.topology
+                phases.await_clients(
+                    context.engine, [one for one in topology.clients if one not in topology.generators], watch
+                )
         if scenario.warmup.requests:
             with step("warmup"):
                 _begin(context, display, "warmup")

@@ -10,7 +10,7 @@ from formats.knob_types import format_duration
 from formats.role import KINDS
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
-from lab.scenarios import overrides, own_configuration, own_script, sysctls
+from lab.scenarios import generators, overrides, own_configuration, own_script, sysctls
 from lab.scenarios.forecast import expected_load_s, load_ms, user_ms
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.model import Action
@@ -36,6 +36,7 @@ def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     yield from overrides.preset_problems(resolved.scenario, resolved.document)
     of_path = list(path_problems(resolved))
     yield from of_path
+    yield from _generator(resolved)
     yield from _roles(resolved)
     yield from own_script.script_problems(resolved)
     yield from own_configuration.configuration_problems(resolved)
@@ -58,13 +59,17 @@ def path_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     where = resolved.where("path")
     shown = f"[{', '.join(path)}]"
     in_order = sorted(path, key=lambda role: KINDS.index(roles[role].kind))
+    # A service of the scenario's own may call any server; one of the lab's calls none.
+    ends = next((place for place, role in enumerate(path) if _calls_nobody(resolved, role)), len(path))
     if roles[path[0]].kind != "client":
         client = next(name for name, role in roles.items() if role.kind == "client")
         hint = f"write [{', '.join([client, *(role for role in in_order if role != client)])}]"
         yield Problem(f"the path {shown} does not begin with {client}, the client", where, hint)
     if len(set(path)) < len(path):
         yield Problem(f"the path {shown} names a role twice", where, "name each role once")
-    elif in_order != path:
+    elif any(roles[role].kind == "client" for role in path[1:]) or any(
+        roles[role].kind == "proxy" for role in path[ends:]
+    ):
         yield Problem(
             f"the roles of the path {shown} are not in the order {', '.join(KINDS)}",
             where,
@@ -73,6 +78,23 @@ def path_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     elif [roles[role].kind for role in path].count("proxy") > 1:
         what = f"the path {shown} has two proxies, but the lab can follow requests through one only"
         yield Problem(what, where, "leave one of the two out")
+
+
+def _generator(resolved: ResolvedScenario) -> Iterator[Problem]:
+    """Yield what is wrong with a load generator in its scenario."""
+    name, path = generators.name_of(resolved.scenario.load), resolved.scenario.path
+    if name is None:
+        return
+    if name in resolved.scenario.services:
+        what = f"'{name}' is the load generator's name, and a service has it too"
+        yield Problem(what, resolved.where("services", name), "give the service another one")
+    if path[0] != name:
+        what = f"the load is made by {name}, and the path [{', '.join(path)}] begins with {path[0]}"
+        yield Problem(what, resolved.where("path"), f"write [{', '.join([name, *path[1:]])}]")
+
+
+def _calls_nobody(resolved: ResolvedScenario, role: str) -> bool:
+    return resolved.registry.roles[role].kind == "server" and role not in resolved.registry.services
 
 
 def _roles(resolved: ResolvedScenario) -> Iterator[Problem]:
@@ -87,7 +109,12 @@ def _roles(resolved: ResolvedScenario) -> Iterator[Problem]:
 
 def _workload(resolved: ResolvedScenario) -> Iterator[Problem]:
     workload = resolved.scenario.knobs.load.workload
+    generator = generators.name_of(resolved.scenario.load)
     for knob in resolved.asked():
+        if generator is not None and resolved.left_to_load(knob):
+            what = f"{knob} is set, but the load is made by {generator}, which does not read it"
+            yield Problem(what, resolved.where_knob(knob), "leave it out, and set it in the generator's arguments")
+            continue
         readers = CATALOGUE[knob].workloads if knob in CATALOGUE else None
         if readers and workload not in readers:
             what = f"{knob} is set, but the workload '{workload}' does not read it"
@@ -146,17 +173,21 @@ def _target_of_service(resolved: ResolvedScenario, last: str) -> Iterator[Proble
 
 def _services(resolved: ResolvedScenario) -> Iterator[Problem]:
     own, path = resolved.registry.services, resolved.scenario.path
-    servers = [role for role in path if resolved.roles[role].kind == "server"]
-    for server, behind in pairwise(servers):
-        if server not in own:
+    for server, behind in pairwise(path[1:]):
+        if _calls_nobody(resolved, server):
             what = f"on the path {behind} comes after {server}, but {server} connects to no other server"
             yield Problem(what, resolved.where("path"), f"leave {behind} out")
-        elif behind not in own[server].depends_on:
+        elif server in own and behind in own and behind not in own[server].depends_on:
             what = f"on the path {behind} comes after {server}, but {server} does not name it in 'depends_on'"
             yield Problem(
                 what, resolved.where("path"), f"write depends_on: [{behind}] in {server}, or leave {behind} out"
             )
     for name in needed_by(own, [role for role in path if role in own]):
+        for needed in own[name].depends_on:
+            if needed in resolved.registry.roles and needed not in own and needed not in path:
+                what = f"{name} depends on {needed}, one of the lab's own roles, and it is not on the path"
+                where = resolved.where("services", name, "depends_on")
+                yield Problem(what, where, f"put {needed} on the path, or leave it out")
         if name not in path and isinstance(own[name].ready, str):
             what = f"{name} is not on the path, so it has no collector that could ask for {own[name].ready}"
             hint = "give a command that runs in its container, such as [pg_isready]"

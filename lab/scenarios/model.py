@@ -1,24 +1,25 @@
 """A scenario: the model of `scenarios/<slug>/scenario.yaml`."""
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, create_model, model_validator
 
-from formats.field_types import Port
+from formats import knob_types
+from formats.field_types import Named, Port
 from formats.knob_types import Duration
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
 from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.knobs import Knobs, RoleName
-from lab.scenarios.services import ComposeFiles, Services
+from lab.scenarios.services import ComposeFiles, Services, check_image
 
 _OF_ARMS = re.compile(r"\barms\.")
 
 _GROUPS = list(Knobs.model_fields)
-# Editors know every name of a path where the scenario brings no services.
+# Editors know every name of a path where the scenario brings neither services nor a load.
 _WITHOUT_SERVICES: dict[str, Any] = {
-    "if": {"not": {"anyOf": [{"required": ["services"]}, {"required": ["compose"]}]}},
+    "if": {"not": {"anyOf": [{"required": [name]} for name in ("services", "compose", "load")]}},
     "then": {"properties": {"path": {"items": {"enum": list(ROLES)}}, "knobs": {"propertyNames": {"enum": _GROUPS}}}},
 }
 
@@ -159,10 +160,28 @@ class Arms(Series):
     ] = Field(default_factory=list)
 
 
-class OwnLoad(Part):
-    """A load that a k6 script of one's own makes, in place of the lab's workloads."""
+# Load generators that a scenario may name; those without an image of the lab's own need one of the user's.
+GENERATORS = ("wrk", "ab", "hey", "jmeter", "vegeta", "locust", "gatling")
+_OF_THE_LAB = ("wrk", "ab", "hey", "jmeter")
+_Arguments = Annotated[
+    Text | None,
+    Field(description="Its arguments; {target} stands for the URL of the path's first server, {host} and {port} too"),
+]
 
-    script: Annotated[Text, Field(description="The script, by its path from the scenario's folder")]
+
+class Results(Part):
+    """A file in which a load generator tells of each request."""
+
+    file: Annotated[Named, Field(description="Its name in /raw, where the generator writes it")]
+    format: Annotated[
+        Literal["jmeter", "vegeta"], Field(description="jmeter: JTL, as CSV or XML; vegeta: `vegeta encode --to csv`")
+    ]
+
+
+class OwnLoad(Part):
+    """A load of one's own in place of the lab's workloads: a k6 script, or a generator in a container of its own."""
+
+    script: Annotated[Text | None, Field(description="A k6 script, by its path from the scenario's folder")] = None
     root: Annotated[
         Text | None,
         Field(
@@ -177,12 +196,42 @@ class OwnLoad(Part):
         ),
     ] = Field(default_factory=dict)
     image: Annotated[
-        Text | None, Field(description="An image of k6 with extensions, built by the lab's k6/Dockerfile")
+        Annotated[Text, AfterValidator(check_image)] | None,
+        Field(description="The image of a generator, such as acme/load:1.2; or a k6 with extensions, for a script"),
     ] = None
+    command: Annotated[list[str] | None, Field(description="The arguments of that image, in place of its own")] = None
+    results: Annotated[
+        Results | None,
+        Field(description="What the generator writes of each request: {file: results.jtl, format: jmeter}, in /raw"),
+    ] = None
+    wrk: _Arguments = None
+    ab: _Arguments = None
+    hey: _Arguments = None
+    jmeter: _Arguments = None
+    vegeta: _Arguments = None
+    locust: _Arguments = None
+    gatling: _Arguments = None
     environment: Annotated[
         dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
-        Field(description="What the script finds in __ENV; {target} stands for the URL of the path's first server"),
+        Field(description="Its environment, in k6 __ENV; {target} stands for the URL of the path's first server"),
     ] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _is_one_load(self) -> Self:
+        tools = [tool for tool in GENERATORS if getattr(self, tool) is not None]
+        if len(tools) + (self.script is not None) > 1:
+            raise knob_types.refusal(f"a load is one of script, image, {', '.join(GENERATORS)}, and this has more")
+        if self.script is None and not tools and self.image is None:
+            raise knob_types.refusal(f"a load takes one of script, image, {', '.join(GENERATORS)}")
+        if self.script is not None and (self.command, self.results) != (None, None):
+            raise knob_types.refusal("k6 runs a script by itself and records each request: leave the other keys out")
+        if self.script is None and (self.root is not None or self.modules):
+            raise knob_types.refusal("'root' and 'modules' are of a k6 script, and the load has none")
+        if self.command is not None and (tools or self.image is None):
+            raise knob_types.refusal("'command' goes with 'image' alone; a named generator has its arguments itself")
+        if tools and tools[0] not in _OF_THE_LAB and self.image is None:
+            raise knob_types.refusal(f"the lab has no {tools[0]} of its own: name an image that has it (image: …)")
+        return self
 
 
 class ConfigurationFile(Part):

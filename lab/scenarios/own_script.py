@@ -109,7 +109,7 @@ def root_of(load: OwnLoad, home: Path) -> Path:
     """
     if load.root is not None:
         return paths.real(home / load.root)
-    file, modules = _normal(home, load.script), _modules(load, home)
+    file, modules = _normal(home, load.script or ""), _modules(load, home)
     held = {file.parent, *(one.parent for one in modules.mapped.values())}
     if file.is_relative_to(home):
         held.add(home)
@@ -147,7 +147,7 @@ class Options:
 def find_script(resolved: ResolvedScenario, topology: Topology) -> OwnScript | None:
     """Return a scenario's own script; None if it has none."""
     load = resolved.scenario.load
-    if load is None:
+    if load is None or load.script is None:
         return None
     environment = {name: text.replace("{target}", topology.targets[0]) for name, text in load.environment.items()}
     return _script_of(resolved, load, environment)
@@ -155,7 +155,9 @@ def find_script(resolved: ResolvedScenario, topology: Topology) -> OwnScript | N
 
 def _script_of(resolved: ResolvedScenario, load: OwnLoad, environment: Mapping[str, str]) -> OwnScript:
     home = paths.real(resolved.place.home)
-    return OwnScript(root_of(load, home), _normal(home, load.script), environment, _modules(load, home), load.image)
+    return OwnScript(
+        root_of(load, home), _normal(home, load.script or ""), environment, _modules(load, home), load.image
+    )
 
 
 def script_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
@@ -168,8 +170,11 @@ def script_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         return
     where = resolved.where("load", "script")
     if chosen != WORKLOAD:
-        what = f"load.workload is '{chosen}', but the scenario has a script of its own, {load.script}"
+        own = f"a script of its own, {load.script}" if load.script else "a load of its own"
+        what = f"load.workload is '{chosen}', but the scenario has {own}"
         yield Problem(what, resolved.where_knob("load.workload"), "leave one of the two out")
+    if load.script is None:
+        return
     script = _script_of(resolved, load, {})
     outside = list(_outside(resolved, load, script))
     yield from outside

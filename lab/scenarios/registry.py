@@ -16,10 +16,10 @@ from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
 from lab.reading.validation_messages import describe_error, name_place, refuse_findings, siblings
 from lab.roles.declared_roles import ROLES
-from lab.scenarios import services
+from lab.scenarios import generators, services
 from lab.scenarios.compose_path import Composed
 from lab.scenarios.knobs import CATALOGUE, KnownKnob, build_catalogue, knobs_with
-from lab.scenarios.model import Scenario
+from lab.scenarios.model import OwnLoad, Scenario
 from lab.scenarios.services import Build, Service, Services, split_volume
 
 _SERVICES: TypeAdapter[dict[str, Service]] = TypeAdapter(Services)
@@ -46,16 +46,26 @@ class Registry:
 LAB_REGISTRY = Registry(ROLES, Scenario, CATALOGUE, {})
 
 
-def registry_for(own: Mapping[str, Service]) -> Registry:
-    """Return what a scenario with these services may name."""
+def registry_for(own: Mapping[str, Service], load: OwnLoad | None = None) -> Registry:
+    """Return what a scenario with these services, and this load of its own, may name."""
+    generator = generators.name_of(load)
+    if load is not None and generator is not None:
+        own = {**own, generator: generators.service_of(load)}
     # Cells of a series have the same ones, and models are slow to make.
-    return _of(_SERVICES.dump_json(dict(own), exclude_defaults=True)) if own else LAB_REGISTRY
+    made = load.model_dump_json() if load is not None and generator is not None else None
+    return _of(_SERVICES.dump_json(dict(own), exclude_defaults=True), made) if own else LAB_REGISTRY
 
 
 @lru_cache(maxsize=_KEPT)
-def _of(text: bytes) -> Registry:
+def _of(text: bytes, made: str | None) -> Registry:
     own = _SERVICES.validate_json(text)
-    roles = services.roles({name: one for name, one in own.items() if services.may_stand_on_path(name)})
+    load = None if made is None else OwnLoad.model_validate_json(made)
+    generator = generators.name_of(load)
+    roles = services.roles(
+        {name: one for name, one in own.items() if services.may_stand_on_path(name) and name != generator}
+    )
+    if load is not None and generator is not None:
+        roles = {generator: generators.role_of(generator, own[generator], load), **roles}
     names: Any = Literal[(*ROLES, *roles)]
     knobs = knobs_with(roles, names)
     scenario = create_model(
@@ -82,8 +92,9 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> tu
     composed = Composed(document, home)
     content |= composed.spread(content)
     document = composed.document
+    load = _load_of(content)
     if KEY not in content:
-        return LAB_REGISTRY, document
+        return registry_for({}, load), document
     try:
         read_ = _SERVICES.validate_python(content[KEY])
     except ValidationError as error:
@@ -94,7 +105,15 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> tu
     if problems:
         raise BadInput(problems)
     content[KEY] = {name: one.model_dump(exclude_defaults=True) for name, one in expanded.items()}
-    return replace(registry_for(expanded), notices=tuple(dict.fromkeys(composed.notices))), document
+    return replace(registry_for(expanded, load), notices=tuple(dict.fromkeys(composed.notices))), document
+
+
+def _load_of(content: Mapping[str, Any]) -> OwnLoad | None:
+    """Return the scenario's own load; None where it has none, or none that is valid, which the whole's check says."""
+    try:
+        return OwnLoad.model_validate(content.get("load"))
+    except ValidationError:
+        return None
 
 
 def _say(error: ErrorDetails, location: Location) -> tuple[str, str | None]:

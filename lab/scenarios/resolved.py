@@ -23,7 +23,7 @@ from lab.reading.validation_messages import (
     siblings,
 )
 from lab.roles.configurations import Entry
-from lab.scenarios import places
+from lab.scenarios import generators, places
 from lab.scenarios.configuration_files import entry_by_file
 from lab.scenarios.knobs import CATALOGUE, KnobValue, KnownKnob, flat_values, format_knob
 from lab.scenarios.model import Scenario
@@ -58,6 +58,9 @@ class Variant:
 
 
 AS_WRITTEN = Variant()
+
+# The knobs of the load that hold whatever makes it.
+_OF_ANY_LOAD = ("load.workload", "load.max_duration")
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ class ResolvedScenario:
         return {
             knob: value
             for knob, value in self.values.items()
-            if knob.split(".", 1)[0] not in absent and not self._left_to_script(knob) and not self.in_file(knob)
+            if knob.split(".", 1)[0] not in absent and not self.left_to_load(knob) and not self.in_file(knob)
         }
 
     def in_files(self) -> dict[str, KnobValue]:
@@ -165,8 +168,10 @@ class ResolvedScenario:
             if knob.counts is None
         }
 
-    def _left_to_script(self, knob: str) -> bool:
+    def left_to_load(self, knob: str) -> bool:
         """Return whether the scenario's own script says itself what a knob of the lab's workloads does."""
+        if generators.name_of(self.scenario.load) is not None:
+            return knob.startswith("load.") and knob not in _OF_ANY_LOAD
         known = self.registry.knobs.get(knob)
         readers = known.workloads if known else None
         return self.scenario.load is not None and readers is not None and "script" not in readers

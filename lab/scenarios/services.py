@@ -74,7 +74,8 @@ def _is_volume(text: str) -> str:
     return text
 
 
-def _is_image(text: str) -> str:
+def check_image(text: str) -> str:
+    """Return the name of an image; refuse what is none."""
     # A program would take what begins with a hyphen for one of its options.
     if not re.fullmatch(r"[A-Za-z0-9][^\s]*", text):
         raise knob_types.refusal(f"'{text}' is not an image's name: write one such as acme/shop:1.2")
@@ -254,7 +255,7 @@ class Service(Part):
     model_config = ConfigDict(title="connlab service")
 
     image: Annotated[
-        Annotated[Text, AfterValidator(_is_image)] | None, Field(description="Its image, such as acme/shop:1.2")
+        Annotated[Text, AfterValidator(check_image)] | None, Field(description="Its image, such as acme/shop:1.2")
     ] = None
     build: Annotated[
         Build | None,
@@ -308,7 +309,8 @@ class Service(Part):
         Field(description="Files that it reads, by their whole paths, with their content"),
     ] = Field(default_factory=dict)
     depends_on: Annotated[
-        list[Text], Field(description="Services that have to be ready before it: started, and not observed")
+        list[Text],
+        Field(description="What has to be ready before it: services, which are started, or roles of the path"),
     ] = Field(default_factory=list)
     completes: Annotated[
         bool, Field(description="Whether it ends by itself, and what depends on it waits for that; not on the path")
@@ -420,6 +422,8 @@ def service_problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[st
         if not may_be_named(name, services):
             yield (name,), f"the lab itself uses the name '{name}'", "give the service another one"
         for needed in service.depends_on:
+            if needed in ROLES and ROLES[needed].kind != "client":
+                continue
             if needed not in services:
                 yield (name, "depends_on"), f"{name} depends on '{needed}', and no service has that name", "declare it"
             elif name in needed_by(services, [needed]):

@@ -9,6 +9,7 @@ from typing import Literal
 from analysis.evidence import captures
 from formats import role as role_file
 from formats.role import Role
+from lab.roles.declared_roles import ROLES
 from lab.scenarios import services
 from lab.scenarios.knobs import RoleName
 from lab.scenarios.resolved import ResolvedScenario
@@ -61,6 +62,19 @@ class Topology:
             hosts = [self.names[first]]
         scheme = "https" if self.roles[first].tls else "http"
         return [f"{scheme}://{host}:{self.roles[first].port}" for host in hosts]
+
+    @property
+    def generators(self) -> list[str]:
+        """Return the clients that are not k6: they begin their load when they are started."""
+        return [one for one in self.clients if self.role_of(one) not in ROLES]
+
+    def fill_in(self, text: str) -> str:
+        """Return a generator's argument with the path's first server in the place of its names."""
+        target = self.targets[0]
+        host, _, port = target.partition("://")[2].rpartition(":")
+        for name, value in (("{target}", target), ("{host}", host), ("{port}", port)):
+            text = text.replace(name, value)
+        return text
 
     def behind(self, role: RoleName) -> list[str]:
         """Return the addresses of the next role's instances on the path, as host:port; none behind the last one."""

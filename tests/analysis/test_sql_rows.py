@@ -503,17 +503,54 @@ def test_a_request_is_ok_slow_or_failed_and_has_its_connection(tables: Tables) -
 
 
 def test_a_port_is_held_in_time_wait(tables: Tables) -> None:
-    tables.given("port_ranges", "instance ports", ("k6-1", 2), ("haproxy", 3))
     ended = {**MADE, "first_time_us": 0, "time_wait_owner": "client", "truncated_end": False}
     del ended["client_port"]
     tables.given("connections", "id client_port last_time_us", (1, 1, 10), (2, 2, 20), **ended)
+    found = tables.made("port_levels", "time_us, until_us, held, waiting", time_wait_us=100)
+    assert found == [(0, 10, 2, 0), (10, 20, 2, 1), (20, 110, 2, 2), (110, 120, 1, 1), (120, None, 0, 0)]
+
+
+def test_a_shortage_is_the_most_ports_held_while_one_was_sought(tables: Tables) -> None:
+    tables.given("port_ranges", "instance ports", ("k6-1", 2), ("haproxy", 3))
+    levels = [(0, 10, 2, 0), (10, 20, 2, 1), (20, None, 0, 0)]
+    ends = without(MADE, "to_instance", "client_address", "client_port", "observer")
+    tables.given("port_levels", "time_us until_us held waiting", *levels, **ends)
     tables.given("addressed_dials", "id time_us", (5, 15), (6, 500), **DIAL, duration_us=1, error_kind="none")
     # The proxy's line 9 gave up a try at that server at 15 us.
     tables.given("access", instance="haproxy", line=9, time_ms=0, gave_up="no-port")
     tables.given("tries", **TRY, instance="haproxy", line=9, tries=1, start_us=15)
     columns = "dial, line, held, waiting, ports"
-    found = tables.made("port_shortages", columns, time_wait_us=100, error_kind="none", gave_up="no-port")
+    found = tables.made("port_shortages", columns, error_kind="none", gave_up="no-port")
     assert found == [(5, None, 2, 1, 2), (6, None, 0, 0, 2), (None, 9, None, None, 3)]
+
+
+def test_behind_a_service_s_error_are_its_ports_and_the_connection_that_failed_last(tables: Tables) -> None:
+    failed = {"instance": "k6-1", "outcome": "failed", "status": 500, "flow_to_instance": "gw", "blocked_us": 0}
+    # The first two had the service at once, the third came when nothing was wrong any more.
+    tables.given("cases", "id time_us end_us", (1, 0, 100), (2, 5, 90), (3, 300, 400), **failed)
+    tables.given("cases", id=4, time_us=0, end_us=100, **(failed | {"status": 404}))
+    tables.given("addresses", instance="back", address="s")
+    tables.given("port_ranges", instance="gw", ports=2)
+    tables.given(
+        "port_levels", "time_us until_us held waiting", (0, 200, 2, 1), (200, None, 0, 0),
+        from_instance="gw", server_address="s", server_port=80,
+    )  # fmt: skip
+    tables.given("waiting_sockets", "time_us count", (10, 1), (500, 9), instance="gw")
+    refused = {**MADE, "from_instance": "gw", "to_instance": "back", "observer": "back", "established": False}
+    times = [(7, 20, 25, 20), (8, 95, 96, 95), (9, 250, 251, 250)]
+    tables.given("connections", "id first_time_us answered_us last_time_us", *times, **refused, refused=True)
+    columns = "id, behind_held, behind_ports, behind_waiting_sampled, behind_id, behind_to_instance"
+    found = tables.made("behind", columns, apart_us=0)
+    assert found == [(1, 2, 2, 1, 8, "back"), (2, 2, 2, 1, 7, "back"), (3, 0, 2, 1, None, "back")]
+
+
+def test_connections_of_the_window_are_counted_by_what_became_of_them_and_why(tables: Tables) -> None:
+    rows = [("answered", None, True), ("refused", "connection-refused", True), ("refused", "x", False)]
+    tables.given("ledger", "outcome cause in_window", *rows, to_instance="backend-1")
+    tables.given("ledger", outcome="reset", in_window=True, to_instance="nginx")
+    columns = "total, failed, outcomes, causes"
+    found = tables.made("connections_by_cause", columns, servers=["backend-1"])
+    assert found == [(2, 1, {"answered": 1, "refused": 1}, {"connection-refused": 1})]
 
 
 def test_a_running_count_of_the_ticks_with_a_queue(tables: Tables) -> None:
@@ -1513,7 +1550,7 @@ def test_ledger_of_what_was_watched_has_outcome_and_proven_cause(
     apart.given("accepted", "observer:VARCHAR id:BIGINT accepted_after_us:BIGINT accepted_before_us:BIGINT")
     none = dict.fromkeys(("syns_syn_queue_full", "syns_not_dropped", "syns_unsampled"), 0)
     apart.given("syn_drop_proof", observer="web", id=1, syns_overflowed=overflowed, **none, depth_max=1, queue_limit=1)
-    assert apart.made("ledger", "outcome, cause", start_us=10, end_us=99) == found
+    assert apart.made("ledger", "outcome, cause", {"direction": "direction"}, start_us=10, end_us=99) == found
 
 
 def test_ledger_both_ends_gives_the_client_s_end_what_the_server_s_proves(apart: Tables) -> None:

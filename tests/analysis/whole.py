@@ -7,10 +7,12 @@ from tests.analysis.support import (
     RunFolder,
     backend_tick,
     k6_tick,
+    knob,
     make_capture,
     make_client,
     make_manifest,
     make_samples,
+    role,
     tomcat_scrapes,
 )
 
@@ -47,4 +49,22 @@ def observed(run: RunFolder) -> RunFolder:
     }  # fmt: skip
     run.clients.clear()
     run.lines = {name: lines for name, lines in run.lines.items() if name == "backend-1/capture.json"}
+    return run
+
+
+def made_by(tool: str, run: RunFolder, logs: dict[str, str] | None = None) -> RunFolder:
+    """The overflow as a load generator makes it that is not k6: its name, its files, and no record as k6 makes one."""
+    old, new, manifest = "k6-1", f"{tool}-1", run.manifest
+    declared = role("client", tool, {"instances": knob(1)}, logs=logs or {})
+    manifest["path"] = [tool, *manifest["path"][1:]]
+    manifest["roles"] = {tool: declared} | {name: one for name, one in manifest["roles"].items() if name != "k6"}
+    manifest["instances"] = {tool: [new]} | {n: one for n, one in manifest["instances"].items() if n != "k6"}
+    manifest["knobs"] = {n: one for n, one in manifest["knobs"].items() if not n.startswith("load.")}
+    for key in ("addresses", "sysctls", "exits", "listeners"):
+        if old in manifest.get(key, {}):
+            manifest[key][new] = manifest[key].pop(old)
+    run.samples[new] = run.samples.pop(old)
+    run.samples[new].role = new
+    run.clients.clear()
+    run.texts.pop("k6-1/k6.log")
     return run

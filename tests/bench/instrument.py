@@ -10,6 +10,7 @@ and that there is no capture. k6 writes its records in both; `make bench-k6` has
 import json
 import statistics
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,8 +87,8 @@ def _without_collectors(context: RunContext, watch: Watch, display: Display) -> 
     """Let every collector stand still from the moment the load is let go, which takes one of them, to its end."""
     collectors = [collector_of(instance) for instance in context.topology.all]
 
-    def resume(engine: Engine, instances: list[str]) -> None:
-        _resume(engine, instances)
+    def resume(engine: Engine, instances: list[str], generators: Sequence[str] = ()) -> None:
+        _resume(engine, instances, generators)
         parallel.each(engine.pause, collectors)
 
     phases.release_clients = resume

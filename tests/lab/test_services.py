@@ -302,6 +302,18 @@ def test_a_database_behind_it_is_observed_and_answers_no_request(shop: Shop) -> 
     assert made["collector-db-1"]["environment"]["CONNLAB_READY_URL"] == "tcp://127.0.0.1:5432"
 
 
+@pytest.mark.parametrize("path", ["[k6, shop, backend]", "[k6, nginx, shop, backend]", "[k6, shop, nginx, backend]"])
+def test_a_service_stands_anywhere_on_the_path(shop: Shop, path: str) -> None:
+    made = services(shop(path=f"path: {path}", depends_on="depends_on: [backend, db]"))
+    assert made["shop-1"]["depends_on"] == {
+        "db": {"condition": "service_healthy"},
+        # That of a role of the lab's own is healthy once the role is ready.
+        "collector-backend-1": {"condition": "service_healthy"},
+    }
+    # Its neighbours' names lead to them.
+    assert made["collector-backend-1"]["networks"]["lab"]["aliases"] == ["backend-1", "backend"]
+
+
 def test_what_the_model_predicts_is_about_the_server_that_answers(shop: Shop) -> None:
     found = shop(path="path: [k6, shop, db]")
     assert forecast.known_before_run(found, ("model.accept_capacity", "model.users_served")) == {
@@ -347,6 +359,11 @@ def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) ->
                 "scenario.yaml:4: on the path db comes after shop, but shop does not name it in 'depends_on'; write"
                 " depends_on: [db]"
             ),
+        ),
+        (
+            [],
+            {"depends_on": "depends_on: [backend]"},
+            "shop depends on backend, one of the lab's own roles, and it is not on the path; put backend on the path",
         ),
         (
             [],

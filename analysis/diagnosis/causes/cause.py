@@ -44,7 +44,7 @@ class Cause:
         knobs: what may be turned, the most telling first, and what each does: a knob of the load or the kernel, or
             `{client}` or `{server}` and a limit that the role declares, whatever its program calls that. A report shows
             those of the hop's roles.
-        remedy: computes the knob that helps and its value, None if it cannot help this run; or says why no knob helps.
+        remedy: computes the knob that helps and its value, or says what helps instead; None if nothing here does.
         accept_queue: whether the server's accept queue was `full` or `held` the connection; None: it has no part in it.
         lesson: the scenario whose lesson is about it; None if there is no such scenario.
     """
@@ -64,7 +64,7 @@ class Cause:
     hop: str
     explains: tuple[str, ...]
     knobs: Mapping[str, str]
-    remedy: Callable[[RunSettings], Remedy | None] | str
+    remedy: Callable[[RunSettings], Remedy | str | None] | str
     accept_queue: Literal["full", "held"] | None = None
     lesson: str | None
 
@@ -80,6 +80,10 @@ DIAL_FAILED = f"{_DIAL} || format(' and failed after {{}} ({{}})', took(dial_dur
 FLOW = "format('flow {}/{}', flow_observer, flow_id)"
 UP = """format('the proxy tried {} at {}', try_server, moment(try_start_us))"""
 UP_FLOW = "format('flow {}/{}', up_observer, up_id)"
+# A service that answered with a server's error, for what it met on its way to the next server.
+BEHIND = """format('{} answered with status {}', behind_from, status)"""
+BEHIND_FLOW = f"""{BEHIND} || format('; its connection to {{}}, flow {{}}/{{}}', behind_to_instance, behind_observer,
+               behind_id)"""
 LINE = """format('{} line {}: status {} at {}', line_instance, line_line, line_status, moment(1000 * line_time_ms))
            || coalesce(format(', which it noted for its try {} of {}: {}', try_tries, try_server,
                               coalesce('status ' || try_status, 'nothing')), '')"""

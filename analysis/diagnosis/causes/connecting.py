@@ -6,6 +6,8 @@ import math
 
 from analysis.diagnosis.causes.cause import (
     BEFORE_CONNECTION,
+    BEHIND,
+    BEHIND_FLOW,
     DIAL_FAILED,
     ERROR,
     FLOW,
@@ -34,6 +36,8 @@ _NO_UPSTREAM = "(line_line IS NOT NULL AND try_server IS NOT NULL AND try_connec
 # k6's code for a request that was ended by its own timeout. Its dial goes on, to a timeout of its own or to k6's end;
 # where the connection was for this request alone, it ends with it.
 _GAVE_UP = "error_code = 1050"
+# A service that asks another server answered with an error while it held every port towards that server.
+_SERVICE_HAD_NO_PORT = "coalesce(behind_held >= behind_ports, false)"
 _NO_CONNECTION = f"(remote IS NULL AND (dial_error_kind = 'timeout' OR dial_error_kind = 'canceled' AND {_GAVE_UP}))"
 
 
@@ -88,7 +92,16 @@ def _silent(prefix: str) -> str:
                 AND {prefix}_syns_not_dropped = {prefix}_syns_lost)"""
 
 
-def _ports(run: RunSettings) -> Remedy | None:
+def _ports(run: RunSettings) -> Remedy | str | None:
+    if run.behind:
+        service, server = run.behind
+        if pool := run.limit(service, "pool") and _pool(run, service):
+            return pool
+        return (
+            f"{service} opens new connections to {server} and closes them, and each then holds its port for 60 s: let"
+            f" {service} keep its connections to {server} (a pool, or keep-alive). More ports, or"
+            " net.ipv4.tcp_tw_reuse, only put the failure off"
+        )
     # A client that keeps its connections to the proxy opens few of them: then the proxy lacks ports.
     role = run.proxy if run.proxy and run.keeps_connections else run.client
     if pool := _pool(run, role):
@@ -126,22 +139,29 @@ def _cookies(run: RunSettings) -> Remedy | None:
 CAUSES = (
     Cause(
         name="ephemeral-ports-exhausted",
-        meaning="The client or the proxy had no free local port for another connection to this server.",
+        meaning="The side that connects had no free local port for another connection to this server.",
         proof=(
             "The dial failed with EADDRNOTAVAIL, and the capture shows that connections held as many ports as"
             " `net.ipv4.ip_local_port_range` has. Connections in TIME_WAIT count, too. At a proxy: its"
             " own record of the dial says the same, its error log reports the error, or its access log has a try"
-            " without a local port and the capture shows the same."
+            " without a local port and the capture shows the same. At a service that asks another server: it answered"
+            " with a server's error (5xx), and while it had the request, the capture shows the same of its connections"
+            " to that server."
         ),
         when=(
             "outcome = 'failed' AND (((dial_error_kind = 'address-not-available'"
             " OR try_dial_error_kind = 'address-not-available' OR line_gave_up = 'no-port')"
             " AND shortage_held >= shortage_ports AND NOT torn)"
-            f" OR (try_connect_us IS NULL AND {_logged(99)}))"
+            f" OR (try_connect_us IS NULL AND {_logged(99)})"
+            f" OR ({_SERVICE_HAD_NO_PORT} AND NOT torn))"
         ),
-        says=f"""if(dial_error_kind = 'address-not-available', {DIAL_FAILED}, {LINE})
+        says=f"""if({_SERVICE_HAD_NO_PORT}, {BEHIND} || format('; {{}} of its {{}} ports towards {{}} were held,'
+                || ' {{}} in TIME_WAIT', behind_held, behind_ports, behind_to_instance, behind_waiting)
+                || coalesce(format('; its kernel counted {{}} sockets in TIME_WAIT',
+                                   behind_waiting_sampled), ''),
+            if(dial_error_kind = 'address-not-available', {DIAL_FAILED}, {LINE})
             || coalesce(format('; {{}} of {{}} ports were held, {{}} in TIME_WAIT', shortage_held, shortage_ports,
-                               shortage_waiting), '') || {ERROR}""",
+                               shortage_waiting), '') || {ERROR})""",
         seen=True,
         label="no port left",
         symptom="fails at once: cannot assign requested address",
@@ -173,14 +193,18 @@ CAUSES = (
         meaning="Nothing listened at the address that the client or the proxy dialled.",
         proof=(
             "The dial failed as `refused`, and the server answered its SYN with RST. At a proxy: the server answered"
-            " the proxy's connection with RST, or the proxy recorded the refusal."
+            " the proxy's connection with RST, or the proxy recorded the refusal. At a service that asks another"
+            " server: it answered with a server's error (5xx) after that server had refused its connection."
         ),
         when=(
             "outcome = 'failed' AND ((dial_error_kind = 'refused' AND flow_refused)"
-            f" OR ({_NO_UPSTREAM} AND (up_refused OR try_dial_error_kind = 'refused' OR {_logged(111)})))"
+            f" OR ({_NO_UPSTREAM} AND (up_refused OR try_dial_error_kind = 'refused' OR {_logged(111)}))"
+            " OR coalesce(behind_refused, false))"
         ),
-        says=f"""if(dial_error_kind = 'refused', {DIAL_FAILED} || '; ' || {FLOW} || ': the server answered with RST at '
-            || moment(flow_answered_us), {LINE}) || {ERROR}""",
+        says=f"""if(coalesce(behind_refused, false), {BEHIND_FLOW} || ': it was answered with RST at '
+            || moment(behind_answered_us), if(dial_error_kind = 'refused',
+            {DIAL_FAILED} || '; ' || {FLOW} || ': the server answered with RST at '
+            || moment(flow_answered_us), {LINE}) || {ERROR})""",
         seen=True,
         label="refused",
         symptom="fails at once: connection refused",
@@ -203,17 +227,20 @@ CAUSES = (
             "The dial or its request timed out, no SYN was answered, and around each lost SYN the server's kernel"
             " counted at least as many `TcpExt.ListenOverflows` as SYNs were lost there. Or the server answered the SYN"
             " but never reacted to the ACK and to any data, so that only the client had a connection, and the server's"
-            " kernel counted overflows. At a proxy: the same for its connection."
+            " kernel counted overflows. At a proxy: the same for its connection. At a service that asks another server:"
+            " the same for its connection, before it answered with a server's error (5xx)."
         ),
         when=(
             f"outcome = 'failed' AND (({_NO_CONNECTION} AND {_overflow('flow')})"
             f" OR ({_NO_UPSTREAM} AND {_overflow('up')})"
-            f" OR (status = 0 AND {_unnoticed('flow')}) OR (status IN (502, 504) AND {_unnoticed('up')}))"
+            f" OR (status = 0 AND {_unnoticed('flow')}) OR (status IN (502, 504) AND {_unnoticed('up')})"
+            f" OR (behind_id IS NOT NULL AND {_overflow('behind')}))"
         ),
-        says=f"""if({_unnoticed("flow")}, {FLOW} || ': ' || {_unnoticed_says("flow")},
+        says=f"""if(behind_id IS NOT NULL, {BEHIND_FLOW} || ': ' || {_overflow_says("behind")},
+            if({_unnoticed("flow")}, {FLOW} || ': ' || {_unnoticed_says("flow")},
             if({_unnoticed("up")}, {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_unnoticed_says("up")},
             if({_NO_CONNECTION}, {DIAL_FAILED} || '; ' || {FLOW} || ': ' || {_overflow_says("flow")},
-            {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_overflow_says("up")})))""",
+            {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_overflow_says("up")}))))""",
         label="accept queue full",
         symptom="connect timeout, though the server looks idle",
         look="`ss -lnt` at the server: Recv-Q above Send-Q; `netstat -s`: the listen queue overflowed",

@@ -38,6 +38,7 @@ class RunSettings:
         kinds: client, proxy or server, for each role.
         limits: for each role the knobs that bound it, by what they bound; without those that its program has fixed.
         request_path: the roles that carry requests, from the client to the server that answers.
+        behind: the service that answers and the server that it asks, if that is the hop on which the cause lies.
     """
 
     def __init__(
@@ -47,12 +48,15 @@ class RunSettings:
         kinds: Mapping[str, str],
         limits: Mapping[str, Mapping[str, str]],
         request_path: Sequence[str],
+        *,
+        behind: tuple[str, str] | None = None,
     ) -> None:
         self.manifest = manifest
         self.ledger = ledger
         self._kinds = kinds
         self._limits = limits
         self._request_path = request_path
+        self.behind = behind
 
     def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
         """Return a knob's value; durations in ms."""

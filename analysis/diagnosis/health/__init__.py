@@ -6,14 +6,14 @@ It must not know what the evidence says of the servers.
 
 from __future__ import annotations
 
-from analysis.diagnosis.health import arrivals, host, k6, recordings, sampler
-from analysis.diagnosis.health.problems import Evidence, Health, Problem, Report
-from analysis.evidence import logs, processes
+from analysis.diagnosis.health import arrivals, generator, host, k6, recordings, sampler
+from analysis.diagnosis.health.problems import CLIENT, Evidence, Health, Problem, Report
+from analysis.evidence import logs, processes, result_files
 from analysis.evidence.rawrun import RawRun, Scraped
 from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown, is_number
 
-__all__ = ["Evidence", "Health", "Problem", "Report", "examine"]
+__all__ = ["CLIENT", "Evidence", "Health", "Problem", "Report", "examine"]
 
 
 def examine(raw: RawRun) -> Health:
@@ -23,6 +23,10 @@ def examine(raw: RawRun) -> Health:
     clock = sampler.examine_clock(raw, window)
     # The order of packets cannot be told from times that the clock showed twice.
     ordered = window if not any(Evidence.TIMES in each.spoils for each in clock.problems) else None
+    results = {
+        instance: (file, raw.records.requests[instance])
+        for instance, file, _ in raw.manifest.logged(result_files.FORMATS)
+    }
     reports = [
         clock,
         host.examine(raw, window),
@@ -34,6 +38,17 @@ def examine(raw: RawRun) -> Health:
             k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window), _due(raw))
             for instance, client in raw.clients.items()
         ),
+        *(
+            generator.examine(
+                raw.manifest.client,
+                instance,
+                exits.get(instance),
+                _cpu_percent(raw, instance, window),
+                results.get(instance),
+            )
+            for instance in raw.manifest.clients
+            if instance not in raw.clients
+        ),
         *(recordings.examine_scrape(each, window, len(raw.manifest.ends_of(each.instance))) for each in raw.scraped),
         *(recordings.examine_dials(instance, log) for instance, log in raw.proxy_dials.items()),
         *(
@@ -43,7 +58,7 @@ def examine(raw: RawRun) -> Health:
                 file,
                 exit_codes=_exits(raw, instance),
                 counted=_counted(raw, instance),
-                answers=_answers(raw),
+                answers=_answers(raw, instance),
             )
             for instance, file in _access_logs(raw)
         ),
@@ -88,8 +103,13 @@ def _counted(raw: RawRun, instance: str) -> Scraped | None:
     return next((each for each in pages if any(value.log for value in each.page.values.values())), None)
 
 
-def _answers(raw: RawRun) -> int:
-    """Return the answers that the clients read, whatever their status; on a path with a proxy all are the proxy's."""
+def _answers(raw: RawRun, proxy: str) -> int:
+    """Return the answers that the clients read, whatever their status; 0 of a proxy that does not carry the requests.
+
+    On a path with a proxy all are the proxy's. One behind a service has requests of that service's own.
+    """
+    if not any(proxy in raw.manifest.of_role(role) for role in raw.manifest.request_path):
+        return 0
     count: int = raw.records.row("SELECT count(*) FILTER (status > 0) AS answered FROM requests")["answered"]
     return count
 

@@ -140,7 +140,7 @@ def examine_kept_connections(raw: RawRun, window: Window | None) -> Report | Non
     paths = [each.rows for each in reductions if each.rows is not None]
     if not paths:
         return None
-    clients = [address for each in raw.manifest.of_role("k6") for address in raw.manifest.addresses.get(each, [])]
+    clients = [address for each in raw.manifest.clients for address in raw.manifest.addresses.get(each, [])]
     asked = {"start_us": window.start_us, "clients": clients}
     given_up = sum(count for path in paths for count in _first(path, "given_up", asked) or ())
     report = Report("connections", {"given_up": given_up})

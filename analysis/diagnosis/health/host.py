@@ -21,7 +21,7 @@ def examine(raw: RawRun, window: Window | None) -> Report:
     if window is None:
         return report
     # Where there are several machines, those that have a k6.
-    clients = raw.clocks.together(raw.clients)
+    clients = raw.clocks.together(dict.fromkeys(raw.manifest.clients))
     machines = {
         machine: (_idle_percent(raw, window, instances), _k6_share_percent(raw, window, clients[machine]))
         for machine, instances in raw.clocks.together(raw.samples).items()
@@ -35,7 +35,9 @@ def examine(raw: RawRun, window: Window | None) -> Report:
         "late_ticks_percent": late_percent,
     }
     for machine, (idle_percent, share_percent) in machines.items():
-        _examine_processors(report, idle_percent, share_percent, f" of {machine}" if machine else "")
+        _examine_processors(
+            report, idle_percent, share_percent, f" of {machine}" if machine else "", raw.manifest.client
+        )
     if late_percent is not None and late_percent > limits.LATE_TICKS_PERCENT_MAX:
         report.add(
             f"{late_percent} % of the samples beside k6 were late under load (limit"
@@ -52,7 +54,9 @@ def _all(values: Sequence[float | None], worst: Callable[[list[float]], float]) 
     return worst(known) if known and len(known) == len(values) else None
 
 
-def _examine_processors(report: Report, idle_percent: float | None, share_percent: float | None, where: str) -> None:
+def _examine_processors(
+    report: Report, idle_percent: float | None, share_percent: float | None, where: str, who: str
+) -> None:
     if idle_percent is None:
         report.add(f"the processor usage{where} under load was not recorded", Evidence.LOAD)
     elif idle_percent < limits.HOST_IDLE_PERCENT_MIN and (
@@ -60,7 +64,7 @@ def _examine_processors(report: Report, idle_percent: float | None, share_percen
     ):
         report.add(
             f"the processors{where} were idle for {idle_percent} % of the load (limit"
-            f" {limits.HOST_IDLE_PERCENT_MIN:g} %), and k6 used {_text(share_percent)} of them (limit"
+            f" {limits.HOST_IDLE_PERCENT_MIN:g} %), and {who} used {_text(share_percent)} of them (limit"
             f" {limits.K6_CPU_SHARE_PERCENT_MAX:g} %): it had to wait",
             Evidence.LOAD,
         )

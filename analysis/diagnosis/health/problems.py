@@ -10,6 +10,9 @@ from typing import TypeAlias
 from analysis.diagnosis.health import limits
 from analysis.expressions.values import Unknown
 
+# In place of an instrument's name: whatever makes the load.
+CLIENT = "client"
+
 HealthFigure: TypeAlias = bool | int | float | str | None
 
 

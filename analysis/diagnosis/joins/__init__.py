@@ -59,10 +59,12 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     found = find_hops(raw, health)
     database = load_tables.open_database(raw)
     build_connections(database, raw, found, window)
-    build_links(database, raw.clocks.apart_us or 0)
+    build_links(database, raw.clocks.apart_us or 0, raw.with_results)
     build_port_shortages(database, raw.manifest)
     joined = Joined(found, database)
-    joined.make_later(partial(build_cases, database, raw.manifest.slow_ms), "cases")
+    behind = len(raw.manifest.path) > len(raw.manifest.request_path)
+    later = partial(build_cases, database, raw.manifest.slow_ms, raw.clocks.apart_us or 0, behind=behind)
+    joined.make_later(later, "cases", "behind")
     return joined
 
 

@@ -91,14 +91,19 @@ TIME_WAIT_MS = 60_000
 
 
 def build_port_shortages(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
-    """Make the table."""
+    """Make the tables `port_ranges`, `port_levels` and `port_shortages`."""
     create(database, "port_ranges", {"instance": "VARCHAR", "ports": "BIGINT"})
     for instance in manifest.sysctls:
         ports = port_count(manifest.sysctl(instance, PORT_RANGE))
         if ports is not None:
             database.execute("INSERT INTO port_ranges VALUES (?, ?)", [instance, ports])
-    constants = {"time_wait_us": 1000 * TIME_WAIT_MS, "error_kind": _NO_PORT_KIND, "gave_up": NO_PORT}
     sources = [f"dials WHERE error_kind = '{_NO_PORT_KIND}'", f"access WHERE gave_up = '{NO_PORT}'"]
+    behind = (
+        "requests WHERE status >= 500" if len(manifest.path) > len(manifest.request_path) else "requests WHERE false"
+    )
+    levels = {sql(__name__, "port_levels"): {"time_wait_us": 1000 * TIME_WAIT_MS}}
+    make(database, [*sources, behind], levels)
+    constants = {"error_kind": _NO_PORT_KIND, "gave_up": NO_PORT}
     make(database, sources, {sql(__name__, "port_shortages"): constants})
 
 

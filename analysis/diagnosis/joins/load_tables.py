@@ -133,6 +133,9 @@ DROP_COUNTERS = (
 )
 
 
+# All sockets in TIME_WAIT of a namespace, with each tick.
+_TIME_WAIT = "sockstat.TCP.tw"
+
 TICKS = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops", "cookies",
          "syn_queue_drops")  # fmt: skip
 
@@ -143,11 +146,17 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         database, "processors", {"machine": "VARCHAR", **dict.fromkeys(("time_us", "total_ms", "idle_ms"), "BIGINT")}
     )
     create(database, "machines", {"instance": "VARCHAR", "machine": "VARCHAR"})
+    create(database, "waiting_sockets", {"instance": "VARCHAR", **dict.fromkeys(("time_us", "count"), "BIGINT")})
+    # Whether the server that answers the requests asks another one.
+    asks = len(raw.manifest.path) > len(raw.manifest.request_path)
     for instance, samples in raw.samples.items():
         if samples.ticks:
             listeners = [samples.traffic(tick) for tick in range(len(samples.ticks))]
             columns = tick_columns(samples, listeners, map(samples.series, DROP_COUNTERS))
             insert(database, "ticks", columns, f"'{instance}' AS instance, *")
+            if asks and instance in raw.manifest.of_role(raw.manifest.origin or "") and _TIME_WAIT in samples.counters:
+                counts = {"time_us": columns["time_us"], "count": samples.series(_TIME_WAIT)}
+                insert(database, "waiting_sockets", counts, f"'{instance}' AS instance, *")
     for machine, instances in raw.clocks.together(raw.samples).items():
         database.executemany("INSERT INTO machines VALUES (?, ?)", [[each, machine] for each in instances])
         # All samplers of a machine see the same host; one that has readings will do.

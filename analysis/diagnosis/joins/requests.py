@@ -9,6 +9,8 @@ proxy tried), `first_` (the one it tried first), `up_` (the proxy's connection t
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import duckdb
 
 from analysis.database import create, has_rows, make, sql
@@ -31,15 +33,19 @@ _NGINX_LATE_US = 1_000_000
 _ALONE_US = 5_000
 
 
-def build_links(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
+def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Collection[str] = ()) -> None:
     """Make the tables `dial_links`, `sessions`, `request_links`, `tries` and `try_links`.
 
-    `apart_us`: how far the times of two instances may be off against each other.
+    Args:
+        database: that of the run.
+        apart_us: how far the times of two instances may be off against each other.
+        results: the instances whose requests are from a file of results, which names no ports.
     """
     slack_us = CLOCK_SLACK_US + apart_us
     database.execute(sql(__name__, "addressed_dials"))
     database.execute(sql(__name__, "dials_of_unknown_port"))
     database.execute(sql(__name__, "dial_links_by_address"), {"slack_us": slack_us})
+    _link_results(database, results, apart_us)
     if has_rows(database, "dials_of_unknown_port"):
         database.execute(sql(__name__, "dial_links_by_time"), {"slack_us": slack_us})
         database.execute(sql(__name__, "dial_links_by_group"), {"slack_us": slack_us})
@@ -76,7 +82,52 @@ def _several_proxies(database: duckdb.DuckDBPyConnection) -> bool:
     return has_rows(database, "(SELECT 1 FROM access HAVING count(DISTINCT instance) > 1)")
 
 
-def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None) -> None:
-    """Make the tables `proxied` and `cases`; a request that takes longer than `slow_ms` is slow, None for no bound."""
+# A generator notes milliseconds, rounded down, before it opens a connection.
+_NOTED_US, _OPENED_US = 2_000, 100_000
+
+
+def _link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], apart_us: int) -> None:
+    """Give each dial of a file of results the connection that began when it did: both in the order of their beginning.
+
+    A dial that failed has one that never stood, and one that connected has one that did. Where several began together,
+    which of them it is makes no difference to what is said of it.
+    """
+    for instance in results:
+        for stood in (True, False):
+            dials = database.execute(
+                "SELECT id, time_us, remote_address, remote_port FROM addressed_dials"
+                " WHERE instance = ? AND (error_kind IS NULL) = ?"
+                " AND coalesce(error_kind, '') NOT IN ('address-not-available', 'unreachable') ORDER BY time_us, id",
+                [instance, stood],
+            ).fetchall()
+            flows = database.execute(
+                "SELECT observer, id, first_time_us, server_address, server_port FROM connections"
+                " WHERE from_instance = ? AND established = ? ORDER BY first_time_us, observer, id",
+                [instance, stood],
+            ).fetchall()
+            place = 0
+            for dial, time_us, address, port in dials:
+                while place < len(flows) and flows[place][2] < time_us - _NOTED_US - apart_us:
+                    place += 1
+                if place == len(flows) or flows[place][2] > time_us + _OPENED_US + apart_us:
+                    continue
+                observer, flow, _, *server = flows[place]
+                if server == [address, port]:
+                    row = [instance, dial, observer, flow]
+                    database.execute("INSERT INTO dial_links VALUES (?, ?, ?, ?, 'begin')", row)
+                    place += 1
+
+
+def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_us: int, *, behind: bool) -> None:
+    """Make the tables `proxied`, `cases` and `behind`.
+
+    Args:
+        database: that of the run.
+        slow_ms: a request that takes longer is slow; None for no bound.
+        apart_us: how far the times of two instances may be off against each other.
+        behind: whether the server that answers the requests asks another one.
+    """
     make(database, ["request_links"], {sql(__name__, "proxied"): {"slack_us": CLOCK_SLACK_US}})
     database.execute(sql(__name__, "cases"), {"slow_us": None if slow_ms is None else slow_ms * 1000})
+    source = "requests WHERE status >= 500" if behind else "requests WHERE false"
+    make(database, [source], {sql(__name__, "behind"): {"apart_us": CLOCK_SLACK_US + apart_us}})

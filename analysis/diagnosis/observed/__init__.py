@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import duckdb
 import numpy as np
 
-from analysis.database import Integers, Tables, create, in_memory, sql
+from analysis.database import Integers, Tables, composed, create, in_memory, sql
 from analysis.diagnosis.joins import connections, load_tables
 from analysis.diagnosis.joins.load_tables import DROP_COUNTERS, TICKS, insert
 from analysis.evidence import window
@@ -71,9 +71,18 @@ def observe(raw: RawRun) -> Observation | None:
     if raw.inspected:
         # A few dumps do not say how long a connection stood in the queue.
         database.execute("DELETE FROM accepted")
-    database.execute(sql(__name__, "ledger"), window.edges)
+    database.execute(composed(__name__, "ledger", direction="direction"), window.edges)
     database.execute(sql(__name__, "ledger_both_ends"))
     return Observation(window, database)
+
+
+def build_ledger_of_run(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
+    """Make the tables `spans` and `ledger` of a run, whose connections are counted once, as coming to their servers.
+
+    The database has `connections`, `accepted` and `syn_drop_proof`.
+    """
+    load_spans(database, raw)
+    database.execute(composed(__name__, "ledger", direction="'in'"), window.edges)
 
 
 def _load_addresses(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:

@@ -15,11 +15,12 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        pool_us + up_pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + tls_wait_us + thread_us
            + server_us + handler_us + lag_us + retry_us + pause_us
            AS parts_us,
-       beside.* EXCLUDE (instance, id),
+       beside.* EXCLUDE (instance, id), behind.* EXCLUDE (instance, id),
        $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
        $proxied AS proxied, $apart_us::BIGINT AS apart_us, $keep_alive_us::BIGINT AS keep_alive_us,
        coalesce(end_us > $whole_until_us, false) AS torn
   FROM broken
        LEFT JOIN waits USING (instance, id)
        LEFT JOIN beside USING (instance, id)
+       LEFT JOIN behind USING (instance, id)
  ORDER BY broken.instance, broken.id;

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from lab import paths, setup_scripts
 from lab.engines.compose.docker import DockerFailed, docker
 from lab.errors import BadInput, LabError, Problem
+from lab.scenarios import generators
 from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import Build, Service, needed_by, spoken
@@ -65,6 +66,8 @@ def service_image_ids(resolved: ResolvedScenario) -> dict[str, str]:
 
 def _service_image_id(resolved: ResolvedScenario, name: str, service: Service) -> str:
     image = image_of_service(service, name, resolved.place)
+    if image == generators.IMAGE:
+        return next(iter(image_ids([image.removeprefix("connlab/")]).values()))
     if service.build is not None:
         _build_service(resolved, name, service.build, image)
     elif (present := _find_id(image)) is not None:

@@ -27,7 +27,7 @@ from lab.engines.container_settings import (
     settable_sysctls,
     supplementary_groups,
 )
-from lab.scenarios import own_configuration, own_script
+from lab.scenarios import generators, own_configuration, own_script
 from lab.scenarios.knobs import environment
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import Service, split_volume, spoken
@@ -161,7 +161,13 @@ def _role_fields(
         fields["volumes"] += [bind_mount(*mount, read_only=True) for mount in script.mounts().items()]
         fields |= {"image": script.image} if script.image else {}
     if role in resolved.registry.services:
+        raw = fields["volumes"]
         fields |= service_fields(resolved, topology, role)
+        if instance in topology.clients:
+            home = bind_mount(paths.real(resolved.place.home), generators.FOLDER, read_only=True)
+            fields |= {"working_dir": generators.FOLDER, "volumes": [*raw, home]}
+            fields["command"] = [topology.fill_in(word) for word in fields.get("command", [])]
+            fields["environment"] = {name: topology.fill_in(one) for name, one in fields["environment"].items()}
         fields["environment"] |= environment(resolved.scenario.knobs, role, resolved.registry.knobs)
         if (log := resolved.registry.services[role].log) and not log.stdout:
             fields["volumes"].append(bind_mount(places.role(instance), log.folder))
@@ -225,7 +231,14 @@ def _waits(resolved: ResolvedScenario, topology: Topology, names: Sequence[str])
     return {
         instance: {"condition": _condition(own[name])}
         for name in names
+        if name in own
         for instance in topology.instances.get(name, [name])
+    } | {
+        # The collector of one of the lab's roles is healthy once that is ready.
+        collector_of(instance): {"condition": "service_healthy"}
+        for name in names
+        if name not in own
+        for instance in topology.instances[name]
     }
 
 

@@ -56,9 +56,11 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
         certificates=parts.certificates,
     )
     run_file.write_run_file(content, file)
-    everything = run_file.services_of(topology)
+    # A generator begins its load when it is started: until then its container is only there.
+    held = topology.generators
+    everything = [one for one in run_file.services_of(topology) if one not in held]
     lasting = [one for one in everything if not (one in own and own[one].completes)]
-    services = [one for instance in topology.all for one in (instance, collector_of(instance))]
+    services = [one for instance in topology.all for one in (instance, collector_of(instance)) if one not in held]
 
     def up(*arguments: str, timeout_s: float) -> None:
         command = ("up", "--detach", "--no-build", "--pull", "never", *arguments)
@@ -85,11 +87,19 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
             up(*everything, timeout_s=_WAIT_S + sum(ready_s.values()))
             refuse_ended()
         for role in filter(own.__contains__, topology.instances):
-            wait_for([one for each in topology.instances[role] for one in (collector_of(each), each)], ready_s[role])
+            awaited = (one for each in topology.instances[role] for one in (collector_of(each), each))
+            wait_for([one for one in awaited if one not in held], ready_s[role])
         # What ends by itself has ended: the start of what depends on it waited for that.
         wait_for(lasting, _WAIT_S)
+        _create(file, held)
     except LabError as error:
         raise _explain(error, parts, watch) from None
+
+
+def _create(file: Path, held: Sequence[str]) -> None:
+    """Make containers that are started later."""
+    if held:
+        run_file.run_compose(file, "create", "--no-build", "--pull", "never", *held, timeout_s=_WAIT_S)
 
 
 def _explain(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError:

@@ -1,0 +1,90 @@
+"""A load that something else than k6 made: its connections by packets and kernel, its requests by its results."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import figures
+from analysis.derivation import judge
+from analysis.evidence import result_files
+from analysis.expressions.values import Unknown
+from tests.analysis.support import OTHERS, SYNS_S, RunFolder
+from tests.analysis.whole import made_by
+
+JTL = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,bytes,URL,Latency,Connect\n"
+XML = """<?xml version="1.0"?><testResults version="1.2">
+<httpSample t="1003" lt="1002" ct="1" ts="1700000000123" s="true" lb="delay" rc="200" rm="" tn="users 1-1"/>
+<sample t="3500" lt="0" ts="1700000000200" s="false" lb="delay" rc="Non HTTP response code: java.net.ConnectException"
+ rm="Non HTTP response message: Connection refused" tn="users 1-2"/></testResults>"""
+ROW = "1700000000123,1003,delay,200,,users 1-1,text,true,9,http://a/,1002,1\n"
+ANSWERED = (1_700_000_000_123_000, 1_003_000, 200, None)
+REFUSED = (1_700_000_000_200_000, 3_500_000, 0, "refused")
+VEGETA = (
+    '1700000000123456789,200,1003000000,0,5,"",aGk=,pay,0,GET,http://a/,""\n'
+    '1700000000200000000,0,3500000000,0,0,"dial tcp 10.0.0.2:80: connect: connection refused",,pay,1,GET,http://a/,""\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "of", "requests"),
+    [
+        (XML, "jmeter", [ANSWERED, REFUSED]),
+        (JTL + ROW, "jmeter", [ANSWERED]),
+        (VEGETA, "vegeta", [(1_700_000_000_123_456, *ANSWERED[1:]), REFUSED]),
+    ],
+)  # fmt: skip
+def test_results_tell_of_each_request_and_of_connections_that_failed(
+    tmp_path: Path, text: str, of: str, requests: list[Any]
+) -> None:
+    file = tmp_path / "results"
+    file.write_text(text)
+    found, dials, damage = result_files.read(file, of, "10.0.0.2:80")
+    kinds = {each["id"]: each["error_kind"] for each in dials}
+    assert damage.messages("results") == []
+    assert [
+        (one["time_us"], one["end_us"] - one["time_us"], one["status"], kinds.get(one["dial"])) for one in found
+    ] == requests
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, ["results: missing"]),
+        (JTL + ROW + "now,1,a,200,,t,text,true,9,http://a/,1,1\n", ["results: 1 corrupt lines, the first is line 2"]),
+        (XML[:-40], ["results: the last line is cut off"]),
+    ],
+)
+def test_results_that_are_missing_or_damaged_say_so(tmp_path: Path, text: str | None, said: list[str]) -> None:
+    file = tmp_path / "results"
+    if text is not None:
+        file.write_text(text)
+    assert result_files.read(file, "jmeter", None)[2].messages("results") == said
+
+
+def test_of_a_load_without_records_connections_have_causes_and_requests_are_unknown(run: RunFolder) -> None:
+    found = judge(made_by("wrk", run).write())
+    assert figures.value(found.run, "ledger.connections.backend.cause.accept_queue_drop") == OTHERS
+    assert figures.value(found.run, "flows.backend.syn_failed") == OTHERS * len(SYNS_S)
+    unknown = figures.value(found.run, "client.requests.failed")
+    assert isinstance(unknown, Unknown)
+    assert "wrk leaves no record of its requests" in unknown.why
+    assert found.account.requests is None
+    (hop,) = found.account.hops
+    assert {one.id: one.holds for one in hop.identities}["drops-by-overflow"] == "true"
+
+
+def test_of_a_load_with_results_each_failed_request_has_the_connection_that_began_with_it(run: RunFolder) -> None:
+    dials = [dial for dial in run.clients["k6-1"].dials if dial.get("error_kind") == "timeout"]
+    rows = [
+        f"{dial['time_us'] // 1000},{dial['duration_us'] // 1000},delay,Non HTTP response code: ConnectTimeout,"
+        f"connect timed out,users 1-{dial['id']},text,false,9,http://a/,0,0\n"
+        for dial in dials
+    ]
+    watched = made_by("jmeter", run, {"results.jtl": "jmeter"})
+    watched.texts["jmeter-1/results.jtl"] = JTL + "".join(rows)
+    found = judge(watched.write())
+    assert found.account.requests is not None
+    assert found.account.requests.failed == len(dials)
+    assert found.account.causes == {"accept-queue-drop": len(dials)}
+    assert figures.value(found.run, "ledger.unexplained") == 0

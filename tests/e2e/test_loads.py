@@ -1,0 +1,22 @@
+"""Loads that something else than k6 makes, at a full accept queue: wrk, ab through nginx, JMeter with its results."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Run
+from .test_scenarios import assert_reproduced
+
+pytestmark = pytest.mark.e2e
+
+LOADS = Path(__file__).parent / "loads"
+
+
+@pytest.mark.parametrize("tool", ["wrk", "ab", "jmeter"])
+def test_a_generator_s_connections_have_causes_that_the_kernel_counted_too(run: Callable[..., Run], tool: str) -> None:
+    found = run(str(LOADS / tool))
+    assert_reproduced(found)
+    assert found.manifest["path"][0] == tool
+    # What only a record of requests tells is unknown, and not 0.
+    assert (found.figures["client.requests.total"] is None) == (tool != "jmeter")

@@ -1,0 +1,81 @@
+"""A load generator in a container of its own, in place of k6: found, refused, and started when the load begins."""
+
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.evidence.rawfiles import Places
+from formats.role import Role
+from lab.engines.compose.run_file import build_run_file
+from lab.errors import BadInput
+from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.topology import capture_mode, topology_of
+from tests.lab.support import MINIMAL, Make, resolving
+
+LOAD = 'load: {wrk: "-t1 -c9 -d1s {target}/api/delay?ms=5"}\n'
+KNOBS = MINIMAL[MINIMAL.index("knobs:") : MINIMAL.index("predictions:")]
+PATH = next(line for line in MINIMAL.splitlines() if line.startswith("path:"))
+OWN = (
+    MINIMAL.replace(KNOBS, LOAD)
+    .replace(PATH, "path: [wrk, backend]")
+    .replace("client.requests.ok == load.users", "ledger.connections.backend.failed == 0")
+)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Resolve a scenario with a generator, with some of its text changed."""
+    (tmp_path / "shop").mkdir()
+    return resolving(tmp_path / "shop", OWN)
+
+
+def part(found: ResolvedScenario, instance: str) -> Any:  # noqa: ANN401 # of a run's file
+    places = Places(Path("/results/shop/1"))
+    content = build_run_file(found, topology_of(found), "1", places, IPv4Network("198.18.0.0/24"))
+    return content["services"][instance]
+
+
+def test_a_generator_is_a_client_in_a_container_of_its_own_with_the_target_filled_in(make: Make) -> None:
+    found = make()
+    made = part(found, "wrk-1")
+    assert made["image"] == "connlab/generators"
+    assert made["command"] == ["wrk", "-t1", "-c9", "-d1s", "http://backend-1:8080/api/delay?ms=5"]
+    assert [volume["target"] for volume in made["volumes"]] == ["/raw", "/load"]
+    assert made["network_mode"] == "service:collector-wrk-1"
+    assert [capture_mode(found, role) for role in found.scenario.path] == ["off", "headers"]
+    knobs = {knob for knob in found.on_path() if knob.startswith("load.")}
+    assert knobs == {"load.workload", "load.max_duration"}
+
+
+def test_any_image_makes_a_load_and_says_which_file_has_its_requests(make: Make) -> None:
+    any_load = (
+        "load: {image: acme/load:1, command: [run, '{host}', '{port}'],"
+        " results: {file: out.csv, format: vegeta}, environment: {URL: '{target}/'}}\n"
+    )
+    found = make(changes={LOAD: any_load, "[wrk, backend]": "[generator, backend]"})
+    made = part(found, "generator-1")
+    assert (made["image"], made["command"]) == ("acme/load:1", ["run", "backend-1", "8080"])
+    assert made["environment"]["URL"] == "http://backend-1:8080/"
+    role: Role = found.roles["generator"]
+    assert (role.kind, role.logs) == ("client", {"out.csv": "vegeta"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "overrides", "said"),
+    [
+        ({"[wrk, backend]": "[k6, backend]"}, [], "begins with k6; write [wrk, backend]"),
+        ({LOAD: "load: {vegeta: attack}\n"}, [], "the lab has no vegeta of its own: name an image that has it"),
+        ({LOAD: "load: {wrk: -c1, ab: -n1}\n"}, [], "a load is one of script, image, wrk"),
+        ({LOAD: "load: {environment: {A: b}}\n"}, [], "a load takes one of script, image, wrk"),
+        ({LOAD: "load: {script: ./a.js, command: [b]}\n"}, [], "leave the other keys out"),
+        ({LOAD: "load: {wrk: -c1, command: [b]}\n"}, [], "'command' goes with 'image' alone"),
+        ({}, ["load.users=3"], "load.users is set, but the load is made by wrk, which does not read it"),
+        ({"path:": "services: {wrk: {image: a}}\npath:"}, [], "'wrk' is the load generator's name, and a service has"),
+    ],
+)
+def test_a_load_that_cannot_be_is_refused(make: Make, changes: dict[str, str], overrides: list[str], said: str) -> None:
+    with pytest.raises(BadInput) as error:
+        make(*overrides, changes=changes)
+    assert said in str(error.value)
