@@ -37,7 +37,7 @@ What does the lab do with a feature of your file? Each line is a small file in \
 [tests/compatibility](../tests/compatibility) with one feature as it stands in real files. The lab checks it, and so \
 does the program itself in the lab's image. Your file stays as it is. After *runs, with a notice* stands what the lab \
 prints about the copy that runs; after *refused*, the reason and a hint. \
-[Your own proxy configuration](own-proxy.md) has the rules.
+[Your own proxy configuration](own-proxy.md) and [Compose files](own-service.md#a-compose-file) have the rules.
 
 This page is made: `{_SELF}`.
 """
@@ -117,6 +117,7 @@ def examine(folder: Path, engine: Engine | None) -> Feature:
             refusals += map(str, error.problems)
         # A place begins with the user's folder.
         for one in (paths.shown(home), str(home)):
+            notices = [each.replace(f"{one}/", "").replace(one, "your folder") for each in notices]
             refusals = [each.replace(f"{one}/", "").replace(one, "your folder") for each in refusals]
     return Feature(folder, said["feature"], said["line"], tuple(notices), tuple(refusals))
 
@@ -131,6 +132,7 @@ def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _notices(resolved: ResolvedScenario, topology: Topology) -> Iterator[str]:
+    yield from resolved.registry.notices
     for role in topology.instances:
         own = find_configuration(resolved, topology, role)
         if own is not None:

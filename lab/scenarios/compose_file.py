@@ -214,7 +214,7 @@ class _Taking:
     def _deploy(self, value: Mapping[str, Any]) -> None:
         if (value.get("replicas") or 1) > 1:
             self._set("instances", "deploy", min(int(value["replicas"]), _INSTANCES_MAX))
-        if set(value) - {"replicas"}:
+        if {key for key, one in value.items() if one} - {"replicas"}:
             self.taken.meaningless.append("deploy")
 
     def _volumes(self, value: list[Mapping[str, Any]]) -> None:

@@ -1,7 +1,7 @@
 """Puts Compose projects into a scenario: services that it names, what these need, and a whole project as a path."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -67,6 +67,7 @@ class Composed:
     _proxy: Proxy | None = None
     # How many services of one upstream a service on the path stands for.
     _alike: dict[str, int] = field(default_factory=dict)
+    _stood_for: set[str] = field(default_factory=set)
     # Services that only a proxy's configuration leads to.
     _beside: list[_Wanted] = field(default_factory=list)
 
@@ -140,7 +141,8 @@ class Composed:
             if after not in named and not circle:
                 expanded[name] = expanded[name].model_copy(update={"depends_on": [*named, after]})
         for files, entries in log.items():
-            self.notices += _summary(self._projects[files], entries, self._names[files])
+            known = {*self._names[files], *self._stood_for}
+            self.notices += _summary(self._projects[files], entries, known)
         try:
             gathered.refuse()
         except BadInput as error:
@@ -191,8 +193,11 @@ class Composed:
             return {}
         led_to = [one for one in project.services if one != following and proxy.leads_to(one)]
         others = [one for one in led_to if _source(project, one) != _source(project, following)]
-        if len(led_to) > len(others):
-            self._alike[following] = 1 + len(led_to) - len(others)
+        if alike := [one for one in led_to if one not in others]:
+            self._alike[following] = 1 + len(alike)
+            self._stood_for |= {*alike}
+            what = f"{', '.join(alike)} of the same upstream and image: instances of {following}"
+            self.notices.append(f"{project.shown}: {what}")
         for one in others:
             self._beside.append(_Wanted(self._take_name(names, one, (), on_path=False), one, files))
         return {one: names[one] for one in others}
@@ -307,7 +312,7 @@ def _why_renamed(step: str) -> str:
 
 
 def _summary(
-    project: Project, entries: Sequence[tuple[str, Taken, list[str]]], names: Mapping[str, str]
+    project: Project, entries: Sequence[tuple[str, Taken, list[str]]], names: Collection[str]
 ) -> Iterator[str]:
     """Yield what is left out of the services of a project, most of it in one line."""
     for _, taken, _ in entries:

@@ -355,7 +355,9 @@ def _refusal(said: _Said, files: Sequence[Path], lines: Sequence[Document]) -> P
                 where = one.where(location)
                 break
     hint = "correct the file; 'docker compose config' there says the same"
-    if said.unset:
+    if "required variable" in text:
+        hint = "write it into .env beside the file"
+    elif said.unset:
         hint = f"these variables have no value: {', '.join(said.unset)}; write them into .env beside the file"
     elif "env file" in text or "no such file" in text:
         hint = "put the file there"

@@ -330,7 +330,10 @@ def test_a_proxy_with_its_configuration_is_the_lab_s(project: Project) -> None:
     assert found.scenario.configurations["nginx"].hosts == {"files": "files"}
     assert (own["files"].port, topology_of(found).needed) == (81, ("files",))
     assert "files" in run_services(found)["nginx"]["depends_on"]
-    assert "the lab's nginx stands for front, with ./front.conf" in "\n".join(found.registry.notices)
+    said = "\n".join(found.registry.notices)
+    assert "the lab's nginx stands for front, with ./front.conf" in said
+    assert "web2 of the same upstream and image: instances of web" in said
+    assert "not part of the run" not in said
 
 
 def test_a_proxy_that_is_built_or_filled_in_is_recognised_too(project: Project) -> None:
