@@ -237,6 +237,13 @@ def test_a_dump_in_between_without_a_time_bounds_no_lost_syn(inspected: Inspect)
     assert found["targets"][0]["listeners"][0]["depth_max"] == 6
 
 
+def test_a_second_dump_under_one_time_may_be_of_any_later_moment(inspected: Inspect) -> None:
+    start = f"2025-11-21T07:26:38Z\n{nstat(0, 0)}$ sleep 9; nstat -az\n{nstat(18, 18)}"
+    end = f"2025-11-21T07:26:59Z\n{nstat(18, 18)}"
+    found = inspected("a.pcap", nstat=("b.txt", "z.txt"), a_pcap=overflowing(), b_txt=start, z_txt=end)
+    assert causes(found) == {"accept-queue-drop": 6}
+
+
 def test_dumps_that_were_given_the_wrong_way_round_prove_no_more(inspected: Inspect) -> None:
     files: dict[str, Any] = {"a_pcap": overflowing(), "b_txt": nstat(100, 100), "c_txt": nstat(118, 118)}
     found = inspected("a.pcap", nstat=("c.txt", "b.txt"), **files)

@@ -166,9 +166,9 @@ def test_the_sockets_of_one_command_are_of_one_moment_and_the_next_command_s_of_
     assert (len(both.listeners), len(both.states)) == (1, 1)
 
 
-def test_a_later_moment_without_a_time_is_of_the_last_one_told() -> None:
+def test_a_later_moment_without_a_time_has_none() -> None:
     dumps = parse_dump("2026-11-26 11:45:57\nTcpExtListenDrops 1 0.0\nTcpExtListenDrops 2 0.0\n")
-    assert [each.time_us for each in dumps] == [1_795_693_557_000_000] * 2
+    assert [each.time_us for each in dumps] == [1_795_693_557_000_000, None]
 
 
 OTHERS: dict[str, tuple[str, str]] = {

@@ -210,8 +210,8 @@ class _Reader:
         if self._now.empty and self._now.time_us is None:
             self._now.time_us = time_us
             return
-        # Without a time of its own it is of the last one that was told, or later.
-        self.snapshots.append(Snapshot(self._now.time_us if time_us is None else time_us, self._now.anew))
+        # Without a time of its own it may be of any later moment.
+        self.snapshots.append(Snapshot(time_us, self._now.anew))
 
     def _command(self, line: str) -> bool:
         if _HEADING.fullmatch(line):

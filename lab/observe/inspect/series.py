@@ -36,7 +36,8 @@ def order_snapshots(snapshots: Sequence[Snapshot], capture: Reduction | None) ->
     for number, each in enumerate(series):
         if each.time_us is not None:
             continue
-        is_first, is_last = each in counted[:1] and len(series) > 1, each in counted[-1:]
+        is_first = bool(counted) and len(series) > 1 and each is counted[0]
+        is_last = bool(counted) and each is counted[-1]
         if is_first and not any(earlier.time_us is not None for earlier in series[:number]):
             each.time_us = max(before_us - _APART_US, 0)
         elif is_last and not any(later.time_us is not None for later in series[number + 1 :]):
