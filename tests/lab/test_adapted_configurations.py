@@ -444,6 +444,7 @@ def test_a_word_of_the_scenario_that_fits_no_file_is_refused(tmp_path: Path, own
         ("server one 10.0.0.7:8080", "server-template s 3 app:1", "server-template s 3 backend:8080", "of app:1"),
         ("10.0.0.7:8080", "unix@/run/app.sock", "server one backend:8080", "in place of unix@/run/app.sock"),
         ("10.0.0.7:8080", "app", "server one backend:8080", "in place of app"),
+        ("10.0.0.7:8080", "127.0.0.1: check", "server one backend:8080 check", "in place of 127.0.0.1:"),
     ],
 )
 def test_a_line_of_haproxy_runs_or_is_left_out_where_it_stands(

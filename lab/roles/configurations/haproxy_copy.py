@@ -344,6 +344,9 @@ def _address(line: Line, port: int) -> str | None:
     if written.startswith("/"):
         return f"unix:{written}"
     host, given = split_address(written)
+    if not given and is_loopback(host):
+        # At the port that the client came to, it would be this very program.
+        return host
     return written if given.isdecimal() or written.startswith("unix:") else f"{host.rstrip(':')}:{port}"
 
 
