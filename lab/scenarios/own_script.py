@@ -269,6 +269,11 @@ def refusal(resolved: ResolvedScenario, script: OwnScript, said: str) -> Problem
         what = what.partition(" from the resolved")[0]
         hint = "the lab's network has no way out: keep the module beside the script, and name it in load.modules"
     where = _place(script, said) or resolved.where("load", "script")
+    if "there is no image" in what:
+        where, hint = (
+            resolved.where("load", "image"),
+            "build it (docs/own-script.md, Extensions), or correct load.image",
+        )
     return Problem(f"k6 refuses {paths.shown(script.file)}: {what}", where, hint)
 
 

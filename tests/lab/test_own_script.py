@@ -168,6 +168,12 @@ def test_an_image_of_one_s_own_may_have_extensions(make: Make, home: Path, tmp_p
     assert content["services"]["k6-1"]["image"] == "our-k6"
 
 
+def test_an_image_of_one_s_own_that_is_not_here_is_named(make: Make) -> None:
+    effective = make(changes={"script:": "image: our-k6, script:"})
+    with pytest.raises(BadInput, match=r"scenario.yaml:6: .* there is no image our-k6 here; build it .* load.image"):
+        capacity.check_capacity(effective, InMemoryEngine(script_refused="there is no image our-k6 here"))
+
+
 REMOTE = "https://example.org/lib/index.js"
 
 
