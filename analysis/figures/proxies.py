@@ -8,7 +8,7 @@ from analysis.database import sql
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import Row
 from analysis.evidence.window import Window
-from analysis.expressions.values import Unknown, Value
+from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, status_bounds
 
@@ -28,7 +28,12 @@ def _lines(run: Run, found: Mapping[str, str]) -> Value:
 
     def count(window: Window) -> Value:
         asked = {**window.edges, "low": low, "high": high}
-        return int(records.row(sql(__name__, "access_lines"), **asked)["count"])
+        row = records.row(sql(__name__, "access_lines"), **asked)
+        return (
+            unknown("the proxy's log has whole seconds, and the window does not")
+            if row["coarse"]
+            else int(row["count"])
+        )
 
     return run.resting_on(list(records.access), _ACCESS, count)
 

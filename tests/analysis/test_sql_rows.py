@@ -1053,7 +1053,10 @@ def test_dials_of_clients_are_counted_by_how_they_failed(tables: Tables) -> None
 
 def test_access_lines_are_counted_by_status_and_time(tables: Tables) -> None:
     tables.given("access", "time_ms status", (5, 200), (5, 404), (10, 404), (11, 404), (4, 404))
-    assert tables.made("access_lines", start_us=5500, end_us=9500, low=400, high=499) == [(2,)]
+    asked = {"start_us": 5500, "end_us": 9500, "low": 400, "high": 499}
+    assert tables.made("access_lines", **asked) == [(2, False)]
+    tables.given("access", time_ms=0, status=200, resolution_us=1_000_000)
+    assert tables.made("access_lines", **asked) == [(2, True)]
 
 
 def test_lines_begun_are_those_of_an_instance_whose_request_began_in_a_time(tables: Tables) -> None:

@@ -91,6 +91,15 @@ def test_as_another_user_both_folders_are_open_to_its_group_alone(
     assert container_settings.supplementary_groups() == ["5678"]
 
 
+def test_a_program_that_runs_as_any_user_can_write_its_log_until_the_folder_is_sealed(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    (tmp_path / "raw").mkdir()
+    raw_folders.make_raw_folders(places, "caddy-1", any_user=True)
+    assert (mode(places.role("caddy-1")), mode(places.collector("caddy-1")) & 0o002) == (0o777, 0)
+    raw_folders.seal_raw_folders(tmp_path / "raw")
+    assert mode(places.role("caddy-1")) & 0o022 == 0
+
+
 def test_the_roles_user_is_that_of_their_images() -> None:
     assert re.findall(r"useradd --uid ([0-9]+)", BASE_IMAGE.read_text()) == [str(container_settings.ROLE_UID)]
 

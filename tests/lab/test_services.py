@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from analysis.evidence.rawfiles import Places
+from formats.log_format import WELL_KNOWN
 from lab.engines import container_settings
 from lab.engines.compose import images, run_file, startup
 from lab.engines.compose.docker import DockerFailed
@@ -99,6 +100,7 @@ OLD = {
     "capabilities": "[NET_BIND_SERVICE]",
     "mode": "values: [slow, quick]",
     "name": "  db:",
+    "log": "    port: 9000\n",
 }
 
 
@@ -419,6 +421,39 @@ def test_what_cannot_work_is_refused(shop: Shop, overrides: list[str], replaced:
     with pytest.raises(BadInput) as refused:
         shop(*overrides, **replaced)
     assert said in str(refused.value)
+
+
+_LOG = "    log: {file: /var/log/shop/access.log, format: caddy}\n"
+
+
+def test_one_that_is_like_a_proxy_stands_in_front_of_a_server_and_brings_its_log(shop: Shop, tmp_path: Path) -> None:
+    found = shop(path="path: [k6, shop, backend]", log=f"    like: proxy\n{_LOG}")
+    role = found.registry.roles["shop"]
+    assert (role.kind, list(role.logs)) == ("proxy", ["access.log"])
+    assert role.logs["access.log"] == WELL_KNOWN["caddy"]
+    made = run_file.build_run_file(found, topology_of(found), "r", Places(tmp_path), IPv4Network("198.18.7.0/24"))
+    mounts = {one["target"]: one for one in made["services"]["shop-1"]["volumes"]}
+    assert mounts["/var/log/shop"]["source"] == str(Places(tmp_path).role("shop-1"))
+    assert "read_only" not in mounts["/var/log/shop"]
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("{format: json, fields: {status: s}}", "a log needs the fields status and time"),
+        ("{file: access.log, format: caddy}", "'access.log' is not a log: write stdout, or its whole path"),
+        ("{file: /var/cache/shop/a.log, format: caddy}", "the log's folder /var/cache/shop is writable already"),
+        ("{file: /var/log/shop/container.log, format: caddy}", "a log cannot be named container.log"),
+        ("{format: caddy, pattern: x}", "a log takes either 'format' or 'pattern'"),
+        ("{pattern: '(?P<time>('}", "is not a regular expression"),
+        ("{format: cady}", "did you mean 'caddy'"),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_refused_with_its_place(shop: Shop, log: str, said: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        shop(log=f"    port: 9000\n    log: {log}\n")
+    assert said in str(caught.value)
+    assert "scenario.yaml:" in str(caught.value)
 
 
 def test_its_knobs_are_searched_and_are_axes(shop: Shop, tmp_path: Path) -> None:
