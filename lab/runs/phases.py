@@ -334,7 +334,9 @@ def _refuse_without_engine(context: RunContext) -> None:
 def _check(context: RunContext, watch: Watch) -> None:
     watch.check()
     collectors = [collector_of(instance) for instance in context.topology.all]
-    for service in (*context.topology.servers, *context.topology.needed, *collectors):
+    own = context.resolved.registry.services
+    lasting = [name for name in context.topology.needed if not own[name].completes]
+    for service in (*context.topology.servers, *lasting, *collectors):
         ended = watch.ended(service)
         if ended:
             _refuse_without_engine(context)
