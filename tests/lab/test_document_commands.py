@@ -24,6 +24,7 @@ from lab.lessons.drill.faults import CAUSES, LEVELS, PLACES
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import places
 from lab.scenarios.knobs import CATALOGUE
+from lab.scenarios.model import OwnLoad
 from lab.scenarios.resolve import resolve
 from lab.series import matrices, searches
 from lab.series.matrices import matrix_names
@@ -42,6 +43,8 @@ SYSCTL = re.compile(r"kernel\.\w+\.net\.")
 HYPHENATED = re.compile(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`")
 EXIT_CODE = re.compile(r"\bexit(?:s with| codes?) (\d+)", re.IGNORECASE)
 FILES = {"cfg", "conf", "json", "jsonl", "pcap"}
+# Keys of a scenario's `load`, which are spelt like knobs.
+LOAD = {f"load.{key}" for key in OwnLoad.model_fields}
 # It is made from the code, and names figures that are spelt like knobs.
 FIGURES = paths.ROOT / "docs" / "figures.md"
 # An option of every command, which typer adds when it parses.
@@ -181,7 +184,7 @@ def test_a_command_that_would_be_refused_is_found(command: str) -> None:
 def test_every_knob_that_it_names_is_one(document: Path) -> None:
     named = set(KNOB.findall(document.read_text())) - set(KNOB.findall(FIGURES.read_text()))
     figures = FIGURES.read_text()
-    unknown = {one for one in named - set(CATALOGUE) if one.partition(".")[2] not in FILES}
+    unknown = {one for one in named - set(CATALOGUE) - LOAD if one.partition(".")[2] not in FILES}
     assert sorted(one for one in unknown if f"`{one}." not in figures) == []
 
 
