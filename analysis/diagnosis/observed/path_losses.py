@@ -67,9 +67,11 @@ def find_losses(raw: RawRun, seen: Observation, client_end: str, server_end: str
     edges = seen.row(sql(__name__, "in_both_spans"), **ends)
     packets = [
         flows.extract(
-            raw.places.collector(each, "capture.pcap"), [connection_of(row[end]) for row in chosen], raw.clocks.of(each)
+            raw.places.collector(each, "capture.pcap"),
+            [connection_of(row["connection"]) for row in chosen],
+            raw.clocks.of(each),
         ).packets
-        for each, end in ((client_end, "at_client"), (server_end, "at_server"))
+        for each in (client_end, server_end)
     ]
     lost: list[LostPacket] = []
     for row, at_client, at_server in zip(chosen, *packets, strict=True):

@@ -6,11 +6,11 @@ WITH broken AS (
       FROM cases WHERE outcome <> 'ok'
 )
 SELECT broken.*, waits.* EXCLUDE (instance, id),
-       greatest(pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, tls_wait_us, thread_us,
-                server_us, handler_us, lag_us, retry_us, pause_us)
+       greatest(pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, tls_wait_us,
+                thread_us, server_us, handler_us, lag_us, retry_us, pause_us)
            AS part_max_us,
-       list_sort([pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, tls_wait_us, thread_us,
-                  server_us, handler_us, lag_us, retry_us, pause_us], 'DESC')[2]
+       list_sort([pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, tls_wait_us,
+                  thread_us, server_us, handler_us, lag_us, retry_us, pause_us], 'DESC')[2]
            AS part_next_us,
        pool_us + up_pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + tls_wait_us + thread_us
            + server_us + handler_us + lag_us + retry_us + pause_us

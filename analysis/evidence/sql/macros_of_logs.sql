@@ -4,22 +4,22 @@
 CREATE MACRO epoch_unit_us(number) AS
     CASE WHEN number < 1e11 THEN 1e6 WHEN number < 1e14 THEN 1e3 WHEN number < 1e17 THEN 1.0 ELSE 0.001 END;
 CREATE MACRO moment_us(told) AS
-    coalesce(if(try_cast(told AS DOUBLE) BETWEEN 1 AND 4e18,
-                (try_cast(told AS DECIMAL(38, 9)) * epoch_unit_us(try_cast(told AS DOUBLE))::DECIMAL(18, 3))::BIGINT,
+    coalesce(if(try_cast(told AS double) BETWEEN 1 AND 4e18,
+                (try_cast(told AS decimal(38, 9)) * epoch_unit_us(try_cast(told AS double))::decimal(18, 3))::bigint,
                 NULL),
-             if(try_cast(told AS DOUBLE) IS NULL,
-                epoch_us(try_cast(regexp_replace(told, '(\d),(\d)', '\1.\2') AS TIMESTAMPTZ)), NULL));
+             if(try_cast(told AS double) IS NULL,
+                epoch_us(try_cast(regexp_replace(told, '(\d),(\d)', '\1.\2') AS timestamptz)), NULL));
 CREATE MACRO resolution_us(told) AS
-    greatest(CASE WHEN try_cast(told AS DOUBLE) IS NULL THEN 1e6 ELSE epoch_unit_us(try_cast(told AS DOUBLE)) END
+    greatest(CASE WHEN try_cast(told AS double) IS NULL THEN 1e6 ELSE epoch_unit_us(try_cast(told AS double)) END
              / 10 ** least(len(regexp_extract(told, '[.,](\d+)', 1)), 6), 1000);
 CREATE MACRO duration_us(told, unit_us) AS
-    CASE WHEN try_cast(regexp_extract(told, '^[0-9.]+') AS DOUBLE) BETWEEN 0 AND 1e15
-         THEN (try_cast(regexp_extract(told, '^[0-9.]+') AS DOUBLE)
+    CASE WHEN try_cast(regexp_extract(told, '^[0-9.]+') AS double) BETWEEN 0 AND 1e15
+         THEN (try_cast(regexp_extract(told, '^[0-9.]+') AS double)
                * CASE regexp_extract(told, '^[0-9.]+\s*(\D*)$', 1)
                       WHEN 's' THEN 1e6 WHEN 'ms' THEN 1e3 WHEN 'us' THEN 1.0 WHEN 'µs' THEN 1.0
-                      WHEN 'ns' THEN 0.001 ELSE unit_us END)::BIGINT END;
+                      WHEN 'ns' THEN 0.001 ELSE unit_us END)::bigint END;
 CREATE MACRO client_port_of(client) AS
-    try_cast(regexp_extract(client, '^(?:[^:]+|\[.*\]):(\d+)$', 1) AS BIGINT);
+    try_cast(regexp_extract(client, '^(?:[^:]+|\[.*\]):(\d+)$', 1) AS bigint);
 CREATE MACRO client_host_of(client) AS
     regexp_replace(if(client_port_of(client) IS NULL, client,
                       regexp_extract(client, '^\[?(.*?)\]?:\d+$', 1)), '^::ffff:', '');

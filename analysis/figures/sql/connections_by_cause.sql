@@ -1,4 +1,5 @@
--- What became of the connections to a server that began in the window, and the causes of those that failed or were late.
+-- What became of the connections to a server that began in the window, and the causes of those that failed or were
+-- late.
 SELECT count(*) AS total,
        count(*) FILTER (outcome IN ('refused', 'never-answered', 'never-accepted', 'closed-unanswered', 'given-up',
                                     'reset', 'half-open')) AS failed,

@@ -1,4 +1,5 @@
--- Whether connections that two captures have in common go from the one to the other: the server's address is the other's.
+-- Whether connections that two captures have in common go from the one to the other: the server's address is the
+-- other's.
 SELECT count(*) > 0 AS towards
   FROM flows AS here
        JOIN flows AS there USING (client_address, client_port, server_address, server_port, client_isn)

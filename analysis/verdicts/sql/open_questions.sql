@@ -2,4 +2,4 @@
 SELECT direction, outcome, server_address || ':' || server_port AS server, count(*) AS connections,
        sum(syn_count)::BIGINT AS syns
   FROM ledger WHERE observer = $observer AND cause = 'unexplained' GROUP BY ALL
- ORDER BY connections DESC, server, outcome LIMIT 20;
+ ORDER BY connections DESC, server ASC, outcome ASC LIMIT 20;

@@ -10,5 +10,8 @@ SELECT cases.instance, cases.id, vu, iteration, scenario, name, "group", method,
        try_tries AS tries, try_server, try_status, up_observer, up_id, up_how, up_syn_count, up_syns_lost,
        pool_us, syn_us, ack_us, queue_us, up_pool_us, up_syn_us, up_ack_us, up_queue_us, thread_us, server_us,
        handler_us, lag_us, retry_us, pause_us
-  FROM cases LEFT JOIN attributed USING (instance, id) LEFT JOIN waits USING (instance, id) LEFT JOIN behind USING (instance, id)
+  FROM cases
+       LEFT JOIN attributed USING (instance, id)
+       LEFT JOIN waits USING (instance, id)
+       LEFT JOIN behind USING (instance, id)
  ORDER BY cases.instance, cases.id;

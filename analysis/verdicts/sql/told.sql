@@ -1,14 +1,15 @@
 -- The connections of a capture that are worth a sentence: those that failed, that stood still, or that waited for long;
 -- of each server, outcome and cause the few that waited longest.
 WITH ranked AS (
-    SELECT *, greatest(coalesce(handshake_us, 0), coalesce(first_data_us, 0), coalesce(first_byte_us, 0)) AS longest_us,
-           CASE WHEN outcome IN ('refused', 'never-answered', 'never-accepted', 'closed-unanswered', 'given-up', 'reset',
-                                 'half-open', 'undecided') THEN 0
+    SELECT *, greatest(coalesce(handshake_us, 0), coalesce(first_data_us, 0), coalesce(first_byte_us, 0))
+               AS longest_us,
+           CASE WHEN outcome IN ('refused', 'never-answered', 'never-accepted', 'closed-unanswered', 'given-up',
+                                 'reset', 'half-open', 'undecided') THEN 0
                 WHEN list_contains($stalled, id) OR syns_lost > 0 THEN 1 ELSE 2 END AS rank
       FROM ledger WHERE observer = $observer
 )
 SELECT *, format(if(contains(client_address, ':'), '[{}]:{}', '{}:{}'), client_address, client_port) AS client,
        format(if(contains(server_address, ':'), '[{}]:{}', '{}:{}'), server_address, server_port) AS server
   FROM ranked WHERE (rank < 2 OR longest_us >= $long_us) AND NOT ends_with(to_instance, ':*')
-QUALIFY row_number() OVER (PARTITION BY to_instance, outcome, cause, rank ORDER BY longest_us DESC, id) <= $alike
- ORDER BY rank, longest_us DESC, id;
+QUALIFY row_number() OVER (PARTITION BY to_instance, outcome, cause, rank ORDER BY longest_us DESC, id ASC) <= $alike
+ ORDER BY rank ASC, longest_us DESC, id ASC;

@@ -1,5 +1,5 @@
--- What a proxy asked of a server for a client's request, by its last try: with the connection's ends where they are known.
--- The status of a failure that the log leaves open may be the proxy's own, so it is none of the server's.
+-- What a proxy asked of a server for a client's request, by its last try: with the connection's ends where they are
+-- known. The status of a failure that the log leaves open may be the proxy's own, so it is none of the server's.
 INSERT INTO asked
 SELECT request_links.instance, request_links.id, addresses.instance AS to_instance,
        connections.client_address AS address, connections.client_port AS port,

@@ -29,7 +29,7 @@ WITH asked AS (
                AND connections.over_us <= asked.answered_us
     QUALIFY row_number() OVER (PARTITION BY connections.observer, connections.flow ORDER BY asked.answered_us) = 1
 ), last AS (
-    SELECT * FROM failed QUALIFY row_number() OVER (PARTITION BY instance, id ORDER BY over_us DESC, flow) = 1
+    SELECT * FROM failed QUALIFY row_number() OVER (PARTITION BY instance, id ORDER BY over_us DESC, flow ASC) = 1
 )
 SELECT asked.instance, asked.id, asked.service AS behind_from, held.held AS behind_held,
        held.waiting AS behind_waiting, held.ports AS behind_ports, waiting_sockets.count AS behind_waiting_sampled,

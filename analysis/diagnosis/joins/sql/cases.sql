@@ -52,7 +52,8 @@ SELECT requests.*,
        LEFT JOIN (SELECT line_links.instance AS of_instance, line_links.id AS of_id, line_links.how, served_lines.*
                     FROM line_links JOIN served_lines
                          ON served_lines.instance = line_links.access_instance AND served_lines.line = line_links.line
-                 QUALIFY row_number() OVER (PARTITION BY of_instance, of_id ORDER BY served_lines.instance) = 1) AS served
+                 QUALIFY row_number() OVER (PARTITION BY of_instance, of_id ORDER BY served_lines.instance) = 1)
+                 AS served
             ON served.of_instance = requests.instance AND served.of_id = requests.id
        LEFT JOIN proxied ON proxied.instance = requests.instance AND proxied.id = requests.id
  ORDER BY requests.instance, requests.id;

@@ -5,7 +5,11 @@
 INSERT INTO line_links
 WITH lines AS (
     SELECT *, 1000 * time_ms AS line_us, path_of(request_uri) AS path
-      FROM (FROM access UNION ALL BY NAME FROM served_lines) AS logged
+      FROM (
+               FROM access
+              UNION ALL BY NAME
+               FROM served_lines
+           ) AS logged
       ANTI JOIN line_links ON line_links.access_instance = logged.instance AND line_links.line = logged.line
      WHERE connection IS NULL OR $by_proxy
 ), spans AS (

@@ -1,5 +1,5 @@
--- A dial, or a try of a proxy that logs no dials, looks for a port at some moment between its beginning and its end: the
--- most that were held in that time are what it met.
+-- A dial, or a try of a proxy that logs no dials, looks for a port at some moment between its beginning and its end:
+-- the most that were held in that time are what it met.
 CREATE TABLE port_shortages AS
 WITH seekers AS (
     SELECT instance, id AS dial, NULL::BIGINT AS line, remote_address, remote_port, time_us,

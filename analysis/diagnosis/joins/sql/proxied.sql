@@ -1,5 +1,5 @@
--- What stands at the proxy, of each request that has a line in its access log. Where that leaves open what became of the
--- last try, the try's connection tells.
+-- What stands at the proxy, of each request that has a line in its access log. Where that leaves open what became of
+-- the last try, the try's connection tells.
 CREATE TABLE proxied AS
 SELECT request_links.instance, request_links.id,
        lines.instance AS line_instance, lines.line AS line_line, lines.time_ms AS line_time_ms,

@@ -3,8 +3,9 @@
 -- packets, so unequal numbers of them alone say less.
 WITH pairs AS (
     SELECT client_address, client_port, server_address, server_port,
-           coalesce(here.first_time_us, there.first_time_us) AS here_first, here.last_time_us AS here_last,
-           coalesce(there.first_time_us, here.first_time_us) AS there_first, there.last_time_us AS there_last,
+           here.last_time_us AS here_last, there.last_time_us AS there_last,
+           coalesce(here.first_time_us, there.first_time_us) AS here_first,
+           coalesce(there.first_time_us, here.first_time_us) AS there_first,
            abs(coalesce(here.client_packets, 0) - coalesce(there.client_packets, 0))
                + abs(coalesce(here.server_packets, 0) - coalesce(there.server_packets, 0)) AS packets,
            abs(coalesce(here.client_payload_bytes, 0) - coalesce(there.client_payload_bytes, 0))
@@ -21,6 +22,7 @@ WITH pairs AS (
 )
 SELECT client_address || ':' || client_port AS client, server_address || ':' || server_port AS server,
        struct_pack(client_address, client_port, server_address, server_port, first_time_us := first_us,
-                   last_time_us := last_us) AS at_client,
-       at_client AS at_server
-  FROM spans ORDER BY data = 0 AND there_last IS NOT NULL AND here_last IS NOT NULL, data DESC, packets DESC, first_us, client, server;
+                   last_time_us := last_us) AS connection
+  FROM spans
+ ORDER BY data = 0 AND there_last IS NOT NULL AND here_last IS NOT NULL ASC, data DESC, packets DESC, first_us ASC,
+          client ASC, server ASC;

@@ -46,7 +46,8 @@ WITH facts AS (
                 ELSE 'waiting' END AS plain
       FROM facts
 )
-SELECT observer, id, $direction AS direction, to_instance, client_address, client_port, server_address, server_port, client_isn,
+SELECT observer, id, $direction AS direction, to_instance, client_address, client_port, server_address, server_port,
+       client_isn,
        if(plain IN ('answered', 'connected', 'idle', 'waiting') AND syns_lost > 0, 'recovered', plain) AS outcome,
        CASE WHEN scanned THEN NULL
             WHEN plain = 'refused' THEN 'connection-refused'

@@ -1,4 +1,5 @@
--- When SYNs to each port of a host got no answer, by its own capture: of those that lost some, the ports that lost most.
+-- When SYNs to each port of a host got no answer, by its own capture: of those that lost some, the ports that
+-- lost most.
 WITH syns AS (
     SELECT server_port, unnest(if(answered, syn_times_us[:-2], syn_times_us)) AS time_us
       FROM captured
