@@ -81,7 +81,7 @@ def interruptible(*, to_the_end: bool = False) -> Iterator[None]:
         for number, handler in before.items():
             # Python itself gives signals back to the kernel as it ends, but for those that are ignored.
             signal.signal(number, signal.SIG_IGN if to_the_end else handler)
-        _levels.remove(level)
+        _levels.pop()
 
 
 @contextlib.contextmanager

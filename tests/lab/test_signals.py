@@ -4,6 +4,9 @@ import sys
 
 import pytest
 
+from lab.errors import Interruption
+from lab.runs.signals import interruptible
+
 PROGRAM = """
 import signal, sys, time
 from lab.errors import Interruption
@@ -71,3 +74,15 @@ def test_a_signal_that_nohup_has_ignored_is_ignored_still() -> None:
         child.send_signal(signal.SIGTERM)
         said, _ = child.communicate("\n\n", timeout=300)
     assert said == "clearing up\ncleared up\nterminated (SIGTERM)\n"
+
+
+def series_that_is_ended_between_two_runs() -> None:
+    with interruptible():
+        with interruptible():
+            pass
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_between_two_runs_of_a_series_ends_the_series() -> None:
+    with pytest.raises(Interruption, match="terminated"):
+        series_that_is_ended_between_two_runs()
