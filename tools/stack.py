@@ -78,7 +78,7 @@ def variable(knob: str) -> str:
     return knob.upper().replace(".", "_")
 
 
-def _knobs_of(role: Role) -> Iterator[tuple[str, str, Knob]]:
+def knobs_of(role: Role) -> Iterator[tuple[str, str, Knob]]:
     """Yield the name, the container's variable and the declaration of each knob that the role's program reads."""
     for field, knob in role.knobs.items():
         name = role.knob(field)
@@ -94,7 +94,7 @@ def stack_environment(service: str) -> dict[str, str]:
     """Return what compose.yaml gives a service of the stack; each setting with its variable and its default."""
     if service in ROLES:
         found = dict(_BESIDES.get(service, {}))
-        for name, env, knob in _knobs_of(ROLES[service]):
+        for name, env, knob in knobs_of(ROLES[service]):
             # Only where no text is a value of its own is an empty variable like one that is not set.
             empty = "-" if isinstance(knob, Choice) and "" in knob.values else ":-"
             found[env] = f"${{{variable(name)}{empty}{_default(knob)}}}"
@@ -144,7 +144,7 @@ def example_of_variables() -> str:
     parts = [_HEAD]
     for service, role in sorted(ROLES.items(), key=lambda item: item[1].kind == "client"):
         parts.append(f"\n# --- {service}: {role.description[0].lower() + role.description[1:].rstrip('.')}\n")
-        for name, _, knob in _knobs_of(role):
+        for name, _, knob in knobs_of(role):
             unit = f"; {knob.unit}" if knob.unit else ""
             takes = _takes(knob)
             parts.append(_example(variable(name), f"{knob.doc}{unit}. {takes[0].upper()}{takes[1:]}.", _default(knob)))
@@ -203,7 +203,7 @@ def check_of_knobs(role: str) -> str:
     """Return the program that checks the knobs of a role's container before the role's own begins."""
     rows = (
         shlex.join(["knob", env, variable(name), _takes(knob), *_checked(knob)])
-        for name, env, knob in _knobs_of(ROLES[role])
+        for name, env, knob in knobs_of(ROLES[role])
     )
     return _CHECK.read_text() + "\n".join([*rows, f'becomes {role} "$@"', ""])
 

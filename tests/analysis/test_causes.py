@@ -717,6 +717,15 @@ def test_a_failed_tls_handshake_is_named_by_the_client_s_error(scene: Scene, err
     assert who in evidence
 
 
+def test_a_proxy_without_connections_breaks_no_handshake_off(proxied: Scene) -> None:
+    proxied.dial()
+    tls_request(proxied, 0.01, connected=False, error_code=1220, error="read: connection reset by peer")
+    Connection(proxied.capture, CLIENT, NGINX, sent=120).close_by_server(BEGIN_S + 0.002)
+    complain(proxied, "512 worker_connections are not enough", 0)
+
+    assert proxied.cause()[0] == "proxy-connections-exhausted"
+
+
 def test_a_server_that_ends_the_connection_breaks_the_tls_handshake_off(scene: Scene) -> None:
     scene.dial()
     tls_request(scene, 0.01, connected=False, error_code=1220, error="read: connection reset by peer")

@@ -14,8 +14,7 @@ from formats.knob_types import format_duration
 from formats.role import Boolean, Choice, DurationKnob, Integer, Knob, Role, Words
 from lab.roles import readback_parser
 from lab.roles.declared_roles import ROLES
-from lab.scenarios.knobs import CATALOGUE
-from tools.stack import variable
+from tools.stack import knobs_of, variable
 
 from .conftest import HANG_S, ROOT, connlab, docker
 
@@ -88,9 +87,10 @@ def other(knob: Knob) -> str:
 
 
 def read_back(role: Role) -> dict[str, Knob]:
-    """The knobs that a container is given and that its program tells; beside virtual threads it tells no pool."""
+    """The knobs that the stack has and that their program tells; beside virtual threads it tells no pool."""
     told = {name: knob for name, knob in role.knobs.items() if knob.read_back and name != "virtual_threads"}
-    return {name: knob for name, knob in told.items() if CATALOGUE[role.knob(name)].env is not None}
+    offered = {name for name, _, _ in knobs_of(role)}
+    return {name: knob for name, knob in told.items() if role.knob(name) in offered}
 
 
 def expected(knob: Knob, text: str) -> object:

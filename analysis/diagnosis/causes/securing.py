@@ -10,8 +10,9 @@ _ON_DIAL = "outcome = 'failed' AND status = 0 AND remote IS NULL AND dial IS NOT
 # Go names the alert that came from the other side `remote error: tls: …`; all else that it names is its own refusal.
 _CLIENT_FAILED = f"({_ON_DIAL} AND (error LIKE '%tls: %' OR error LIKE '%x509: %'))"
 # No alert, and the server ended the connection: a program that ends does so, or its kernel in its place.
+# So does a proxy without connections, and its error log says it.
 _CLOSED_US = "server_close_us(flow_server_fin_time_us, flow_first_rst_by, flow_first_rst_time_us)"
-_BROKEN_OFF = f"({_ON_DIAL} AND url LIKE 'https://%' AND {_CLOSED_US} <= end_us + apart_us)"
+_BROKEN_OFF = f"({_ON_DIAL} AND url LIKE 'https://%' AND exhausted_line IS NULL AND {_CLOSED_US} <= end_us + apart_us)"
 _PROXY_FAILED = "(outcome = 'failed' AND status = 502 AND error_text LIKE '%SSL_do_handshake() failed%')"
 # k6's code of a request that took longer than it may.
 _REQUEST_TIMEOUT = 1050
