@@ -2,12 +2,14 @@
 
 import os
 import platform
+import shutil
 from collections.abc import Iterator
 
 from lab import paths
 from lab.engines.protocol import Engine, Finding
 from lab.runs import machine
 from lab.scenarios import sysctls
+from lab.scenarios.certificates import INSTALL_OPENSSL, OPENSSL
 
 _CPUS_MIN = 2
 _MEMORY_MIN_KB = 4 << 20
@@ -17,7 +19,14 @@ _DISK_MIN_BYTES = 10 << 30
 def examine(engine: Engine) -> list[Finding]:
     """Return the findings of all checks."""
     here = (*_hardware(), *_kernel()) if engine.on_this_machine else ()
-    return [*engine.examine(), *here]
+    return [*engine.examine(), _openssl(), *here]
+
+
+def _openssl() -> Finding:
+    """Return whether certificates can be made, which only a run with TLS needs."""
+    if shutil.which(OPENSSL) is None:
+        return Finding(OPENSSL, "warn", "not installed", f"runs with TLS need it; {INSTALL_OPENSSL}")
+    return Finding(OPENSSL, "ok", "installed")
 
 
 def _hardware() -> Iterator[Finding]:

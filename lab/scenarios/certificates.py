@@ -22,6 +22,9 @@ from lab.scenarios.topology import Topology
 VARIABLE = "CONNLAB_CERTIFICATES"
 CA, CERTIFICATE, KEY = "ca.pem", "server.pem", "server.key"
 
+OPENSSL = "openssl"
+INSTALL_OPENSSL = "apt-get install openssl"
+
 _DAYS = "7"
 _TIMEOUT_S = 60
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -146,9 +149,9 @@ def _is_address(name: str) -> bool:
 
 
 def _openssl(*arguments: str | Path) -> None:
-    program = shutil.which("openssl")
+    program = shutil.which(OPENSSL)
     if program is None:
-        raise LabError("the command 'openssl' is not installed; TLS needs it", hint="apt-get install openssl")
+        raise LabError("the command 'openssl' is not installed; TLS needs it", hint=INSTALL_OPENSSL)
     command = [program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     if done.returncode:

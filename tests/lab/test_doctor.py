@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 
 from lab.doctor import examine
@@ -50,3 +52,12 @@ def test_without_an_engine_for_this_user_the_doctor_still_answers(
 def test_few_open_files_are_a_warning(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("run *", "Max open files            1024   4096   files\n")
     assert findings()["open files in a container"].found == "4,096"
+
+
+def test_without_openssl_runs_with_tls_are_named(fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_docker.says("*", "26.1.5\n")
+    assert findings()["openssl"].state == "ok"
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    assert findings()["openssl"] == Finding(
+        "openssl", "warn", "not installed", "runs with TLS need it; apt-get install openssl"
+    )
