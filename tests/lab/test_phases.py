@@ -110,6 +110,16 @@ def test_a_server_or_a_collector_that_ends_ends_the_run(underway: Underway, phas
         underway(phase, ends={service: 137})
 
 
+@pytest.mark.parametrize(("completes", "blamed"), [("true", "collector-k6-1"), ("false", "queue")])
+def test_a_service_that_ends_by_itself_does_not_end_the_run(underway: Underway, completes: str, blamed: str) -> None:
+    needed = f"queue: {{image: acme/job, completes: {completes}}}"
+    own = f"services:\n  app: {{image: acme/app, port: 3000, depends_on: [queue]}}\n  {needed}\nknobs:"
+    changes = {"[k6, backend]": "[k6, app]", "knobs:\n  backend:\n    accept_count: 1": own}
+    text = yaml_with(MINIMAL, {**changes, "users: 3": "users: 3\n    path: /"}) + f"drain: {LIMIT_S}s\n"
+    with pytest.raises(LabError, match=f"^{blamed} ended with exit code"):
+        underway(phases.drain, text=text, ends={"queue": 0, "collector-k6-1": 137})
+
+
 def test_a_server_that_ends_with_the_engine_is_not_to_blame(underway: Underway, fake_docker: InMemoryDocker) -> None:
     gone = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
     fake_docker.says("version *", stderr=gone, exit_code=1)
