@@ -98,10 +98,11 @@ def _vegeta(row: Mapping[str, str]) -> Result:
 def _rows_of_csv(file: BinaryIO, names: tuple[str, ...] | None) -> Iterator[Mapping[str, str]]:
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
     # Vegeta's bodies may be long; more than that is no field of a result.
-    csv.field_size_limit(1 << 24)
+    limit = csv.field_size_limit(1 << 24)
     try:
         yield from csv.DictReader(text, names, restkey="more", restval="")
     finally:
+        csv.field_size_limit(limit)  # it holds for all that this process reads
         text.detach()  # who opened the file closes it
 
 

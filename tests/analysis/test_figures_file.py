@@ -29,10 +29,11 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return written(make_run(tmp_path_factory.mktemp("run")).write())
 
 
-# What a run without a proxy and without a script of one's own has none of.
+# What a run of k6 without a proxy, and without a script of one's own, has none of.
 _ELSEWHERE = (
     "access.",
     "gateway.",
+    "ledger.connections.",
     "ledger.gateway_",
     "client.checks.",
     "client.named.",

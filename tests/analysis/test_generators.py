@@ -1,5 +1,6 @@
 """A load that something else than k6 made: its connections by packets and kernel, its requests by its results."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ def test_results_tell_of_each_request_and_of_connections_that_failed(
 ) -> None:
     file = tmp_path / "results"
     file.write_text(text)
+    longest = csv.field_size_limit()
     found, dials, damage = result_files.read(file, of, "10.0.0.2:80")
+    assert csv.field_size_limit() == longest  # of all that this process reads
     kinds = {each["id"]: each["error_kind"] for each in dials}
     assert damage.messages("results") == []
     assert [
