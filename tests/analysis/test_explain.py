@@ -165,7 +165,7 @@ def test_a_failed_dial_is_shown_with_each_of_its_syns_and_the_queue_at_that_mome
 def test_of_two_listeners_the_fullest_one_is_shown(story: Story) -> None:
     for tick in story.run.samples["backend-1"].ticks:
         (listener,) = tick["listen"]
-        tick["listen"] = [{**listener, "address": "::", "depth": 0}, listener]
+        tick["listen"] = [{**listener, "address": "127.0.0.1", "depth": 0}, listener]
     queue = r"accept queue of backend-1 held 2 \(limit 1, full, the fullest of 2 listeners\)"
     assert re.search(queue, story.failed(50).text("50"))
 
