@@ -222,7 +222,7 @@ CAUSES = (
             "load.tls_resumption": "whether clients resume sessions",
         },
         remedy="keep connections, let clients resume sessions, or take a key that signs faster (ecdsa)",
-        lesson=None,
+        lesson="handshake-storm",
     ),
     Cause(
         name="waited-for-another-server",
