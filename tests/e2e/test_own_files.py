@@ -126,7 +126,7 @@ def test_haproxy_runs_a_file_unchanged_and_the_lab_reads_the_counters_of_its_sec
     # No line says it: it is as many as the process takes, which the kernel confirms.
     assert knobs["haproxy.backlog"]["read_back"] == 4000
     limits = {one["port"]: one["limit"] for one in through_haproxy.manifest["listeners"]["haproxy"]}
-    assert limits[80] == 4000
+    assert limits[443] == 4000
     assert "haproxy.nbthread" not in knobs
     figures = through_haproxy.figures
     assert figures["haproxy.requests"] == 60
@@ -138,7 +138,14 @@ def test_what_haproxy_read_is_the_user_s_file_with_its_server_s_address_and_line
     left, _, _ = left.partition("# connlab: lines of the lab")
     own = re.sub(r" +# connlab: begin\n.*?# connlab: end\n", "", left, flags=re.DOTALL)
     written = (HAPROXY / "haproxy.cfg").read_text()
-    assert own.partition("\n")[2] == written.replace("10.0.0.7:8080", "backend:8080")
+    certificate = "/etc/haproxy/certs/shop.example.pem"
+    for said, runs in (
+        ("10.0.0.7:8080", "backend:8080"),
+        ("GET /health", "GET /api/delay"),
+        (certificate, f"/tmp/connlab-tls/{certificate.strip('/').replace('/', '-')}"),  # noqa: S108 # in the container
+    ):
+        written = written.replace(said, runs)
+    assert own.partition("\n")[2] == written
 
 
 def test_advice_on_haproxy_s_own_queue_names_the_line_to_change(run: Callable[..., Run], tmp_path: Path) -> None:
@@ -156,7 +163,7 @@ def test_advice_on_haproxy_s_own_queue_names_the_line_to_change(run: Callable[..
         ("timeout client ", "timeout clint ", "haproxy.cfg:11: HAProxy refuses it: 'timeout' supports"),
         ("default_backend app", "default_backend ap", "HAProxy refuses it: Proxy 'web': unable to find required"),
         ("default_backend app", "monitor-uri /up", "frontend web leads to no server line"),
-        ("balance", "errorfile 503 gone.http\n    balance", "haproxy.cfg:23: HAProxy refuses it: errorfile"),
+        ("balance", "errorfile 503 gone.http\n    balance", "haproxy.cfg:25: HAProxy refuses it: errorfile"),
     ],
 )
 def test_a_file_that_haproxy_cannot_run_is_refused_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
