@@ -160,12 +160,11 @@ def end_checked(effectives: Iterable[ResolvedScenario]) -> NoReturn:
     problems = list(dict.fromkeys([*of_engine, *of_programs]))
     if problems:
         raise BadInput(problems)
-    for line in dict.fromkeys(line for one in checked for line in one.registry.notices):
-        terminal.stderr().print(line, markup=False, highlight=False, soft_wrap=True)
+    notices = dict.fromkeys(line for one in checked for line in one.registry.notices)
     found = dict.fromkeys(one.place for one in checked)
     for place in found:
         run_context.refuse_taken(place)
-    raise Checked(place.shown for place in found)
+    raise Checked((place.shown for place in found), notices)
 
 
 def end_judged(

@@ -48,11 +48,12 @@ class Groups(TyperGroup):
 
 
 class Checked(typer.Exit):
-    """Ends a command that only checked its input, which is valid; `names`: of what was checked."""
+    """Ends a command that only checked valid input; `names`: of what; `notices`: what a run says of it."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], notices: Iterable[str] = ()) -> None:
         super().__init__()
         self.names = list(names)
+        self.notices = list(notices)
 
 
 class RunCommand(TyperCommand):
@@ -77,6 +78,8 @@ class RunCommand(TyperCommand):
         try:
             return super().invoke(ctx)
         except Checked as end:
+            for line in end.notices:
+                terminal.stderr().print(line, markup=False, highlight=False, soft_wrap=True)
             if not ctx.params["as_json"]:
                 terminal.result([f"{name}: valid" for name in end.names])
             raise
