@@ -98,12 +98,9 @@ def _of_connections(value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
     """Return a count of the connections to a server; what failed needs sound captures and samples to be told apart."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
-        counted, joined = count_connections(run, found["server"]), run.joined
-        if isinstance(joined, Unknown):
-            return joined
+        counted, servers = count_connections(run, found["server"]), run.instances(found["server"])
         if isinstance(counted, Unknown):
             return counted
-        servers = run.instances(found["server"])
         observers = run.observers_to(servers)
         if isinstance(observers, Unknown):
             return observers

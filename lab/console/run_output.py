@@ -104,18 +104,11 @@ def _print_causes(console: Console, ledger: Ledger) -> None:
         for hop in made:
             _print_connections(console, hop)
         return
-    if requests is None:
+    if requests is None or ledger.unexplained is None:
         console.print(Text(f"ledger: none: {'; '.join(ledger.lacks)}", "yellow"), soft_wrap=True)
         return
-    unexplained = ledger.unexplained
-    console.print(
-        Text.assemble(
-            "ledger: ",
-            (f"{unexplained:,} unexplained", "bold red" if unexplained else "bold green"),
-            f" of {requests.failed:,} failed and {requests.slow:,} slow; {requests.total:,} requests in all",
-        ),
-        soft_wrap=True,
-    )
+    of = f"{requests.failed:,} failed and {requests.slow:,} slow; {requests.total:,} requests in all"
+    _print_unexplained(console, ledger.unexplained, of)
     for one in ledger.unexplained_requests[:_EXAMPLES]:
         console.print(Text(f"        {one.request} {one.outcome}: {one.why}", "red"), soft_wrap=True)
     for name, count in ledger.causes.items():
@@ -124,20 +117,18 @@ def _print_causes(console: Console, ledger: Ledger) -> None:
         _print_names(console, [one for one in ledger.names if one.causes])
 
 
+def _print_unexplained(console: Console, count: int, of: str) -> None:
+    told = (f"{count:,} unexplained", "bold red" if count else "bold green")
+    console.print(Text.assemble("ledger: ", told, f" of {of}"), soft_wrap=True)
+
+
 def _print_connections(console: Console, hop: HopEntry) -> None:
     """Print what became of a hop's connections, where the load has no record of requests."""
     found = hop.connections
     if found is None:
         return
-    unexplained = found.causes.get(UNEXPLAINED.name, 0)
-    console.print(
-        Text.assemble(
-            "ledger: ",
-            (f"{unexplained:,} unexplained", "bold red" if unexplained else "bold green"),
-            f" of {found.failed:,} connections that failed from {hop.from_} to {hop.to}; {found.total:,} in all",
-        ),
-        soft_wrap=True,
-    )
+    of = f"{found.failed:,} connections that failed from {hop.from_} to {hop.to}; {found.total:,} in all"
+    _print_unexplained(console, found.causes.get(UNEXPLAINED.name, 0), of)
     for name, count in found.causes.items():
         if name != UNEXPLAINED.name:
             console.print(f"{count:>8,} {name}", soft_wrap=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from analysis.evidence.rawfiles import FOLDER, Places
 from formats import run_liveness
 from formats.knob_types import format_duration
-from formats.manifest import SCHEMA, Listener, Manifest, Observed, utc_now
+from formats.manifest import SCHEMA, Host, Listener, Manifest, Observed, utc_now
 from formats.predictions import Tolerance
 from lab import paths, terminal
 from lab.engines.protocol import Engine, Sidecar, Sidecars
@@ -93,34 +93,18 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
     images = engine.images(["collector"]) if engine.on_this_machine else {}
     first = next(each for each in targets if not each.record.peer).record.instance
     folder = _folder(f"observed-{first}")
-    record = Manifest(
-        contract=SCHEMA,
-        status="running",
-        scenario=folder.parent.name,
-        title=f"Observed: {', '.join(each.record.name for each in targets)}",
-        run=folder.name,
-        by_set=False,
-        command=list(command),
-        started=utc_now(),
-        git=machine.git_state(),
-        lab=machine.lab_version(),
-        images=images,
-        host=machine.describe_host(engine),
-        path=[],
-        instances={each.record.instance: [each.record.instance] for each in targets},
-        nodes={each.record.instance: each.container.machine for each in targets if each.container.machine},
-        knobs={},
-        tolerance=Tolerance(),
-        predictions=[],
-        observed=Observed(
-            targets=[each.record for each in targets],
-            for_ms=options.for_ms,
-            capture=options.capture,
-            capture_max_mb=options.capture_max_mb,
-            interface=options.interface,
-            connect_timeout_ms=options.connect_timeout_ms,
-        ),
+    observed = Observed(
+        targets=[each.record for each in targets],
+        for_ms=options.for_ms,
+        capture=options.capture,
+        capture_max_mb=options.capture_max_mb,
+        interface=options.interface,
+        connect_timeout_ms=options.connect_timeout_ms,
     )
+    title = f"Observed: {', '.join(each.record.name for each in targets)}"
+    record = begin_manifest(folder, title, observed, machine.describe_host(engine), command)
+    record.images = images
+    record.nodes = {each.record.instance: each.container.machine for each in targets if each.container.machine}
     record.begin("prepare")
     record.save(folder)
     collectors: dict[str, Sidecar] = {}
@@ -161,6 +145,27 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
     run_results.analyse_run(folder)
     point_latest(folder)
     return folder
+
+
+def begin_manifest(folder: Path, title: str, observed: Observed, host: Host, command: Sequence[str]) -> Manifest:
+    """Return the manifest of an observation that begins: each target is an instance, and nothing is a path."""
+    return Manifest(
+        contract=SCHEMA,
+        status="running",
+        scenario=folder.parent.name,
+        title=title,
+        run=folder.name,
+        by_set=False,
+        command=list(command),
+        started=utc_now(),
+        git=machine.git_state(),
+        lab=machine.lab_version(),
+        host=host,
+        path=[],
+        instances={each.instance: [each.instance] for each in observed.targets},
+        tolerance=Tolerance(),
+        observed=observed,
+    )
 
 
 def _folder(name: str) -> Path:

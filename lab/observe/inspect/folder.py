@@ -7,16 +7,15 @@ from pathlib import Path
 
 from analysis.evidence import captures, samples
 from analysis.evidence.rawfiles import Places
-from formats.manifest import SCHEMA, EvidenceFile, Manifest, Observed, Program, Target, utc_now
+from formats.manifest import EvidenceFile, Manifest, Observed, Program, Target
 from formats.manifest import Host as Machine
-from formats.predictions import Tolerance
 from lab import paths
 from lab.observe.inspect.dumps import Snapshot
 from lab.observe.inspect.files import Given, read_unpacked
 from lab.observe.inspect.hosts import Host, serves
 from lab.observe.inspect.series import order_snapshots
+from lab.observe.observing import begin_manifest
 from lab.observe.targets import program_in
-from lab.runs import machine
 from lab.runs.run_context import make_folder, unwritable
 
 _SECOND_US = 1_000_000
@@ -153,32 +152,18 @@ def _manifest(hosts: list[Host], folder: Path, options: InspectOptions, command:
     first = hosts[0]
     modes = {each.vantage.handshakes_only for each in hosts if each.captures}
     names = ", ".join(each.shown for host in hosts for each in host.files)
-    record = Manifest(
-        contract=SCHEMA,
-        status="running",
-        scenario=folder.parent.name,
-        title=f"Inspected: {names if len(names) < _TITLE_MAX else f'{first.files[0].shown} and others'}",
-        run=folder.name,
-        by_set=False,
-        command=list(command),
-        started=utc_now(),
-        git=machine.git_state(),
-        lab=machine.lab_version(),
-        host=Machine(),
-        path=[],
-        instances={each.instance: [each.instance] for each in hosts},
-        addresses={each.instance: list(each.vantage.own) for each in hosts},
-        nodes={each.instance: each.instance for each in hosts} if len(hosts) > 1 else {},
-        sysctls={each.instance: dict(_sysctls(each)) for each in hosts},
-        tolerance=Tolerance(),
-        observed=Observed(
-            targets=[_target(each, peer=any(map(serves, hosts)) and not serves(each)) for each in hosts],
-            files=[_file(each, host) for host in hosts for each in host.files],
-            server=options.server,
-            capture="off" if not modes else "handshakes" if modes == {True} else "headers",
-            connect_timeout_ms=options.connect_timeout_ms,
-        ),
+    observed = Observed(
+        targets=[_target(each, peer=any(map(serves, hosts)) and not serves(each)) for each in hosts],
+        files=[_file(each, host) for host in hosts for each in host.files],
+        server=options.server,
+        capture="off" if not modes else "handshakes" if modes == {True} else "headers",
+        connect_timeout_ms=options.connect_timeout_ms,
     )
+    title = f"Inspected: {names if len(names) < _TITLE_MAX else f'{first.files[0].shown} and others'}"
+    record = begin_manifest(folder, title, observed, Machine(), command)
+    record.addresses = {each.instance: list(each.vantage.own) for each in hosts}
+    record.nodes = {each.instance: each.instance for each in hosts} if len(hosts) > 1 else {}
+    record.sysctls = {each.instance: dict(_sysctls(each)) for each in hosts}
     record.finish("complete")
     return record
 
