@@ -72,7 +72,7 @@ class LogField(_Part):
         return _UNITS_US[self.unit or "s"]
 
 
-def name_alone(value: object) -> object:
+def _name_alone(value: object) -> object:
     """Return a field that is written as its name alone, as one."""
     return {"name": value} if isinstance(value, str) else value
 
@@ -87,6 +87,9 @@ def _is_pattern(text: str) -> str:
     return text
 
 
+LogFields = dict[FieldName, Annotated[LogField, BeforeValidator(_name_alone, json_schema_input_type=Text | LogField)]]
+
+
 class LogFormat(_Part):
     """A format of one's own: where each line has what."""
 
@@ -97,7 +100,7 @@ class LogFormat(_Part):
         Field(description="A regular expression with named groups; without it, each line is a JSON object"),
     ] = None
     fields: Annotated[
-        dict[FieldName, Annotated[LogField, BeforeValidator(name_alone, json_schema_input_type=Text | LogField)]],
+        LogFields,
         Field(description="Where each value stands: a JSON field (dots lead into objects), or a group of the pattern"),
     ] = Field(default_factory=dict)
 
@@ -134,32 +137,32 @@ def _common(time: Literal["time", "start"]) -> LogFormat:
     return LogFormat(pattern=pattern)
 
 
-_CADDY = LogFormat(
-    fields={
-        "time": LogField(name="ts"),
-        "duration": LogField(name="duration"),
-        "status": LogField(name="status"),
-        "method": LogField(name="request.method"),
-        "uri": LogField(name="request.uri"),
-        "bytes": LogField(name="size"),
-        "client": LogField(name="request.remote_ip"),
-        "client_port": LogField(name="request.remote_port"),
+_CADDY = LogFormat.model_validate({
+    "fields": {
+        "time": "ts",
+        "duration": "duration",
+        "status": "status",
+        "method": "request.method",
+        "uri": "request.uri",
+        "bytes": "size",
+        "client": "request.remote_ip",
+        "client_port": "request.remote_port",
     }
-)
-_TRAEFIK = LogFormat(
-    fields={
-        "start": LogField(name="StartUTC"),
-        "duration": LogField(name="Duration", unit="ns"),
-        "status": LogField(name="DownstreamStatus"),
-        "method": LogField(name="RequestMethod"),
-        "uri": LogField(name="RequestPath"),
-        "bytes": LogField(name="DownstreamContentSize"),
-        "client": LogField(name="ClientHost"),
-        "client_port": LogField(name="ClientPort"),
-        "upstream": LogField(name="ServiceAddr"),
-        "upstream_duration": LogField(name="OriginDuration", unit="ns"),
+})  # fmt: skip
+_TRAEFIK = LogFormat.model_validate({
+    "fields": {
+        "start": "StartUTC",
+        "duration": {"name": "Duration", "unit": "ns"},
+        "status": "DownstreamStatus",
+        "method": "RequestMethod",
+        "uri": "RequestPath",
+        "bytes": "DownstreamContentSize",
+        "client": "ClientHost",
+        "client_port": "ClientPort",
+        "upstream": "ServiceAddr",
+        "upstream_duration": {"name": "OriginDuration", "unit": "ns"},
     }
-)
+})  # fmt: skip
 # [%START_TIME%] "%REQ(:METHOD)% %REQ(:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED%
 # %BYTES_SENT% %DURATION% … "%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%"
 _ENVOY = LogFormat(

@@ -17,7 +17,7 @@ from pydantic import (
 
 from formats import knob_types
 from formats.knob_types import Duration, format_duration
-from formats.log_format import WELL_KNOWN, FieldName, LogField, LogFormat, name_alone
+from formats.log_format import WELL_KNOWN, LogFields, LogFormat
 from formats.predictions import Part
 from formats.role import CONTAINER_LOG, TRAFFIC_PORT, KnobName, Role
 from lab.roles.declared_roles import ROLES
@@ -198,7 +198,7 @@ class ServiceLog(Part):
         Text | None, Field(description="Instead: a regular expression with groups that are named as fields")
     ] = None
     fields: Annotated[
-        dict[FieldName, Annotated[LogField, BeforeValidator(name_alone, json_schema_input_type=Text | LogField)]],
+        LogFields,
         Field(description="Where a line has what: {time: ts, status: code}, or {duration: {name: took, unit: ms}}"),
     ] = Field(default_factory=dict)
 
