@@ -17,7 +17,7 @@ from formats.log_format import FieldName, LogField, LogFormat
 _ROWS_OF_JSON = """SELECT json AS found, row_number() OVER () AS line
   FROM read_ndjson_objects($path, ignore_errors = true)"""
 # The groups by their names, each empty where the pattern does not match. No log has the delimiter in a line; a line of
-# more than 64 KiB is passed over.
+# more than 64 KiB is skipped.
 _ROWS_OF_PATTERN = """SELECT regexp_extract(text, $pattern, {}) AS found, row_number() OVER () AS line
   FROM read_csv($path, header = false, columns = {{'text': 'VARCHAR'}}, delim = E'\\x1f', quote = '', escape = '',
                 auto_detect = false, ignore_errors = true, strict_mode = false, max_line_size = 65536)

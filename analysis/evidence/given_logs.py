@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from formats.manifest import EvidenceKind
 
-# So many servers, and clients of HAProxy, are told apart in a log.
+# The most servers, and the most clients of HAProxy, that are counted in one log.
 _SERVERS_MAX: Final = 1000
 _CLIENTS_MAX: Final = 1_000_000
 _MONTHS: Final = {name: n for n, name in enumerate(month_abbr) if name}

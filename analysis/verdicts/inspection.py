@@ -19,10 +19,10 @@ from analysis.verdicts.record_next import format_moment, what_to_record
 from formats.manifest import EvidenceFile, Observed
 from formats.safe_files import open_regular
 
-# So many connections are told of one by one, and of each server and outcome so many.
+# The most connections that are listed one by one, and the most of one server and outcome among them.
 _TOLD_MAX: Final = 20
 _ALIKE_MAX: Final = 3
-# A wait as long as that is told of.
+# Shorter waits are not reported.
 _LONG_US: Final = 500_000
 _SERVERS_MAX: Final = 50
 

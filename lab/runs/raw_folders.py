@@ -52,7 +52,7 @@ def make_raw_folders(places: Places, instance: str, *, any_user: bool = False) -
     if os.geteuid() == ROOT:
         os.chown(role, ROLE_UID, ROLE_UID)
     if any_user:
-        # The run's folder around it is closed meanwhile, and no other container has this one.
+        # Other users cannot enter the run's folder until it is sealed, and no other container mounts this one.
         role.chmod(_ANY_USER)
 
 

@@ -15,7 +15,7 @@ from analysis.evidence import flows
 from analysis.evidence.flows import Flags, Packet
 from analysis.evidence.rawrun import RawRun
 
-# So many connections are compared packet by packet, those first of which most are missing.
+# The most connections that are compared packet by packet; those with the most missing packets come first.
 CONNECTIONS_MAX = 500
 NAMED_MAX = 50
 # What was on the way when a capture began or ended is not lost.

@@ -12,7 +12,7 @@ from analysis.evidence import flows
 from analysis.evidence.flows import Connection, Flags, Packet
 from analysis.evidence.rawrun import RawRun
 
-# So many packets are read of each capture: a second or two.
+# The most packets that are read of each capture; they take a second or two.
 PACKETS_MAX = 60_000
 
 
@@ -51,7 +51,7 @@ class Stall:
 
 
 def has_twice(seen: Observation, instance: str) -> bool:
-    """Return whether a capture has most packets twice, so that nothing can be told of data that was sent again."""
+    """Return whether a capture has most packets twice, so that data sent again cannot be recognised."""
     return bool(seen.rows("SELECT 1 FROM doubled WHERE observer = $observer", observer=instance))
 
 

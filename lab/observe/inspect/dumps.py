@@ -1,7 +1,7 @@
 """Reads what people paste: counters, listening sockets and connections, as Linux's tools print them.
 
 A paste holds several commands' output, with prompts, cut lines and anything else between. Each line is read by its
-own form; what has none is passed over. Where the same thing begins again, or a time is told, a new snapshot begins.
+own pattern; lines without one are skipped. A new snapshot begins with a time, or with a value that came before.
 """
 
 import re

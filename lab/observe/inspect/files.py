@@ -29,7 +29,7 @@ _UNPACKED_MAX: Final = 16 << 30
 _BLOCK: Final = 1 << 20
 _HEAD: Final = 1 << 16
 _FILES_MAX: Final = 1000
-# So many lines tell a log.
+# The lines by which a log is recognised.
 _LINES: Final = 50
 _HINT: Final = "it takes captures (pcap, pcapng), pasted output of nstat, netstat and ss, and logs of nginx and HAProxy"
 
@@ -92,7 +92,7 @@ def find_files(
 
 
 def _of_folder(folder: Path, found: list[Given], passed: list[str]) -> None:
-    """Take what a folder and the folders in it hold; what is no evidence is passed over, and named."""
+    """Take what a folder and the folders in it hold; what is no evidence is skipped, and named."""
     folder = folder.resolve()
     names = names_below(folder.parent, folder.name)
     for group in ("", *(each[:-1] for each in names if each.endswith("/"))):
@@ -111,7 +111,7 @@ def _of_folder(folder: Path, found: list[Given], passed: list[str]) -> None:
             except OSError as error:
                 passed.append(f"{inside}: {error.strerror}")
             except BadInput as error:
-                # Another system's dump among others would be missed by nobody who is told of it.
+                # In a folder, the dump of another system is skipped and named; it does not end the command.
                 passed += [f"{inside}: {each.what}" for each in error.problems]
 
 
