@@ -251,6 +251,9 @@ class ConfigurationFormat(_Part):
     refusal: Annotated[
         Pattern, Field(description="A regular expression for what the program refuses: groups what, file and line")
     ]
+    rules: Annotated[
+        list[Text], Field(description="The first words of the lines by which it answers a request without a server")
+    ] = []
 
 
 class Value(_Part):
@@ -368,6 +371,13 @@ class Checks(_Part):
     every_ms: Annotated[int, Field(ge=1, description="The least time between two checks of one server")]
 
 
+class Rule(_Part):
+    """A line of a configuration by which a proxy answers a request itself, without a server."""
+
+    text: Annotated[Text, Field(description="The line's words, with a blank between them")]
+    where: Annotated[Text, Field(description="Its file, from the configuration's folder, and its line")]
+
+
 class Memory(_Part):
     """What an instance takes of the machine's memory."""
 
@@ -422,6 +432,13 @@ class Role(_Part):
     checks: Annotated[
         Checks | None, Field(description="The health checks that a configuration of the user's own asks for")
     ] = None
+    rules: Annotated[
+        tuple[Rule, ...],
+        Field(
+            strict=False,
+            description="The lines of a configuration of the user's own by which it answers without a server",
+        ),
+    ] = ()
     page: Annotated[Text | None, Field(description="The page that a proxy serves without a server behind it")] = None
     once: Annotated[Text | None, Field(description="Why it cannot be started again within a run")] = None
     limits: Limits = Limits()

@@ -55,7 +55,7 @@ def attribute(
     }
     # An error log of seconds is by the second of its own machine.
     seconds_us = {"turn_us": NGINX_TURN_US, "apart_us": known_us and known_us + 1_000_000}
-    make(database, ["errors", "port_shortages", "acted"], {sql(__name__, "beside"): seconds_us})
+    make(database, ["errors", "rules", "port_shortages", "acted"], {sql(__name__, "beside"): seconds_us})
     database.execute(sql(__name__, "known"), constants)
     doubted = "NULL::VARCHAR" if apart_us == 0 else f"if(apart_us > {_APART}, cause, NULL)"
     database.execute(composed(__name__, "decided", cause=_CAUSE, doubted=doubted), {"unexplained": UNEXPLAINED.name})

@@ -14,8 +14,10 @@ from typing import BinaryIO, NamedTuple
 
 from analysis.database import composed
 
-# Why the proxy gave a request up, where its log tells: no server was free in time; its kernel had no port left.
-QUEUE_TIMEOUT, NO_PORT = "queue-timeout", "no-port"
+# Why the proxy gave a request up, where its log tells: no server was free in time; its kernel had no port left; no
+# server was up; a rule of its own answered or closed, held the client up first, or took too slow a client's request.
+QUEUE_TIMEOUT, NO_PORT, NO_SERVER = "queue-timeout", "no-port", "no-server"
+DENIED, TARPITTED, ANSWERED_ITSELF, CLIENT_SLOW = "denied", "tarpitted", "answered-itself", "client-slow"
 
 # A record's columns, whatever the log's format: nginx's names and units, the port of each try, `gave_up`; and of logs
 # whose format is declared, how exact a time is, and whether the log leaves open what became of a try.
@@ -119,7 +121,7 @@ def read_nginx_error(line: bytes) -> Message | None:
 
 
 # The second letter of `termination` is the phase in which the request ended; none went to a server out of the queue.
-_TRIED = "server_address <> '' AND queue_ms >= 0 AND termination[2] NOT IN ('R', 'Q')"
+_TRIED = "server_address NOT IN ('', '-') AND queue_ms >= 0 AND termination[2] NOT IN ('R', 'Q')"
 _SERVER = "(server_address || ':' || server_port)"
 
 
@@ -173,7 +175,8 @@ HAPROXY_ACCESS = Format(
         # HAProxy answers 503 for a server that it cannot reach; the termination tells a refusal from a timeout.
         "upstream_status": _tries(
             "CASE WHEN termination LIKE 's%' AND response_ms < 0 THEN '504'"
-            " WHEN termination LIKE 'S%' AND response_ms < 0 THEN '502'"
+            # P: what the server answered was invalid, or a rule for answers refused it.
+            " WHEN regexp_matches(termination, '^[SP]') AND response_ms < 0 THEN '502'"
             " WHEN response_ms >= 0 THEN status::VARCHAR END"
         ),
         "upstream_connect_time": _tries(f"if(connect_ms >= 0, {_seconds(_LAST_CONNECT_MS)}, NULL)"),
@@ -189,7 +192,10 @@ HAPROXY_ACCESS = Format(
         " WHEN ssl_session_reused = 'true' THEN 'r' ELSE '.' END",
         # A try that never had a port has sent nothing; port_shortages.sql says whether there was one to have.
         "gave_up": f"CASE WHEN termination LIKE 'sQ%' THEN '{QUEUE_TIMEOUT}'"
-        f" WHEN termination LIKE 'SC%' AND connect_ms < 0 AND coalesce(local_port, '') = '' THEN '{NO_PORT}' END",
+        f" WHEN termination LIKE 'SC%' AND coalesce(server_address, '') IN ('', '-') THEN '{NO_SERVER}'"
+        f" WHEN termination LIKE 'SC%' AND connect_ms < 0 AND coalesce(local_port, '') = '' THEN '{NO_PORT}'"
+        f" WHEN termination LIKE 'PR%' THEN '{DENIED}' WHEN termination LIKE 'PT%' THEN '{TARPITTED}'"
+        f" WHEN termination LIKE 'LR%' THEN '{ANSWERED_ITSELF}' WHEN termination LIKE 'cR%' THEN '{CLIENT_SLOW}' END",
     },
     speaks=True,
 )  # fmt: skip

@@ -127,8 +127,9 @@ def _record_configuration(
     """Put the values of a configuration into the manifest; one that is not known has no place there."""
     role = resolved.registry.roles[name]
     manifest.roles[name] = _with_section_names(manifest.roles[name], found.called)
-    if found.checks is not None:
-        manifest.roles[name] = manifest.roles[name].model_copy(update={"checks": found.checks})
+    if found.checks is not None or found.rules:
+        update = {"checks": found.checks, "rules": found.rules}
+        manifest.roles[name] = manifest.roles[name].model_copy(update=update)
     for field, setting in found.settings.items():
         if setting.value is not None:
             knob = role.knob(field)

@@ -668,6 +668,52 @@ def test_a_kept_connection_that_the_backend_closes_as_the_proxy_sends(
         assert f"closed the kept connection at {answered_s + closed_s - 10:.3f} s, {closed_s:.3f} s after" in evidence
 
 
+RULES = [
+    {"text": "limit_req zone=api burst=10 nodelay", "where": "nginx.conf:5"},
+    {"text": "limit_req zone=other", "where": "nginx.conf:6"},
+    {"text": "deny 10.0.0.0/8", "where": "nginx.conf:7"},
+    {"text": "return 429", "where": "nginx.conf:8"},
+    {"text": "client_max_body_size 1k", "where": "nginx.conf:9"},
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "logged", "complaint", "rule"),
+    [
+        (503, 503, 'limiting requests, excess: 10.600 by zone "api", client: 172.18.0.3', "nginx.conf:5: limit_req"),
+        (403, 403, "access forbidden by rule, client: 172.18.0.3", "nginx.conf:7: deny 10.0.0.0/8"),
+        (429, 429, None, "nginx.conf:8: return 429"),
+        (0, 413, "client intended to send too large body: 2000 bytes", "nginx.conf:9: client_max_body_size 1k"),
+        (0, 444, None, None),
+    ],
+)
+def test_a_proxy_refuses_by_a_rule_of_its_own(
+    proxied: Scene, status: int, logged: int, complaint: str | None, rule: str | None
+) -> None:
+    proxied.run.manifest["roles"]["nginx"]["rules"] = RULES
+    proxied.request(0.002, status=status)
+    log(proxied, logged, 0.002, upstream_addr="", upstream_status="", upstream_response_time="", **NO_CONNECTION)
+    if complaint:
+        complain(proxied, f"*9 {complaint}")
+    cause, evidence = proxied.cause()
+
+    assert cause == "refused-by-proxy"
+    assert f"status {logged} at" in evidence
+    assert "no server was tried" in evidence
+    assert (f"; by {rule}" in evidence) if rule else ("; by " not in evidence)
+    assert "zone=other" not in evidence
+
+
+@pytest.mark.parametrize(("logged", "tried"), [(503, "172.18.0.2:8080"), (499, "")])
+def test_a_server_that_was_tried_and_a_client_that_closed_are_no_refusal_by_the_proxy(
+    proxied: Scene, logged: int, tried: str
+) -> None:
+    proxied.request(0.002, status=503 if tried else 0)
+    log(proxied, logged, 0.002, upstream_addr=tried, upstream_status=str(logged))
+
+    assert proxied.cause()[0] == ("error-status" if tried else "unexplained")
+
+
 def test_a_proxy_that_has_left_all_servers_out(proxied: Scene) -> None:
     proxied.request(0.002, status=502)
     nothing = {"upstream_addr": "backend", "upstream_status": "502", "upstream_response_time": "0.000"}

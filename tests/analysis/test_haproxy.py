@@ -125,12 +125,39 @@ def test_a_time_out_in_its_queue_is_a_cause(through_haproxy: RunFolder) -> None:
     assert evidence.endswith("after 2.000 s in the proxy's queue")
 
 
+REFUSING = [
+    {"text": "http-request deny deny_status 429 if { path_beg /api }", "where": "haproxy.cfg:9"},
+    {"text": "http-request deny", "where": "haproxy.cfg:10"},
+    {"text": "http-request tarpit if { path_beg /slow }", "where": "haproxy.cfg:11"},
+]
+
+
+@pytest.mark.parametrize(
+    ("termination", "status", "cause", "said"),
+    [
+        ("PR", 429, "refused-by-proxy", "; by haproxy.cfg:9: http-request deny deny_status 429"),
+        ("PR", 403, "refused-by-proxy", "; by haproxy.cfg:10: http-request deny"),
+        ("PT", 500, "refused-by-proxy", "; by haproxy.cfg:11: http-request tarpit"),
+        ("SC", 503, "no-live-upstream", "status 503"),
+    ],
+)
+def test_what_haproxy_answers_itself_is_its_own_word(
+    through_haproxy: RunFolder, termination: str, status: int, cause: str, said: str
+) -> None:
+    through_haproxy.manifest["roles"]["nginx"]["rules"] = REFUSING
+    through_haproxy.clients["k6-1"].requests[0] |= {"status": status, "error_code": 1000 + status}
+    own = {"termination": termination, "status": status, "server_address": "", "server_port": "", "local_port": ""}
+    found, evidence = failed_for(through_haproxy, Capture(), queue_ms=-1, **own)
+    assert found == cause
+    assert said in evidence
+
+
 @pytest.mark.parametrize(
     ("ports", "local_port", "cause"),
     [
         ("50000 50001", "", "ephemeral-ports-exhausted"),
-        ("50000 50002", "", "error-status"),
-        ("50000 50001", 50_002, "error-status"),
+        ("50000 50002", "", "upstream-failed"),
+        ("50000 50001", 50_002, "upstream-failed"),
     ],
 )
 def test_a_try_without_a_port_is_one_that_found_none(

@@ -435,3 +435,14 @@ def test_what_the_reader_cannot_read_is_refused_and_not_passed_over() -> None:
 )
 def test_health_checks_are_known_by_their_servers_and_interval(old: str, new: str, checks: Checks | None) -> None:
     assert in_haproxy(old, new).checks == checks
+
+
+def test_the_lines_by_which_a_proxy_answers_itself_are_known_with_their_places() -> None:
+    limits = "location / {\n        limit_req zone=api burst=10;\n        deny 10.0.0.0/8;"
+    app = APP.replace("location / {", limits) + "server {\n    listen 9090;\n    return 404;\n}\n"
+    rules = parse_configuration(ROLES["nginx"], dump(app=app), STANDS).rules
+    assert [(one.text, one.where) for one in rules] == [
+        ("limit_req zone=api burst=10", "conf.d/app.conf:8"), ("deny 10.0.0.0/8", "conf.d/app.conf:9")
+    ]  # fmt: skip
+    (rule,) = in_haproxy("http-reuse always", "http-request deny deny_status 429 if { path /x }").rules
+    assert rule.text == "http-request deny deny_status 429 if { path /x }"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, Cause
 from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, RunSettings, more_places, raise_knob
@@ -12,6 +13,9 @@ from formats.knob_types import format_duration
 _WORKER_OWN = 8
 # Arrivals come in clusters, and the first ones take longer.
 _UNEVEN = 2
+
+# A `return` that is no refusal.
+_SENDS_ELSEWHERE = re.compile(r"return ([123]\d\d|[^\d])")
 
 _ON_CONNECTION = "On the connection between {client} and {server}."
 
@@ -67,6 +71,20 @@ def _patience(run: RunSettings) -> Remedy | None:
     value_ms = 2 * run.integer("load.handler_delay") + TIMEOUT_MARGIN_MS
     why = "twice the time that the handler takes, and a second"
     return raise_knob(run, run.limit(run.proxy, "answer_timeout"), value_ms, why, format_duration)
+
+
+# So many lines of a configuration are named.
+_RULES_MAX = 3
+
+
+def _rules(run: RunSettings) -> str:
+    """Return which lines of the proxy's configuration answer with an error."""
+    rules = run.manifest["roles"].get(run.proxy, {}).get("rules", [])
+    found = [f"{one['where']}: {one['text']}" for one in rules if not _SENDS_ELSEWHERE.match(one["text"])]
+    if not found:
+        return "no server was asked: the proxy's own limits and rules decide; 'connlab explain' has its log's words"
+    lines = "; ".join(found[:_RULES_MAX]) + ("; …" if len(found) > _RULES_MAX else "")
+    return f"no server was asked: change the proxy's rule, or ask less ({lines})"
 
 
 def _queue(run: RunSettings) -> Remedy | None:
@@ -210,20 +228,26 @@ CAUSES = (
     Cause(
         name="no-live-upstream",
         meaning="The proxy tried no server: because of earlier failures it had excluded all of them.",
-        proof="The proxy's error log says so for this client's connection, and the proxy answered 502.",
-        when="outcome = 'failed' AND status = 502 AND error_text LIKE '%no live upstreams%'",
+        proof=(
+            "The proxy's error log says so for this client's connection, and the proxy answered 502; or its access log"
+            " says that no server was up, and it answered 503."
+        ),
+        when=(
+            "outcome = 'failed' AND (status = 502 AND error_text LIKE '%no live upstreams%'"
+            " OR status = 503 AND line_gave_up = 'no-server')"
+        ),
         says=f"{LINE} || {ERROR}",
         seen=True,
         label="no server left to try",
-        symptom="502 from every request, for seconds",
+        symptom="502 or 503 from every request, for seconds",
         look="the proxy's error log: no live upstreams",
-        because="the proxy had excluded all servers after earlier failures, and answered 502",
+        because="the proxy had excluded all servers after earlier failures, and answered 502 or 503",
         where="At the proxy, which asked no server.",
         hop=LAST_HOP,
         explains=(
             (
                 "If there are several servers, a proxy may exclude one for some time after some failed tries. When it"
-                " has excluded all, it answers 502 at once, even if the servers work again by then."
+                " has excluded all, it answers with an error at once, even if the servers work again by then."
             ),
         ),
         knobs={
@@ -263,10 +287,41 @@ CAUSES = (
         lesson="haproxy-maxconn-queue",
     ),
     Cause(
+        name="refused-by-proxy",
+        meaning="The proxy answered with an error by a rule of its own, or closed the connection, and tried no server.",
+        proof=(
+            "The proxy's access line has the status, and names no server that was tried. Its error log, the way in"
+            " which its access log says that the request ended, or the status leads to the rule, in the scenario's own"
+            " configuration."
+        ),
+        when=(
+            "outcome = 'failed' AND line_tried_none AND (status >= 400 AND line_status = status"
+            " OR status = 0 AND (line_status IN (408, 413, 444) OR line_gave_up = 'denied'))"
+        ),
+        says=f"""{LINE} || ', no server was tried' || {ERROR} || coalesce('; by ' || rules_met, '')""",
+        seen=True,
+        label="refused by the proxy",
+        symptom="an error at once from the proxy: 403, 408, 413, 429, 503, or closed without an answer",
+        look="the proxy's error log and its rules: limits, deny, return",
+        because="{server} refused it by a rule of its own, and asked no server",
+        where="At {server}, which asked no server.",
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "A proxy answers some requests itself: those beyond a limit of requests or connections, those that a"
+                " rule denies, and those that are too large or too slow. No server sees them, so no server's log has"
+                " them."
+            ),
+        ),
+        knobs={},
+        remedy=_rules,
+        lesson=None,
+    ),
+    Cause(
         name="upstream-timeout",
         meaning="The proxy waited for the server until its own timeout, and answered 504.",
-        proof="The access line has status 504, and so has its last try.",
-        when="outcome = 'failed' AND status = 504 AND line_status = 504 AND try_status = 504",
+        proof="The access line has status 504, or HAProxy's 503, and its last try has 504.",
+        when="outcome = 'failed' AND status IN (503, 504) AND line_status = status AND try_status = 504",
         says=f"{LINE} || {ERROR}",
         seen=True,
         label="server too slow for the proxy",
@@ -285,8 +340,8 @@ CAUSES = (
         meaning=(
             "The server or the connection to it failed while the proxy waited for an answer; the proxy answered 502."
         ),
-        proof="The access line has status 502, and so has its last try.",
-        when="outcome = 'failed' AND status = 502 AND line_status = 502 AND try_status = 502",
+        proof="The access line has status 502, or HAProxy's 503, and its last try has 502.",
+        when="outcome = 'failed' AND status IN (502, 503) AND line_status = status AND try_status = 502",
         says=f"{LINE} || {ERROR}",
         seen=True,
         label="server broke off",

@@ -67,10 +67,14 @@ def insert(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, A
 def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "instances", {"instance": "VARCHAR", "role": "VARCHAR"})
     create(database, "addresses", {"instance": "VARCHAR", "address": "VARCHAR"})
+    create(database, "rules", {"instance": "VARCHAR", "number": "BIGINT", "rule": "VARCHAR", "place": "VARCHAR"})
     manifest = raw.manifest
     for role, instances in manifest.instances.items():
+        rules = manifest.roles[role].rules if role in manifest.roles else ()
         for instance in instances:
             database.execute("INSERT INTO instances VALUES (?, ?)", [instance, role])
+            for number, rule in enumerate(rules):
+                database.execute("INSERT INTO rules VALUES (?, ?, ?, ?)", [instance, number, rule.text, rule.where])
             for address in manifest.addresses.get(instance, []):
                 database.execute("INSERT INTO addresses VALUES (?, ?)", [instance, address])
     create(database, "actions", {"instance": "VARCHAR", "deed": "VARCHAR", "start_us": "BIGINT", "end_us": "BIGINT"})

@@ -4,7 +4,8 @@
 -- once in each turn of its event loop, so it may still write the second before.
 CREATE TABLE beside AS
 WITH broken AS (
-    SELECT instance, id, dial, time_us, end_us, line_instance, line_line, line_connection, try_dial, flow_to_instance,
+    SELECT instance, id, dial, time_us, end_us, line_instance, line_line, line_connection, line_status,
+           line_gave_up, line_tried_none, try_dial, flow_to_instance,
            server_close_us(flow_server_fin_time_us, flow_first_rst_by, flow_first_rst_time_us) AS flow_close_us
       FROM cases WHERE outcome <> 'ok'
 ), complaints AS (
@@ -18,8 +19,18 @@ WITH broken AS (
 ), exhausted AS (
     SELECT instance, time_us AS second_us, min(line) AS line
       FROM errors WHERE connection IS NULL AND text LIKE '%worker_connections are not enough%' GROUP BY ALL
+), ruled AS (
+    SELECT broken.instance, broken.id,
+           string_agg(rules.place || ': ' || rules.rule, ', or ' ORDER BY rules.number) AS rules_met
+      FROM broken
+           LEFT JOIN complaints USING (instance, id)
+           JOIN rules ON rules.instance = broken.line_instance
+     WHERE broken.line_tried_none
+       AND rule_fits(rules.rule, broken.line_status, complaints.error_text, broken.line_gave_up)
+     GROUP BY ALL
 )
 SELECT broken.instance, broken.id, complaints.error_line, complaints.error_text, acted.says AS acted_says,
+       ruled.rules_met,
        if(flow_close_us - exhausted.second_us < 1000000 + $turn_us + $apart_us, exhausted.line, NULL) AS exhausted_line,
        coalesce(port_shortages.held, up_shortages.held, line_shortages.held) AS shortage_held,
        coalesce(port_shortages.waiting, up_shortages.waiting, line_shortages.waiting) AS shortage_waiting,
@@ -27,6 +38,7 @@ SELECT broken.instance, broken.id, complaints.error_line, complaints.error_text,
   FROM broken
        LEFT JOIN acted USING (instance, id)
        LEFT JOIN complaints USING (instance, id)
+       LEFT JOIN ruled USING (instance, id)
        ASOF LEFT JOIN exhausted
             ON exhausted.instance = broken.flow_to_instance AND exhausted.second_us <= broken.flow_close_us
        LEFT JOIN port_shortages

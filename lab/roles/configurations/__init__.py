@@ -60,6 +60,7 @@ def parse_configuration(role: Role, text: str, neighbours: Neighbours) -> Parsed
         text,
         reader.called(),
         checks=reader.checks(),
+        rules=tuple(reader.rules(role.own.rules)),
     )
 
 

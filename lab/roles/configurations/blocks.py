@@ -1,10 +1,10 @@
 """Configurations in blocks of directives, with includes: a dump of all files, each below a line with its name."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 
-from formats.role import Configured
+from formats.role import Configured, Rule
 from lab.roles.configurations.directives import Block, Tree, server_names
 from lab.roles.configurations.parsed import Fault, Neighbours, Statement
 
@@ -93,6 +93,18 @@ class Blocks:
 
     def checks(self) -> None:
         """Return nothing: this nginx makes no connection without a request."""
+
+    def rules(self, names: Collection[str]) -> Iterator[Rule]:
+        """Yield the directives of these names that requests may meet."""
+        seen = set()
+        for http in self._https:
+            for one in http.within(*names):
+                level = one.parent
+                while level is not None and level.name != "server":
+                    level = level.parent
+                if one.where is not None and one.where not in seen and (level is None or level in self._traffic):
+                    seen.add(one.where)
+                    yield Rule(text=one.text, where=str(one.where))
 
     def faults(self) -> list[Fault]:
         """Return what could not be read, and that nothing listens where the clients come."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from formats.role import Checks, Default
+from formats.role import Checks, Default, Rule
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class ParsedConfiguration:
         called: what the file calls the sections that the role's scraped pages name, where there is one of each.
         changes: what differs in the copy that runs.
         checks: its health checks; None if it makes none.
+        rules: the lines by which it answers without a server.
     """
 
     settings: Mapping[str, Setting]
@@ -82,6 +83,7 @@ class ParsedConfiguration:
     called: Mapping[str, str]
     changes: "Sequence[Change]" = ()
     checks: Checks | None = None
+    rules: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
-from formats.role import Checks, Configured
+from formats.role import Checks, Configured, Rule
 from lab.roles.configurations.parsed import Fault, Neighbours, Position, Statement
 
 # What a section begins with.
@@ -167,6 +167,14 @@ class Sections:
         ]
         shortest = min((min(one, default=_INTERVAL_MS) for one in checked), default=0)
         return Checks(servers=len(checked), every_ms=max(shortest, 1)) if checked else None
+
+    def rules(self, names: Collection[str]) -> Iterator[Rule]:
+        """Yield the lines that begin with one of these in the sections that requests pass."""
+        for section in (*self._traffic, *(one for one in self._servers if one not in self._traffic)):
+            for line in section.lines:
+                text = " ".join(line.words)
+                if any(f"{text} ".startswith(f"{name} ") for name in names):
+                    yield Rule(text=text, where=str(line.where))
 
     def _interval(self, section: Section, server: Line, name: str) -> int | None:
         said = _of_server(section, server, name).words
