@@ -262,6 +262,7 @@ class Observed(_Part):
         server: the one server, `address:port`, whose connections the account is about; null for all.
         for_ms: how long it was to be observed.
         interface: the interface that was captured.
+        events: whether the kernel's own events were asked for.
         connect_timeout_ms: how long its clients wait for a connection, if the user said so.
     """
 
@@ -272,6 +273,7 @@ class Observed(_Part):
     capture: Literal["headers", "handshakes", "off"]
     capture_max_mb: Count | None = None
     interface: str | None = None
+    events: Literal["off", "kernel"] = "off"
     connect_timeout_ms: Annotated[Ms, Field(gt=0)] | None = None
 
 

@@ -258,6 +258,9 @@ def observe(
         str | None,
         typer.Option(help="The interface to capture; by default all, and of a host that of its default route."),
     ] = None,
+    events: Annotated[
+        str, typer.Option(metavar="kernel|off", help="Whether the kernel itself tells of each connection.")
+    ] = "off",
     connect_timeout: Annotated[
         str | None, typer.Option(help="How long the clients wait for a connection, if you know it.")
     ] = None,
@@ -286,7 +289,10 @@ def observe(
         raise BadInput(Problem("--context and --registry are of a pod's cluster", hint="name the pod by --pod"))
     named = TargetNames(containers or (), compose, pid, pod, peers or (), Path(role) if role else None, host)
     options = parse_options(
-        duration, capture, capture_max_mb, interface, connect_timeout, host=host, elsewhere=elsewhere
+        *(duration, capture, capture_max_mb, interface, connect_timeout),
+        events=events,
+        host=host,
+        elsewhere=elsewhere,
     )
     engine = selected_engine()
     targets = find_targets(named, engine.sidecars())

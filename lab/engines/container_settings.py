@@ -110,6 +110,7 @@ def collector_environment(
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
         "CONNLAB_CAPTURE": capture_mode(resolved, name, apart=apart),
         "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),
+        **({"CONNLAB_EVENTS": knobs.capture.events} if knobs.capture.events != "off" else {}),
         "CONNLAB_DEADLINE_S": str(compute_deadline_s(resolved)),
         **({"CONNLAB_READY_URL": role.ready} if role.ready else {}),
         **({"CONNLAB_SCRAPE": scrapes} if scrapes else {}),

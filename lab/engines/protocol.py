@@ -24,6 +24,8 @@ STOP_GRACE_S = 15
 _APART = "WAKE_ALARM"
 # What a collector may: capture packets, and nothing that its target asks of it.
 CAPABILITIES = ("NET_RAW", _APART)
+# What it needs besides for the kernel's own events.
+EVENT_CAPABILITIES = ("BPF", "PERFMON")
 # Whoever has one of these reaches them all the same.
 _REACHING = frozenset({"ALL", "SYS_PTRACE", _APART})
 
@@ -117,6 +119,11 @@ class Watch(ABC):
     @abstractmethod
     def check(self) -> None:
         """Raise LabError if the engine no longer says what ends."""
+
+
+def event_capabilities(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the capabilities that a collector needs for the kernel's events, if its settings ask for them."""
+    return EVENT_CAPABILITIES if environment.get("CONNLAB_EVENTS") == "kernel" else ()
 
 
 def why_apart(capabilities: Iterable[str], *, privileged: bool) -> str | None:

@@ -58,6 +58,10 @@ def announce(targets: Sequence[FoundTarget], options: ObserveOptions) -> list[st
         "off": "no packet",
     }[options.capture]
     processes = ["  - names, processor time and memory of its processes, once a second."]
+    events = [
+        "  - what the kernel itself tells of each connection there: when it was accepted and by which program,",
+        "    retransmissions, resets, dropped packets; by BPF programs that run while the lab watches;",
+    ]
     leaves = "It restarts nothing, sets nothing and sends nothing, and"
     if any(each.record.kind == "pod" for each in targets):
         after = [
@@ -70,6 +74,7 @@ def announce(targets: Sequence[FoundTarget], options: ObserveOptions) -> list[st
         f"The lab watches {names} for {format_duration(options.for_ms)}, from inside its network namespace. It sees:",
         f"  - {packets};",
         "  - the kernel's counters, listening sockets, and sockets by state and address, ten times a second;",
+        *(events if options.events == "kernel" else []),
         *(processes if any(each.processes for each in targets) else []),
         *(
             f"It does not see the processes of {each.record.name}: {each.container.apart}."
@@ -99,6 +104,7 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
         capture=options.capture,
         capture_max_mb=options.capture_max_mb,
         interface=options.interface,
+        events=options.events,
         connect_timeout_ms=options.connect_timeout_ms,
     )
     title = f"Observed: {', '.join(each.record.name for each in targets)}"
@@ -196,6 +202,7 @@ def _start(
             "CONNLAB_CAPTURE": options.capture,
             "CONNLAB_CAPTURE_MAX_MB": str(options.capture_max_mb),
             "CONNLAB_INTERFACE": options.interface,
+            "CONNLAB_EVENTS": options.events,
             "CONNLAB_OBSERVING": "1",
             "CONNLAB_DEADLINE_S": str(options.for_ms // 1000 + _LEFT_ALONE_S),
         }

@@ -21,6 +21,7 @@ from lab.roles import declared_roles
 _PROGRAMS = Path(__file__).with_name("programs.yaml")
 Kind = Literal["container", "service", "process", "pod"]
 Capture = Literal["headers", "handshakes", "off"]
+Events = Literal["off", "kernel"]
 _FOR_MIN_MS = 1_000
 _FOR_MAX_MS = 24 * 3_600_000
 # Names in a cluster: of namespaces, pods and containers.
@@ -97,6 +98,7 @@ class ObserveOptions:
     capture: Capture = "headers"
     capture_max_mb: int = 256
     interface: str = "any"
+    events: Events = "off"
     connect_timeout_ms: int | None = None
 
 
@@ -237,6 +239,7 @@ def parse_options(
     interface: str | None,
     connect_timeout: str | None,
     *,
+    events: str = "off",
     host: bool,
     elsewhere: bool = False,
 ) -> ObserveOptions:
@@ -256,6 +259,8 @@ def parse_options(
     if capture not in modes:
         hint = did_you_mean(capture, modes) or f"there are {', '.join(modes)}"
         problems.append(Problem(f"'{capture}' is not a way to capture", "--capture", hint))
+    if events not in get_args(Events):
+        problems.append(Problem(f"'{events}' is no source of events", "--events", "write kernel, or off"))
     if interface is None:
         # With all interfaces of a host, a packet that crosses a bridge comes more than once.
         interface = ("" if elsewhere else _default_interface()) if host else "any"
@@ -264,7 +269,8 @@ def parse_options(
         problems.append(Problem(why, "--host", "name one: --interface eth0"))
     if problems or for_ms is None or not interface:
         raise BadInput(problems)
-    return ObserveOptions(for_ms, cast("Capture", capture), capture_max_mb, interface, timeout_ms)
+    kinds = cast("Capture", capture), cast("Events", events)
+    return ObserveOptions(for_ms, kinds[0], capture_max_mb, interface, kinds[1], timeout_ms)
 
 
 _NO_TIMEOUT = Problem("a connect timeout is above 0", "--connect-timeout")

@@ -42,6 +42,10 @@ class Capture(Part):
         Literal["off", "headers", "handshakes"], Field(description="The same at the client's end, in addition")
     ] = "off"
     max_mb: Annotated[int, Field(ge=1, le=100_000, description="A capture ends at this size; MiB")] = 256
+    events: Annotated[
+        Literal["off", "kernel"],
+        Field(description="kernel = the kernel itself tells waits in accept queues, retransmissions, resets and drops"),
+    ] = "off"
 
 
 class Sampler(Part):

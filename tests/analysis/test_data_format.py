@@ -14,8 +14,8 @@ from tests.analysis.support import RunFolder
 
 # The schemas of files that the document describes; docs/flows.md and docs/compare.md describe others.
 DESCRIBED = (
-    "access", "capture", "clocks", "connections", "dials", "events", "figures", "haproxy", "ladders",
-    "ledger", "live", "manifest", "requests", "samples", "scrape", "series", "verdict",
+    "access", "capture", "clocks", "connections", "dials", "events", "figures", "haproxy",
+    "kernel-events", "ladders", "ledger", "live", "manifest", "requests", "samples", "scrape", "series", "verdict",
 )  # fmt: skip
 
 

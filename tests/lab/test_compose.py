@@ -117,6 +117,15 @@ def test_each_hop_is_captured_once_where_its_server_is(effective: Make) -> None:
     assert modes(proxied) == {"collector-k6-1": "off", "collector-nginx": "headers", "collector-backend-1": "off"}
 
 
+def test_only_a_run_with_kernel_events_gives_its_collectors_the_right_to_them(effective: Make) -> None:
+    without, asked = services(effective), services(effective, "capture.events=kernel")
+    for name, rights in (("collector-k6-1", ["BPF", "PERFMON"]), ("collector-backend-1", ["BPF", "PERFMON"])):
+        assert asked[name]["cap_add"][-2:] == rights
+        assert not set(without[name]["cap_add"]) & set(rights)
+        assert asked[name]["environment"]["CONNLAB_EVENTS"] == "kernel"
+    assert all("BPF" not in one.get("cap_add", ()) for name, one in asked.items() if "collector" not in name)
+
+
 def test_further_clients_are_made_after_the_first(effective: Make) -> None:
     added = services(effective, "load.instances=3")
     client, holder = added["k6-3"], added["collector-k6-3"]

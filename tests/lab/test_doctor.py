@@ -54,6 +54,12 @@ def test_few_open_files_are_a_warning(fake_docker: InMemoryDocker) -> None:
     assert findings()["open files in a container"].found == "4,096"
 
 
+def test_where_the_kernel_gives_no_events_the_reason_is_named(fake_docker: InMemoryDocker) -> None:
+    why = "the kernel does not tell its types (/sys/kernel/btf/vmlinux): no such file"
+    fake_docker.says("run * connlab/collector events", stderr=f"collector: {why}\n", exit_code=1)
+    assert (findings()["kernel events"].state, findings()["kernel events"].found) == ("warn", why)
+
+
 def test_without_openssl_runs_with_tls_are_named(fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_docker.says("*", "26.1.5\n")
     assert findings()["openssl"].state == "ok"

@@ -12,6 +12,7 @@ import (
 	"connlab/collector/internal/capture"
 	"connlab/collector/internal/config"
 	"connlab/collector/internal/health"
+	"connlab/collector/internal/kernelevents"
 	"connlab/collector/internal/latest"
 	"connlab/collector/internal/metrics"
 	"connlab/collector/internal/sampler"
@@ -19,7 +20,8 @@ import (
 )
 
 // A collection runs the sampler, the capture and the scrapes of one role side by side. If a part fails, all end. Only a
-// failed capture ends nothing else, because the samples are useful without it.
+// failed capture ends nothing else, because the samples are useful without it, nor do events
+// that the kernel does not give.
 type collection struct {
 	settings config.Config
 	raw      string // the folder to write to
@@ -44,7 +46,7 @@ func openCollection(settings config.Config, raw, state string) (*collection, err
 	}
 	var err error
 	c.health, err = health.NewReporter(state, health.State{
-		Capture: settings.Capture == capture.Off, Ready: settings.ReadyURL == "",
+		Capture: settings.Capture == capture.Off, Events: !settings.Events, Ready: settings.ReadyURL == "",
 	})
 	if err != nil {
 		return nil, err
@@ -78,6 +80,9 @@ func (c *collection) run() error {
 	})
 	if c.settings.Capture != capture.Off {
 		c.start(c.capturePackets)
+	}
+	if c.settings.Events {
+		c.start(c.recordEvents)
 	}
 	if c.metrics != nil {
 		c.start(c.serveMetrics)
@@ -123,6 +128,18 @@ func (c *collection) capturePackets() error {
 		c.report(func(s *health.State) { s.Capture = false })
 	}
 	return err
+}
+
+// recordEvents prints why the kernel gives no events, if so. The recording goes on: the file says it, too.
+func (c *collection) recordEvents() error {
+	return kernelevents.Run(c.context, kernelevents.Config{
+		Role: c.settings.Role, Path: filepath.Join(c.raw, "events.jsonl"),
+	}, func(reason error) {
+		if reason != nil {
+			fmt.Fprintf(os.Stderr, "collector: events: %s\n", reason)
+		}
+		c.report(func(s *health.State) { s.Events = true })
+	})
 }
 
 // serveMetrics prints why it ended early, if it did. The recording goes on, because it is useful without a board.

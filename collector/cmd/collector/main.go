@@ -25,6 +25,7 @@ func commands() []command {
 		{"http", "[--method M] [--body B] [--times N] URL", "send one request, or N one after the other, and print the last answer's body; fail from status 400 on", httpCommand},
 		{"hold", "[--for 1h]", "do nothing until SIGTERM or SIGINT, or until the time is over: then fail", hold},
 		{"inspect", "[--sysctl NAME]…", "print this network namespace's settings, listeners and addresses as JSON", inspectCommand},
+		{"events", "", "print the kernel's tracepoints whose events can be recorded here; fail where there are none, and say why", eventsCommand},
 	}
 }
 

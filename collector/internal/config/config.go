@@ -39,6 +39,8 @@ type Config struct {
 	Scrapes         []Scrape
 	Capture         capture.Mode
 	CaptureBytesMax int64
+	// Events says that the kernel's own events are recorded.
+	Events bool
 	// Observing says that the namespace is not the lab's: no port in it belongs to the lab, and the capture keeps no
 	// packet's data.
 	Observing bool
@@ -107,6 +109,10 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 		mebibytes, err := integer(value, 1, 1<<20)
 		config.CaptureBytesMax = int64(mebibytes) << 20
 		return err
+	})
+	read("CONNLAB_EVENTS", func(value string) error {
+		config.Events = value == "kernel"
+		return matches(regexp.MustCompile("^(kernel|off)?$"), value, "kernel or off")
 	})
 	read("CONNLAB_OBSERVING", func(value string) error {
 		config.Observing = value == "1"
@@ -246,7 +252,7 @@ func labels(instance, value string) ([]metrics.Label, error) {
 // scrapes parses "name=http://… name=http://…".
 func scrapes(value string) ([]Scrape, error) {
 	var list []Scrape
-	taken := map[string]bool{"samples": true, "capture": true}
+	taken := map[string]bool{"samples": true, "capture": true, "events": true}
 	for _, entry := range strings.Fields(value) {
 		name, address, found := strings.Cut(entry, "=")
 		if !found {

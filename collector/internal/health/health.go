@@ -15,6 +15,7 @@ import (
 type State struct {
 	Sampling bool `json:"sampling"` // the first tick is in the file
 	Capture  bool `json:"capture"`  // tcpdump listens, or no capture was asked for
+	Events   bool `json:"events"`   // the kernel's events are recorded, or cannot be, or were not asked for
 	Ready    bool `json:"ready"`    // the role answered, or no check was asked for
 }
 
@@ -24,7 +25,7 @@ func (s State) Missing() error {
 	for _, part := range []struct {
 		good bool
 		name string
-	}{{s.Sampling, "sampling does not run"}, {s.Capture, "the capture is not on"}, {s.Ready, "the role is not ready"}} {
+	}{{s.Sampling, "sampling does not run"}, {s.Capture, "the capture is not on"}, {s.Events, "the kernel's events are not recorded yet"}, {s.Ready, "the role is not ready"}} {
 		if !part.good {
 			missing = append(missing, part.name)
 		}

@@ -21,7 +21,8 @@ func TestTheHealthCheckSeesEachStep(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		{func(*State) {}, "sampling does not run, the capture is not on, the role is not ready"},
+		{func(*State) {}, "sampling does not run, the capture is not on, the kernel's events are not recorded yet, the role is not ready"},
+		{func(s *State) { s.Events = true }, "sampling does not run, the capture is not on, the role is not ready"},
 		{func(s *State) { s.Capture = true }, "sampling does not run, the role is not ready"},
 		{func(s *State) { s.Sampling = true }, "the role is not ready"},
 		{func(s *State) { s.Ready = true }, ""},

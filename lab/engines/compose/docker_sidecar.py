@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines.compose.docker import DockerFailed, docker, mount_option, run_options
-from lab.engines.protocol import CAPABILITIES, Container, why_apart
+from lab.engines.protocol import CAPABILITIES, Container, event_capabilities, why_apart
 from lab.errors import BadInput, Problem
 
 # Not the label of a run: one that begins removes what an earlier run left over, and this is none.
@@ -202,8 +202,9 @@ def start(
     joins, enter = _joins(target, processes=processes)
     settings = [part for key, value in environment.items() for part in ("--env", f"{key}={value}")]
     entry, command = (("--entrypoint", enter[0]), (*enter[1:], "collector", "run")) if enter else ((), ("run",))
+    rights = run_options(*CAPABILITIES, *event_capabilities(environment))
     docker(
-        *("run", "--detach", "--name", name, "--label", f"{LABEL}={name}", *run_options(*CAPABILITIES)),
+        *("run", "--detach", "--name", name, "--label", f"{LABEL}={name}", *rights),
         *(*joins, *settings, "--mount", mount_option(folder, "/raw"), *entry, _IMAGE, *command),
     )
     return DockerSidecar(name, enter)

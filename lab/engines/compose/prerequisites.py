@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterable
 
 from lab import parallel
-from lab.engines.compose.docker import EngineForbidden, docker
-from lab.engines.protocol import Finding
+from lab.engines.compose.docker import EngineForbidden, docker, run_options
+from lab.engines.protocol import EVENT_CAPABILITIES, Finding
 from lab.errors import LabError
 from lab.roles.declared_roles import ROLES
 
@@ -18,7 +18,7 @@ _DEBIAN = "on Debian, as root, 'connlab setup' (make setup) installs it"
 
 def examine() -> Iterable[Finding]:
     """Look at everything, side by side."""
-    checks: tuple[Callable[[], Finding], ...] = (_engine, _compose, _buildx, _images, _open_files)
+    checks: tuple[Callable[[], Finding], ...] = (_engine, _compose, _buildx, _images, _open_files, _events)
     return parallel.each(lambda check: check(), checks).values()
 
 
@@ -96,3 +96,16 @@ def _open_files() -> Finding:
         hint = f"for {_FILES_WANTED:,} users in one instance raise the engine's nofile limit (default-ulimits)"
         return Finding(name, "warn", f"{cap:,}", hint)
     return Finding(name, "ok", "no limit known" if cap is None else f"{cap:,}")
+
+
+def _events() -> Finding:
+    """Try whether a collector gets the kernel's events, which only a run that asks for them needs."""
+    name = "kernel events"
+    try:
+        docker("run", "--rm", "--network", "none", *run_options(*EVENT_CAPABILITIES), "connlab/collector", "events")
+    except LabError as error:
+        why = error.what.splitlines()[-1].strip().removeprefix("collector: ")
+        if "No such image" in error.what:
+            why = "not known before connlab/collector is built"
+        return Finding(name, "warn", why, "runs with capture.events=kernel go without them")
+    return Finding(name, "ok", "recorded where a run asks for them")

@@ -27,6 +27,7 @@ from lab.engines.container_settings import (
     settable_sysctls,
     supplementary_groups,
 )
+from lab.engines.protocol import event_capabilities
 from lab.scenarios import generators, own_configuration, own_script
 from lab.scenarios.knobs import environment
 from lab.scenarios.resolved import ResolvedScenario
@@ -103,6 +104,9 @@ def build_run_file(
             on_collector |= {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
         if sysctls := settable_sysctls(resolved, role):
             on_collector["sysctls"] = sysctls
+        environment = collector_environment(
+            resolved, topology, instance, run_id, second=second.get(instance), metrics_port=metrics_port
+        )
         add(
             "collector",
             collector,
@@ -111,9 +115,8 @@ def build_run_file(
             networks={"lab": {"aliases": topology.host_names(instance)}},
             # A container has its own raw files and no other's.
             volumes=[bind_mount(places.collector(instance), "/raw")],
-            environment=collector_environment(
-                resolved, topology, instance, run_id, second=second.get(instance), metrics_port=metrics_port
-            ),
+            environment=environment,
+            **_event_rights(environment),
             **on_collector,
         )
         joined = {"network_mode": f"service:{collector}", "pid": f"service:{collector}"}
@@ -146,6 +149,11 @@ def build_run_file(
             for target, content in service.files.items()
         },
     }
+
+
+def _event_rights(environment: Mapping[str, str]) -> dict[str, Any]:
+    more = event_capabilities(environment)
+    return {"cap_add": list(more)} if more else {}
 
 
 def _role_fields(

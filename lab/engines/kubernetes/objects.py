@@ -16,7 +16,7 @@ from lab.engines.container_settings import (
     role_environment,
     settable_sysctls,
 )
-from lab.engines.protocol import STOP_GRACE_S, Parts
+from lab.engines.protocol import STOP_GRACE_S, Parts, event_capabilities
 from lab.scenarios.topology import collector_of
 
 RUN_LABEL = "connlab.run"
@@ -184,6 +184,10 @@ def build_pod(
     resolved, topology = parts.resolved, parts.topology
     role = topology.role_of(instance)
     limits = limits_for_instance(resolved, topology, instance)
+    environment = collector_environment(
+        resolved, topology, instance, parts.run_id, metrics_port=metrics_port, apart=spread
+    )
+    rights = ["NET_ADMIN", "NET_RAW", *event_capabilities(environment)]
     of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: parts.run_id}}, "topologyKey": _HOSTNAME}
     return {
         "apiVersion": "v1",
@@ -210,16 +214,12 @@ def build_pod(
                 {
                     "name": COLLECTOR,
                     **images.of("collector"),
-                    "env": env_entries(
-                        collector_environment(
-                            resolved, topology, instance, parts.run_id, metrics_port=metrics_port, apart=spread
-                        )
-                    ),
+                    "env": env_entries(environment),
                     **({"ports": [{"name": "metrics", "containerPort": metrics_port}]} if metrics_port else {}),
                     "securityContext": {
                         "allowPrivilegeEscalation": False,
                         "readOnlyRootFilesystem": True,
-                        "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW"]},
+                        "capabilities": {"drop": ["ALL"], "add": rights},
                     },
                     # A startup probe asks until it is answered, and never again: nothing is asked while it is measured.
                     "startupProbe": {

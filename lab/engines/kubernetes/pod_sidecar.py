@@ -17,7 +17,7 @@ from lab import paths
 from lab.engines.kubernetes.kubectl import OBSERVING, Kubectl, KubectlFailed
 from lab.engines.kubernetes.objects import Images, env_entries, image_id
 from lab.engines.kubernetes.startup import find_container_problem
-from lab.engines.protocol import CAPABILITIES, Container, why_apart
+from lab.engines.protocol import CAPABILITIES, Container, event_capabilities, why_apart
 from lab.errors import BadInput, EngineFailed, FilesLost, LabError, Problem
 
 # A node may have to pull the image first.
@@ -247,7 +247,7 @@ class PodSidecars:
                 "runAsGroup": 0,
                 "runAsNonRoot": False,
                 "allowPrivilegeEscalation": False,
-                "capabilities": {"drop": ["ALL"], "add": list(CAPABILITIES)},
+                "capabilities": {"drop": ["ALL"], "add": [*CAPABILITIES, *event_capabilities(environment)]},
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             **({"targetContainerName": joins} if joins else {}),
