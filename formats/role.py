@@ -353,6 +353,8 @@ class ListenerKnobs(_Part):
     key: Annotated[KnobName | None, Field(description="The kind of its certificate's key")] = None
     oldest: Annotated[KnobName | None, Field(description="The oldest version of TLS")] = None
     newest: Annotated[KnobName | None, Field(description="The newest version of TLS")] = None
+    tickets: Annotated[KnobName | None, Field(description="Whether it gives clients tickets of TLS sessions")] = None
+    http2: Annotated[KnobName | None, Field(description="Whether it takes HTTP/2 there")] = None
 
 
 class Loosened(_Part):
@@ -404,6 +406,9 @@ class Role(_Part):
     port: Annotated[Port, Field(ge=1, description="The port that takes the traffic")] = TRAFFIC_PORT
     tls: Annotated[bool, Field(description="Whether the traffic is TLS")] = False
     listener: ListenerKnobs = ListenerKnobs()
+    servers_http2: Annotated[
+        KnobName | None, Field(description="Whether it speaks HTTP/2 with the servers behind it")
+    ] = None
     loosened: Annotated[
         Loosened | None, Field(description="What a scenario's own service has beyond the lab's confinement")
     ] = None
@@ -453,7 +458,7 @@ class Role(_Part):
         drawn = {value.limit for page in self.scrape.values() for value in page.values.values()}
         absent = {one.configured.absent for one in self.knobs.values() if one.configured is not None} - {UNKNOWN}
         unknown = {*named, *bounds, *drawn, *absent, *self.limits.model_dump().values(), self.memory.heap}
-        unknown |= set(self.listener.model_dump().values())
+        unknown |= {self.servers_http2, *self.listener.model_dump().values()}
         unknown -= {None, *self.knobs}
         if unknown:
             raise knob_types.refusal(f"it names the knob '{min(map(str, unknown))}', and has none of that name")

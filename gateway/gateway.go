@@ -39,6 +39,7 @@ type places struct {
 type gateway struct {
 	grace                time.Duration
 	handler              *proxy.Handler
+	secured              bool // the traffic
 	traffic, management  *http.Server
 	listeners            [2]net.Listener
 	pool                 *upstream.Pool
@@ -61,13 +62,30 @@ func open(ctx context.Context, settings config.Config, places places, stderr io.
 		g.files = append(g.files, file)
 	}
 	faults := access.NewErrorLog(g.files[1])
-	g.pool = upstream.NewPool(settings, upstream.NewLog(g.files[2]))
+	g.pool, err = upstream.NewPool(settings, upstream.NewLog(g.files[2]))
+	if err != nil {
+		return nil, errors.Join(err, g.closeFiles())
+	}
 	g.handler = proxy.New(addresses, g.pool, access.NewLog(g.files[0]), faults)
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(settings.HTTP2 && settings.TLS)
+	protocols.SetUnencryptedHTTP2(settings.HTTP2 && !settings.TLS)
 	g.traffic = &http.Server{
 		Handler:     g.handler,
 		IdleTimeout: settings.ServerIdleTimeout,
 		ConnContext: client.Context,
 		ErrorLog:    log.New(faults, "", 0),
+
+		ReadHeaderTimeout: settings.ServerReadHeaderTimeout,
+		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: settings.HTTP2MaxConcurrentStreams},
+	}
+	if g.secured = settings.TLS; g.secured {
+		g.traffic.TLSConfig, err = settings.Certificates.Server(settings.TLSMin, settings.TLSMax, settings.TLSSessionTickets)
+		if err != nil {
+			return nil, errors.Join(err, g.closeFiles())
+		}
 	}
 	clients := &client.Counter{}
 	g.management = &http.Server{
@@ -97,7 +115,11 @@ func (g *gateway) serve(ctx context.Context) error {
 	var serving sync.WaitGroup
 	for i, server := range []*http.Server{g.traffic, g.management} {
 		serving.Go(func() {
-			if err := server.Serve(g.listeners[i]); !errors.Is(err, http.ErrServerClosed) {
+			serve := server.Serve
+			if i == 0 && g.secured {
+				serve = func(listener net.Listener) error { return server.ServeTLS(listener, "", "") }
+			}
+			if err := serve(g.listeners[i]); !errors.Is(err, http.ErrServerClosed) {
 				failed <- err
 			}
 		})

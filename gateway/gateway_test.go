@@ -30,10 +30,14 @@ import (
 // A line of access.jsonl, as far as the tests ask.
 type accessLine struct {
 	Connection         int64
-	ConnectionRequests int64  `json:"connection_requests"`
-	RequestURI         string `json:"request_uri"`
-	RequestLength      int64  `json:"request_length"`
-	Completion         string `json:"request_completion"`
+	ConnectionRequests int64   `json:"connection_requests"`
+	RequestURI         string  `json:"request_uri"`
+	RequestLength      int64   `json:"request_length"`
+	SSLProtocol        string  `json:"ssl_protocol"`
+	SSLSessionReused   string  `json:"ssl_session_reused"`
+	RequestTime        float64 `json:"request_time"`
+	Protocol           string  `json:"server_protocol"`
+	Completion         string  `json:"request_completion"`
 	Status             int
 	BytesSent          int64  `json:"bytes_sent"`
 	BodyBytesSent      int64  `json:"body_bytes_sent"`
@@ -115,7 +119,11 @@ func start(t *testing.T, settings config.Config, upstreams ...string) *running {
 }
 
 func (r *running) url(path string) string {
-	return "http://" + r.gateway.listeners[0].Addr().String() + path
+	scheme := "http://"
+	if r.gateway.secured {
+		scheme = "https://"
+	}
+	return scheme + r.gateway.listeners[0].Addr().String() + path
 }
 
 // get sends a request through the gateway; a transport error is status 0.
@@ -600,13 +608,16 @@ func TestTheSettingsAreReadBack(t *testing.T) {
 	settings := config.Config{
 		MaxIdleConns: 7, MaxIdleConnsPerHost: 6, MaxConnsPerHost: 5, IdleConnTimeout: 4 * time.Second,
 		ResponseHeaderTimeout: 3 * time.Second, DialTimeout: 2 * time.Second, ServerIdleTimeout: time.Second,
-		DisableKeepAlives: true,
+		DisableKeepAlives: true, ServerReadHeaderTimeout: 8 * time.Second, TLSHandshakeTimeout: 9 * time.Second,
+		TLSClientSessionCache: 10, HTTP2: true, HTTP2MaxConcurrentStreams: 11, UpstreamHTTP2: true,
 	}
 	r := start(t, settings, addressOf(server))
 	state := r.state()
 	want := map[string]any{
 		"maxIdleConns": 7.0, "maxIdleConnsPerHost": 6.0, "maxConnsPerHost": 5.0, "idleConnTimeoutMs": 4000.0,
 		"responseHeaderTimeoutMs": 3000.0, "dialTimeoutMs": 2000.0, "serverIdleTimeoutMs": 1000.0, "disableKeepAlives": true,
+		"serverReadHeaderTimeoutMs": 8000.0, "tls": false, "tlsHandshakeTimeoutMs": 9000.0, "tlsClientSessionCache": 10.0,
+		"http2": true, "http2MaxConcurrentStreams": 11.0, "upstreamHttp2": true,
 	}
 	if !maps.Equal(state.Settings, want) {
 		t.Errorf("%v, want %v", state.Settings, want)
@@ -733,6 +744,10 @@ func TestABadStartEndsWithALineForEachFault(t *testing.T) {
 		"CONNLAB_UPSTREAMS": "127.0.0.1:9", "CONNLAB_MAX_IDLE_CONNS_PER_HOST": "2",
 		"CONNLAB_MAX_CONNS_PER_HOST": "0", "CONNLAB_RESPONSE_HEADER_TIMEOUT": "0ms",
 		"CONNLAB_DIAL_TIMEOUT": "30000ms", "CONNLAB_SERVER_IDLE_TIMEOUT": "0ms", "CONNLAB_DISABLE_KEEP_ALIVES": "false",
+		"CONNLAB_SERVER_READ_HEADER_TIMEOUT": "0ms", "CONNLAB_TLS": "false", "CONNLAB_TLS_MIN": "TLSv1.2",
+		"CONNLAB_TLS_MAX": "TLSv1.3", "CONNLAB_TLS_SESSION_TICKETS": "true", "CONNLAB_TLS_HANDSHAKE_TIMEOUT": "10000ms",
+		"CONNLAB_TLS_CLIENT_SESSION_CACHE": "0", "CONNLAB_HTTP2": "false",
+		"CONNLAB_HTTP2_MAX_CONCURRENT_STREAMS": "250", "CONNLAB_UPSTREAM_HTTP2": "false",
 	}
 	lookup := func(name string) (string, bool) {
 		value, found := environment[name]

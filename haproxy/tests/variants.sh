@@ -49,6 +49,11 @@ every_knob_renders_its_line() {
   for value in never safe aggressive always; do renders "CONNLAB_HTTP_REUSE=$value" "http-reuse $value"; done
   for value in 0 1 1000000; do renders "CONNLAB_SERVER_MAXCONN=$value" "default-server maxconn $value .*"; done
   for value in -1 0 100; do renders "CONNLAB_POOL_MAX_CONN=$value" "default-server .* pool-max-conn $value .*"; done
+  for value in 1 100 1000000; do
+    renders "CONNLAB_HTTP2_MAX_CONCURRENT_STREAMS=$value" "tune.h2.fe.max-concurrent-streams $value"
+    renders "CONNLAB_HTTP2_MAX_TOTAL_STREAMS=$value" "tune.h2.fe.max-total-streams $value"
+  done
+  renders CONNLAB_SERVER_HTTP2=true 'server [^ ]+ [^ ]+ proto h2'
   for value in backend-1 backend-2; do
     renders 'CONNLAB_UPSTREAMS=backend-1:8080 backend-2:8080' "server $value $value:8080"
   done

@@ -349,6 +349,14 @@ def request_from(engine: Engine, instance: str, url: str, *, method: str = "GET"
     return _json(answer or "null", f"{instance} at {url}")
 
 
+def inspect_tls(engine: Engine, instance: str, port: int) -> dict[str, Any]:
+    """Return what an instance's listener of TLS takes, as handshakes from inside its namespace show."""
+    answer = _json(engine.ask(instance, "collector", "tls", f"127.0.0.1:{port}"), f"collector-{instance}")
+    if not isinstance(answer, dict):
+        raise LabError(f"collector-{instance} did not describe the listener's TLS: {answer!r}")
+    return answer
+
+
 def await_ready(engine: Engine, instance: str, within_s: float) -> None:
     """Wait until a server that was started again is ready, as its collector waited for it at first."""
     engine.ask(instance, "collector", "ready", "--within", f"{within_s:g}s", timeout_s=within_s + 10)

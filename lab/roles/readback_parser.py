@@ -31,7 +31,7 @@ def parse_page(role: Role, answer: Any) -> Settings:  # noqa: ANN401 # JSON
     content = answer.get("settings") if isinstance(answer, Mapping) else None
     settings = content if isinstance(content, Mapping) else {}
     names = {knob: spec.name for knob, spec in _specs(role) if spec.name is not None}
-    found: Settings = {knob: settings[name] for knob, name in names.items() if name in settings}
+    found: Settings = {knob: settings[name] for knob, name in names.items() if settings.get(name) is not None}
     return _complete(role, found)
 
 

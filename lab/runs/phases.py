@@ -140,7 +140,8 @@ def warm_up(context: RunContext) -> None:
     """
     engine, scenario, topology = context.engine, context.resolved.scenario, context.topology
     count, run_load = scenario.warmup.requests, scenario.knobs.load
-    server_url = f"http://127.0.0.1:{topology.roles[topology.answering].port}"
+    answering = topology.roles[topology.answering]
+    server_url = f"{'https' if answering.tls else 'http'}://127.0.0.1:{answering.port}"
 
     def warm(server: str) -> str:
         request: tuple[str, ...] = (f"{server_url}{run_load.path}",)

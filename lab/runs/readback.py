@@ -42,6 +42,14 @@ def read_back(
         lambda instance: _settings_told(engine, topology.roles[topology.role_of(instance)], instance, places),
         [instance for instance in topology.all if instance not in in_files],
     )
+    handshakes = parallel.each(
+        lambda instance: _tls_told(engine, topology.roles[topology.role_of(instance)], instance),
+        [
+            instance
+            for instance in topology.all
+            if (role := topology.role_of(instance)) not in in_files and _knobs_of_tls(topology.roles[role])
+        ],
+    )
     for instance, facts in inspected.items():
         manifest.addresses[instance] = facts["addresses"]
         manifest.sysctls[instance] = facts["sysctls"]
@@ -56,12 +64,11 @@ def read_back(
         *(
             line
             for instance in topology.all
-            for line in _compare(
-                resolved,
-                manifest,
+            for found in (
+                handshakes.get(instance, {}),
                 told.get(instance, {}) | _addresses(topology.roles[topology.role_of(instance)], instance, manifest),
-                instance,
             )
+            for line in _compare(resolved, manifest, found, instance)
         ),
     ]
     if mismatches:
@@ -109,6 +116,21 @@ def _settings_told(engine: Engine, role: Role, instance: str, places: Places) ->
         lost = ", ".join(role.knob(knob) for knob in error.knobs)
         raise LabError(f"{instance} does not report all of its settings: {lost} missing") from None
     return {role.knob(knob): value for knob, value in found.items()}
+
+
+def _knobs_of_tls(role: Role) -> dict[str, str]:
+    """Return the knobs of a listener of TLS that handshakes show, by what they show; none without TLS."""
+    listener = role.listener
+    if not role.tls or role.kind == "client":
+        return {}
+    named = {"oldest": listener.oldest, "newest": listener.newest, "tickets": listener.tickets, "http2": listener.http2}
+    return {what: role.knob(name) for what, name in named.items() if name}
+
+
+def _tls_told(engine: Engine, role: Role, instance: str) -> dict[str, KnobValue]:
+    """Return the knobs of an instance's TLS as handshakes with it show them; whatever they cannot show is left out."""
+    shown = protocol.inspect_tls(engine, instance, role.port)
+    return {knob: shown[what] for what, knob in _knobs_of_tls(role).items() if shown.get(what) is not None}
 
 
 def _configuration_read(

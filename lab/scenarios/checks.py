@@ -45,6 +45,7 @@ def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
         yield from _target(resolved)
     yield from _services(resolved)
     yield from _tls(resolved)
+    yield from _http2(resolved)
     yield from _bounds(resolved)
     yield from _between_knobs(resolved)
     yield from _sysctls(resolved)
@@ -166,9 +167,6 @@ def _target_of_service(resolved: ResolvedScenario, last: str) -> Iterator[Proble
     if resolved.source("load.path") == "default" and resolved.scenario.load is None:
         what = f"load.path has its default {_DELAY}, which only the lab's own backend answers, and not {last}"
         yield Problem(what, resolved.where("path"), "set load.path, such as /")
-    if resolved.roles[last].tls and resolved.scenario.warmup.requests:
-        what = f"the warm-up speaks plain HTTP only, and {last} takes TLS"
-        yield Problem(what, resolved.where("warmup"), "leave warmup out")
 
 
 def _services(resolved: ResolvedScenario) -> Iterator[Problem]:
@@ -211,6 +209,23 @@ def _tls(resolved: ResolvedScenario) -> Iterator[Problem]:
     if load.tls_resumption and not secured and resolved.scenario.load is None:
         what = "load.tls_resumption is set, but the clients' connections have no TLS"
         yield Problem(what, resolved.where_knob("load.tls_resumption"), "set tls of the role behind k6")
+
+
+def _http2(resolved: ResolvedScenario) -> Iterator[Problem]:
+    """Check that whoever speaks HTTP/2 meets a listener that takes it."""
+    servers = [role for role in resolved.roles.values() if role.kind != "client"]
+    if servers and not servers[0].tls and (taken := servers[0].listener.http2):
+        knob = servers[0].knob(taken)
+        if resolved.values[knob]:
+            what = f"{knob} is set, but the clients' connections have no TLS, and k6 speaks HTTP/2 over TLS alone"
+            yield Problem(what, resolved.where_knob(knob), f"set {servers[0].knob(str(servers[0].listener.tls))}, too")
+    for proxy, server in pairwise(servers):
+        if not proxy.servers_http2 or not resolved.values[proxy.knob(proxy.servers_http2)]:
+            continue
+        if server.listener.http2 and not resolved.values[server.knob(server.listener.http2)]:
+            knob, wanted = proxy.knob(proxy.servers_http2), server.knob(server.listener.http2)
+            what = f"{knob} is set, and {server.display_name} does not take HTTP/2"
+            yield Problem(what, resolved.where_knob(knob), f"set {wanted}, too")
 
 
 def _bounds(resolved: ResolvedScenario) -> Iterator[Problem]:

@@ -52,6 +52,12 @@ every_knob_renders_its_directive() {
   renders CONNLAB_REUSEPORT=false 'listen 0.0.0.0:8080 backlog=511;'
   for value in 1 511 65535; do renders "CONNLAB_LISTEN_BACKLOG=$value" "listen 0.0.0.0:8080 backlog=$value;"; done
   for value in 0ms 1ms 10000ms 86400000ms; do renders "CONNLAB_KEEPALIVE_TIMEOUT=$value" "keepalive_timeout $value;"; done
+  for value in 1ms 86400000ms; do renders "CONNLAB_KEEPALIVE_TIME=$value" "keepalive_time $value;"; done
+  renders CONNLAB_HTTP2=true 'http2 on;'
+  renders CONNLAB_HTTP2=false 'http2 off;'
+  for value in 1 128 1000000; do
+    renders "CONNLAB_HTTP2_MAX_CONCURRENT_STREAMS=$value" "http2_max_concurrent_streams $value;"
+  done
   for value in 1 999999999; do renders "CONNLAB_KEEPALIVE_REQUESTS=$value" "keepalive_requests $value;"; done
   for value in 1ms 1500ms 60000ms; do
     renders "CONNLAB_CLIENT_HEADER_TIMEOUT=$value" "client_header_timeout $value;"

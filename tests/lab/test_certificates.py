@@ -64,6 +64,35 @@ def test_versions_of_tls_that_exclude_each_other_are_refused(effective: Make) ->
         effective("nginx.tls=true", "nginx.tls_min=TLSv1.3", "nginx.tls_max=TLSv1.2", text=THROUGH_NGINX)
 
 
+@pytest.mark.parametrize("proxy", ["nginx", "haproxy", "gateway"])
+def test_a_proxy_trusts_the_backends_behind_it_by_their_name(effective: Make, proxy: str) -> None:
+    text = THROUGH_NGINX.replace("nginx", proxy)
+    resolved = effective("backend.tls=true", "backend.instances=2", text=text)
+    topology = topology_of(resolved)
+    made = certificates_for(resolved, topology)
+
+    assert {instance: set(files_of(packed)) for instance, packed in made.items()} == {
+        proxy: {"ca.pem"},
+        "backend-1": {"ca.pem", "server.pem", "server.key"},
+        "backend-2": {"ca.pem", "server.pem", "server.key"},
+    }
+    assert role_environment(resolved, topology, proxy, made)["CONNLAB_UPSTREAM_TLS"] == "backend"
+
+
+def test_http2_of_clients_needs_tls(effective: Make) -> None:
+    with pytest.raises(BadInput, match=r"nginx\.http2 is set, but the clients' connections have no TLS"):
+        effective("nginx.http2=true", text=THROUGH_NGINX)
+    effective("nginx.http2=true", "nginx.tls=true", text=THROUGH_NGINX)
+
+
+@pytest.mark.parametrize("knob", ["haproxy.server_http2", "gateway.upstream_http2"])
+def test_http2_to_servers_needs_servers_that_take_it(effective: Make, knob: str) -> None:
+    text = THROUGH_NGINX.replace("nginx", knob.partition(".")[0])
+    with pytest.raises(BadInput, match="is set, and the backend does not take HTTP/2"):
+        effective(f"{knob}=true", text=text)
+    effective(f"{knob}=true", "backend.http2=true", text=text)
+
+
 def test_a_workload_that_speaks_no_tls_is_refused(effective: Make) -> None:
     with pytest.raises(BadInput, match="the workload tcp speaks plain HTTP only, and nginx takes TLS"):
         effective("nginx.tls=true", "load.workload=tcp", text=THROUGH_NGINX)

@@ -25,6 +25,8 @@ SETTINGS = {
     "maxKeepAliveRequests": 100,
     "connectionTimeoutMs": 20_000,
     "virtualThreads": False,
+    "tls": False,
+    "http2": False,
 }
 
 GATEWAY_SETTINGS = {
@@ -36,6 +38,13 @@ GATEWAY_SETTINGS = {
     "dialTimeoutMs": 30_000,
     "responseHeaderTimeoutMs": 0,
     "serverIdleTimeoutMs": 0,
+    "serverReadHeaderTimeoutMs": 0,
+    "tls": False,
+    "tlsHandshakeTimeoutMs": 10_000,
+    "tlsClientSessionCache": 0,
+    "http2": False,
+    "http2MaxConcurrentStreams": 250,
+    "upstreamHttp2": False,
 }
 # As `nginx -T` prints it, cut to what the knobs set; these are their defaults.
 NGINX_CONF = """\
@@ -47,6 +56,7 @@ multi_accept off;
 # configuration file /tmp/nginx/http.d/20-client.conf:
 keepalive_timeout 75000ms;
 keepalive_requests 1000;
+keepalive_time 3600000ms;
 client_header_timeout 60000ms;
 client_body_timeout 60000ms;
 send_timeout 60000ms;
@@ -63,6 +73,9 @@ proxy_next_upstream_tries 0;
 server {
     listen 0.0.0.0:8080 backlog=511;
 }
+# configuration file /tmp/nginx/traffic.d/74-http2.conf:
+http2 off;
+http2_max_concurrent_streams 128;
 """
 
 
@@ -97,6 +110,45 @@ def context(opened: Callable[..., RunContext]) -> RunContext:
 
 def back(context: RunContext) -> None:
     read_back(context.engine, context.resolved, context.topology, context.manifest, context.places)
+
+
+SHOWN = {"oldest": "TLSv1.2", "newest": "TLSv1.3", "tickets": True, "http2": False}
+TLS_SETTINGS = {
+    "tls": True,
+    "tlsMin": "TLSv1.2",
+    "tlsMax": "TLSv1.3",
+    "tlsSessionTickets": True,
+    "tlsSessionCache": 20_480,
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown", "message"),
+    [
+        ({}, {}, None),
+        ({}, {"tickets": None}, None),
+        ({}, {"newest": "TLSv1.2"}, "backend.tls_max on backend-1: asked TLSv1.3, found TLSv1.2"),
+        ({}, {"http2": True}, "backend.http2 on backend-1: asked false, found true"),
+        ({"tlsMax": "TLSv1.2"}, {}, "backend.tls_max on backend-1: asked TLSv1.3, found TLSv1.2"),
+    ],
+)
+def test_handshakes_and_the_program_s_own_word_must_both_show_the_tls_that_was_asked(
+    opened: Callable[..., RunContext],
+    fake_docker: InMemoryDocker,
+    settings: dict[str, object],
+    shown: dict[str, object],
+    message: str | None,
+) -> None:
+    context = opened("backend.tls=true")
+    fake_docker.says("* inspect *", namespace())
+    fake_docker.says("* http *", json.dumps({"settings": {**SETTINGS, **TLS_SETTINGS, **settings}}))
+    fake_docker.says("* tls 127.0.0.1:8080", json.dumps({**SHOWN, **shown}))
+    if message is None:
+        back(context)
+        return
+    with pytest.raises(LabError, match="settings did not take") as stopped:
+        back(context)
+    assert message in str(stopped.value)
 
 
 def test_a_sysctl_that_a_prediction_names_is_read_back_too(

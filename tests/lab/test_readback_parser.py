@@ -16,6 +16,7 @@ multi_accept on;
 # configuration file /tmp/nginx/http.d/20-client-keepalive.conf:
 keepalive_timeout 75000ms;
 keepalive_requests 1000;
+keepalive_time 3600000ms;
 client_header_timeout 60000ms;
 client_body_timeout 60000ms;
 send_timeout 60000ms;
@@ -44,6 +45,9 @@ server {
     listen 0.0.0.0:8080 backlog=511 reuseport;
     include traffic.d/*.conf;
 }
+# configuration file /tmp/nginx/traffic.d/74-http2.conf:
+http2 off;
+http2_max_concurrent_streams 128;
 """
 
 POOL = """\
@@ -61,6 +65,7 @@ def test_each_knob_is_read_from_its_own_part_of_the_file() -> None:
         "multi_accept": True,
         "keepalive_timeout": 75_000,
         "keepalive_requests": 1000,
+        "keepalive_time": 3_600_000,
         "client_header_timeout": 60_000,
         "client_body_timeout": 60_000,
         "send_timeout": 60_000,
@@ -79,6 +84,8 @@ def test_each_knob_is_read_from_its_own_part_of_the_file() -> None:
         "upstream_keepalive": 32,
         "upstream_keepalive_timeout": 50_000,
         "tls": False,
+        "http2": False,
+        "http2_max_concurrent_streams": 128,
     }
 
 

@@ -13,7 +13,8 @@ _CLIENT_FAILED = f"({_ON_DIAL} AND (error LIKE '%tls: %' OR error LIKE '%x509: %
 # So does a proxy without connections, and its error log says it.
 _CLOSED_US = "server_close_us(flow_server_fin_time_us, flow_first_rst_by, flow_first_rst_time_us)"
 _BROKEN_OFF = f"({_ON_DIAL} AND url LIKE 'https://%' AND exhausted_line IS NULL AND {_CLOSED_US} <= end_us + apart_us)"
-_PROXY_FAILED = "(outcome = 'failed' AND status = 502 AND error_text LIKE '%SSL_do_handshake() failed%')"
+# nginx's and the gateway's words: also where a certificate is refused, or the server leaves.
+_PROXY_FAILED = "(outcome = 'failed' AND status = 502 AND error_text LIKE '%while SSL handshaking to upstream%')"
 # k6's code of a request that took longer than it may.
 _REQUEST_TIMEOUT = 1050
 _CONNECTED_US = "(dial_time_us + dial_duration_us)"

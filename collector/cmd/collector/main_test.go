@@ -138,6 +138,18 @@ func TestHTTPRepeatsARequestOnConnectionsOfTheirOwnUntilOneFails(t *testing.T) {
 	}
 }
 
+func TestHTTPAsksOverTLSToo(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") }))
+	defer server.Close()
+	if code, stdout, stderr := result(t, nil, "http", server.URL); code != 0 || stdout != "here" {
+		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
+	}
+	code, stdout, stderr := result(t, nil, "tls", server.Listener.Addr().String())
+	if want := `{"oldest":"TLSv1.2","newest":"TLSv1.3","http2":false,"tickets":true}` + "\n"; code != 0 || stdout != want {
+		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
+	}
+}
+
 func TestReadyWaitsForTheAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.URL.Path != "/up" {

@@ -24,12 +24,13 @@ func NewErrorLog(file *journal.File) *ErrorLog { return &ErrorLog{file} }
 // Stages at which an upstream can fail, in nginx's words.
 const (
 	Connecting = "while connecting to upstream"
+	Securing   = "while SSL handshaking to upstream"
 	Reading    = "while reading response header from upstream"
 )
 
 // Upstream reports a server that failed a request.
 func (l *ErrorLog) Upstream(connection int64, stage, server string, err error) {
-	what := map[string]string{Connecting: "connect()", Reading: "recv()"}[stage]
+	what := map[string]string{Connecting: "connect()", Securing: "TLS handshake", Reading: "recv()"}[stage]
 	text := fmt.Sprintf("%s failed (%v)", what, err)
 	var number syscall.Errno
 	var timeout interface{ Timeout() bool }
@@ -38,6 +39,7 @@ func (l *ErrorLog) Upstream(connection int64, stage, server string, err error) {
 		text = fmt.Sprintf("%s failed (%d: %v)", what, int(number), number)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		text = fmt.Sprintf("upstream timed out (%d: %v)", int(syscall.ETIMEDOUT), syscall.ETIMEDOUT)
+	case stage == Securing:
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		text = "upstream prematurely closed connection"
 	}

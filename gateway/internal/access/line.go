@@ -3,6 +3,7 @@ package access
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"connlab/gateway/internal/journal"
+	"connlab/gateway/internal/secure"
 )
 
 // A Try is one use, or attempted use, of a connection to an upstream server. A request has several if Go's transport
@@ -21,6 +23,7 @@ type Try struct {
 	Connected, Header, Ended time.Duration
 
 	Sent, Received int64
+	Shared         bool   // with other requests at the same time: the bytes are not known
 	Connection     int64  // the dial's number in dials.jsonl, also of one that failed; 0: none was known
 	Requests       int64  // that got the connection so far
 	Local          string // the gateway's end
@@ -38,6 +41,7 @@ type Request struct {
 	Method         string
 	URI            string
 	Protocol       string
+	TLS            *tls.ConnectionState // nil without TLS
 	Received, Sent int64
 	BodySent       int64
 	Complete       bool
@@ -56,6 +60,8 @@ type line struct {
 	RequestMethod              string      `json:"request_method"`
 	RequestURI                 string      `json:"request_uri"`
 	ServerProtocol             string      `json:"server_protocol"`
+	SSLProtocol                string      `json:"ssl_protocol"`
+	SSLSessionReused           string      `json:"ssl_session_reused"`
 	RequestLength              int64       `json:"request_length"`
 	RequestTime                json.Number `json:"request_time"`
 	RequestCompletion          string      `json:"request_completion"`
@@ -92,6 +98,13 @@ func (l *Log) Write(r *Request) {
 		}
 		return strings.Join(texts, ", ")
 	}
+	protocol, reused := "", ""
+	if r.TLS != nil {
+		protocol, reused = secure.VersionName(r.TLS.Version), "."
+		if r.TLS.DidResume {
+			reused = "r"
+		}
+	}
 	completion := ""
 	if r.Complete {
 		completion = "OK"
@@ -102,7 +115,8 @@ func (l *Log) Write(r *Request) {
 	err := encoder.Encode(line{
 		TimeMs: r.Ended.UnixMilli(), Connection: r.Connection, ConnectionRequests: r.Number,
 		RemoteAddr: r.RemoteAddress, RemotePort: r.RemotePort, Pipe: ".",
-		RequestMethod: r.Method, RequestURI: r.URI, ServerProtocol: r.Protocol, RequestLength: r.Received,
+		RequestMethod: r.Method, RequestURI: r.URI, ServerProtocol: r.Protocol,
+		SSLProtocol: protocol, SSLSessionReused: reused, RequestLength: r.Received,
 		RequestTime: json.Number(seconds(r.Took)), RequestCompletion: completion, Status: r.Status,
 		BytesSent: r.Sent, BodyBytesSent: r.BodySent,
 		UpstreamAddr:               tries(func(t Try) string { return t.Server }),
@@ -110,8 +124,8 @@ func (l *Log) Write(r *Request) {
 		UpstreamConnectTime:        tries(func(t Try) string { return seconds(t.Connected) }),
 		UpstreamHeaderTime:         tries(func(t Try) string { return seconds(t.Header) }),
 		UpstreamResponseTime:       tries(func(t Try) string { return seconds(t.Ended) }),
-		UpstreamBytesSent:          tries(func(t Try) string { return strconv.FormatInt(t.Sent, 10) }),
-		UpstreamBytesReceived:      tries(func(t Try) string { return strconv.FormatInt(t.Received, 10) }),
+		UpstreamBytesSent:          tries(func(t Try) string { return bytesOf(t, t.Sent) }),
+		UpstreamBytesReceived:      tries(func(t Try) string { return bytesOf(t, t.Received) }),
 		UpstreamLocalAddr:          tries(func(t Try) string { return orDash(t.Local) }),
 		UpstreamConnection:         tries(func(t Try) string { return number(t.Connection) }),
 		UpstreamConnectionRequests: tries(func(t Try) string { return number(t.Requests) }),
@@ -134,6 +148,13 @@ func seconds(d time.Duration) string {
 		return "-"
 	}
 	return fmt.Sprintf("%d.%03d", d/time.Second, d%time.Second/time.Millisecond)
+}
+
+func bytesOf(t Try, count int64) string {
+	if t.Shared {
+		return "-"
+	}
+	return strconv.FormatInt(count, 10)
 }
 
 func number(n int64) string {

@@ -3,6 +3,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -58,8 +59,12 @@ func Context(ctx context.Context, conn net.Conn) context.Context {
 
 // FromContext is a request's connection.
 func FromContext(ctx context.Context) *Conn {
-	conn, _ := ctx.Value(key{}).(*Conn)
-	return conn
+	conn, _ := ctx.Value(key{}).(net.Conn)
+	if secured, isTLS := conn.(*tls.Conn); isTLS {
+		conn = secured.NetConn()
+	}
+	followed, _ := conn.(*Conn)
+	return followed
 }
 
 // Serial counts the gateway's connections, from 1.
@@ -69,12 +74,13 @@ func (c *Conn) Serial() int64 { return c.serial }
 func (c *Conn) Written() int64 { return c.written.Load() }
 
 // Begin counts a request, from 1, and returns when its first byte was read.
-func (c *Conn) Begin() (number int64, firstByte time.Time) {
+func (c *Conn) Begin(secured, shared bool) (number int64, firstByte time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests++
-	if c.firstByte.IsZero() {
-		// It was read together with the request before it.
+	// It may have been read together with the request before it. And what was read first of a connection with TLS is the
+	// handshake, which is no part of the request. On a connection that several requests share, nobody knows.
+	if c.firstByte.IsZero() || secured && c.requests == 1 || shared {
 		c.firstByte = time.Now()
 	}
 	return c.requests, c.firstByte

@@ -17,6 +17,18 @@ var good = map[string]string{
 	"CONNLAB_DIAL_TIMEOUT":            "30000ms",
 	"CONNLAB_SERVER_IDLE_TIMEOUT":     "0ms",
 	"CONNLAB_DISABLE_KEEP_ALIVES":     "false",
+
+	"CONNLAB_SERVER_READ_HEADER_TIMEOUT": "0ms",
+	"CONNLAB_TLS":                        "false",
+	"CONNLAB_TLS_MIN":                    "TLSv1.2",
+	"CONNLAB_TLS_MAX":                    "TLSv1.3",
+	"CONNLAB_TLS_SESSION_TICKETS":        "true",
+	"CONNLAB_TLS_HANDSHAKE_TIMEOUT":      "10000ms",
+	"CONNLAB_TLS_CLIENT_SESSION_CACHE":   "0",
+
+	"CONNLAB_HTTP2":                        "false",
+	"CONNLAB_HTTP2_MAX_CONCURRENT_STREAMS": "250",
+	"CONNLAB_UPSTREAM_HTTP2":               "false",
 }
 
 func from(environment map[string]string) (Config, error) {
@@ -61,6 +73,7 @@ func TestWhatCannotBeReadIsNamedInOneLine(t *testing.T) {
 		"CONNLAB_MAX_IDLE_CONNS":      "many\n",
 		"CONNLAB_IDLE_CONN_TIMEOUT":   "60",
 		"CONNLAB_DISABLE_KEEP_ALIVES": "on",
+		"CONNLAB_TLS_MIN":             "TLSv1.4",
 	} {
 		environment := maps.Clone(good)
 		environment[name] = value
@@ -68,5 +81,25 @@ func TestWhatCannotBeReadIsNamedInOneLine(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("%s=%q: %v", name, value, err)
 		}
+	}
+}
+
+func TestTLSNeedsCertificates(t *testing.T) {
+	for _, name := range []string{"CONNLAB_TLS=true", "CONNLAB_UPSTREAM_TLS=backend"} {
+		environment := maps.Clone(good)
+		knob, value, _ := strings.Cut(name, "=")
+		environment[knob] = value
+		if _, err := from(environment); err == nil || err.Error() != "CONNLAB_CERTIFICATES is missing" {
+			t.Errorf("%s: %v", name, err)
+		}
+		environment["CONNLAB_CERTIFICATES"] = "c2VjcmV0"
+		if _, err := from(environment); err == nil || !strings.HasPrefix(err.Error(), "CONNLAB_CERTIFICATES: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	environment := maps.Clone(good)
+	environment["CONNLAB_UPSTREAM_TLS"] = "any"
+	if _, err := from(environment); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"errors"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -19,6 +19,7 @@ const notYet = time.Duration(-1)
 // An exchange follows one request through the transport, by the hooks of net/http/httptrace, which other goroutines call.
 type exchange struct {
 	waiting *atomic.Int64
+	dialled atomic.Int64 // the last dial that began for it
 
 	mu    sync.Mutex
 	tries []*try
@@ -31,10 +32,24 @@ type try struct {
 	began   time.Time
 	conn    *upstream.Conn
 	traffic upstream.Traffic
+	// secured says that its dial went on to a TLS handshake.
+	secured bool
 }
 
-func (e *exchange) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{GetConn: e.getConn, GotConn: e.gotConn, PutIdleConn: e.putIdleConn}
+// within returns a context in which the transport reports to the exchange.
+func (e *exchange) within(ctx context.Context) context.Context {
+	ctx = upstream.WithDial(context.WithValue(ctx, exchangeKey{}, e), &e.dialled)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: e.getConn, GotConn: e.gotConn, PutIdleConn: e.putIdleConn, TLSHandshakeStart: e.handshake,
+	})
+}
+
+func (e *exchange) handshake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.last(); t != nil {
+		t.secured = true
+	}
 }
 
 // last is the current try; the caller holds mu.
@@ -48,9 +63,14 @@ func (e *exchange) last() *try {
 func (e *exchange) getConn(server string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	// With HTTP/2 the pool of each version is asked for the same try.
+	if t := e.last(); t != nil && t.conn == nil {
+		return
+	}
 	// Another try: the connection of the one before was closed.
 	e.settle(e.last(), http.StatusBadGateway)
 	e.waiting.Add(1)
+	e.dialled.Store(0)
 	e.tries = append(e.tries, &try{
 		Try:   access.Try{Server: server, Connected: notYet, Header: notYet, Ended: notYet},
 		began: time.Now(),
@@ -61,8 +81,8 @@ func (e *exchange) gotConn(info httptrace.GotConnInfo) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := e.last()
-	conn, recorded := info.Conn.(*upstream.Conn)
-	if t == nil || !recorded {
+	conn := upstream.ConnOf(info.Conn)
+	if t == nil || conn == nil {
 		return
 	}
 	e.waiting.Add(-1)
@@ -92,19 +112,23 @@ func (e *exchange) header(status int) {
 
 // failed notes that the last try has no answer, and returns its server and how far it came. The gateway's answer is its
 // status; 0 if it has none because the client went away.
-func (e *exchange) failed(status int, err error) (server string, connected bool) {
+func (e *exchange) failed(status int) (server, stage string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := e.last()
 	if t == nil {
-		return "", false
+		return "", access.Connecting
 	}
-	var dial *upstream.DialError
-	if t.conn == nil && errors.As(err, &dial) {
-		t.Connection = dial.ID
+	stage = access.Reading
+	if t.conn == nil {
+		t.Connection = e.dialled.Load()
+		stage = access.Connecting
+		if t.secured {
+			stage = access.Securing
+		}
 	}
 	e.settle(t, status)
-	return t.Server, t.conn != nil
+	return t.Server, stage
 }
 
 // end notes that the exchange is over, whatever its outcome.
@@ -122,6 +146,10 @@ func (e *exchange) settle(t *try, status int) {
 	if t.conn == nil {
 		e.waiting.Add(-1)
 	}
+	// The pool of HTTP/2 says nothing when a request is done with a connection.
+	if t.conn != nil && t.conn.Shared() {
+		t.conn.Return()
+	}
 	t.Ended = time.Since(t.began)
 	if t.Status == 0 {
 		t.Status = status
@@ -136,6 +164,7 @@ func (e *exchange) all() []access.Try {
 	for i, t := range e.tries {
 		tries[i] = t.Try
 		tries[i].Sent, tries[i].Received = t.traffic.Sent.Load(), t.traffic.Received.Load()
+		tries[i].Shared = t.conn != nil && t.conn.Shared()
 	}
 	return tries
 }

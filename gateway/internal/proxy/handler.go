@@ -7,7 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
@@ -53,7 +52,7 @@ type Requests struct {
 func New(addresses []upstream.Address, pool *upstream.Pool, requests *access.Log, faults *access.ErrorLog) *Handler {
 	h := &Handler{log: requests, faults: faults}
 	for _, address := range addresses {
-		h.targets = append(h.targets, target{&url.URL{Scheme: "http", Host: address.Resolved}, address.Name})
+		h.targets = append(h.targets, target{&url.URL{Scheme: pool.Scheme(), Host: address.Resolved}, address.Name})
 	}
 	h.proxy = httputil.ReverseProxy{
 		Rewrite:        h.rewrite,
@@ -95,7 +94,7 @@ func exchangeOf(ctx context.Context) *exchange {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn := client.FromContext(r.Context())
-	number, began := conn.Begin()
+	number, began := conn.Begin(r.TLS != nil, r.ProtoMajor > 1)
 	writtenBefore := conn.Written()
 	h.inFlight.Add(1)
 	answer := &answer{ResponseWriter: w}
@@ -107,22 +106,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			// So that the line counts only bytes that were sent, and has the time at which the last one was.
 			complete = answer.Flush() == nil
 		}
+		sent := conn.Written() - writtenBefore
+		if r.ProtoMajor > 1 {
+			// The connection's bytes are of several requests.
+			received, sent = 0, answer.body
+		}
 		e.end()
 		host, port, _ := net.SplitHostPort(r.RemoteAddr)
 		remotePort, _ := strconv.Atoi(port)
 		ended := time.Now()
 		h.log.Write(&access.Request{
 			Ended: ended, Took: ended.Sub(began), Connection: conn.Serial(), Number: number,
-			RemoteAddress: host, RemotePort: remotePort, Method: r.Method, URI: r.RequestURI, Protocol: r.Proto,
-			Received: received, Sent: conn.Written() - writtenBefore, BodySent: answer.body,
+			RemoteAddress: host, RemotePort: remotePort, Method: r.Method, URI: r.RequestURI, Protocol: r.Proto, TLS: r.TLS,
+			Received: received, Sent: sent, BodySent: answer.body,
 			Complete: complete && answer.status != statusClientClosed, Status: answer.status, Tries: e.all(),
 		})
 		h.served.Add(1)
 		h.inFlight.Add(-1)
 	}()
 	// An interrupted copy ends with a panic: net/http then closes the client's connection.
-	ctx := context.WithValue(r.Context(), exchangeKey{}, e)
-	h.proxy.ServeHTTP(answer, r.WithContext(httptrace.WithClientTrace(ctx, e.trace())))
+	h.proxy.ServeHTTP(answer, r.WithContext(e.within(r.Context())))
 	complete = true
 }
 
@@ -147,7 +150,7 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error) {
 	e := exchangeOf(r.Context())
 	connection := client.FromContext(r.Context()).Serial()
 	if r.Context().Err() != nil {
-		e.failed(0, err)
+		e.failed(0)
 		w.WriteHeader(statusClientClosed)
 		return
 	}
@@ -156,11 +159,7 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		status = http.StatusGatewayTimeout
 	}
-	server, connected := e.failed(status, err)
-	stage := access.Connecting
-	if connected {
-		stage = access.Reading
-	}
+	server, stage := e.failed(status)
 	h.faults.Upstream(connection, stage, server, err)
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(status)

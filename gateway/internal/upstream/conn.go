@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -23,6 +24,7 @@ type Conn struct {
 	id     int64
 	local  string
 	counts *counts
+	shared bool // by several requests at once, as HTTP/2 does
 
 	sent, received atomic.Int64
 	broken         atomic.Pointer[string]
@@ -35,16 +37,30 @@ type Conn struct {
 	ended    bool
 }
 
+// ConnOf returns the recorded connection that carries conn, which may be TLS over it; nil if there is none.
+func ConnOf(conn net.Conn) *Conn {
+	if secured, isTLS := conn.(*tls.Conn); isTLS {
+		conn = secured.NetConn()
+	}
+	recorded, _ := conn.(*Conn)
+	return recorded
+}
+
 // ID counts the gateway's dials, and so its connections, from 1.
 func (c *Conn) ID() int64 { return c.id }
 
 // Local is the gateway's end, address:port.
 func (c *Conn) Local() string { return c.local }
 
+// Shared says whether several requests may use it at once: its bytes are then no single request's.
+func (c *Conn) Shared() bool { return c.shared }
+
 // Take is for httptrace's GotConn: from now on the connection's bytes are this request's. It returns how many requests
 // have got the connection so far.
 func (c *Conn) Take(traffic *Traffic, reused bool) (number int64) {
-	c.user.Store(traffic)
+	if !c.shared {
+		c.user.Store(traffic)
+	}
 	if reused {
 		c.counts.reused.Add(1)
 	}
@@ -52,20 +68,21 @@ func (c *Conn) Take(traffic *Traffic, reused bool) (number int64) {
 	defer c.mu.Unlock()
 	c.requests++
 	if !c.ended {
-		c.uses++
-		c.counts.inUse.Add(1)
+		if c.uses++; c.uses == 1 {
+			c.counts.inUse.Add(1)
+		}
 	}
 	return c.requests
 }
 
-// Return is for httptrace's PutIdleConn: a request is done with the connection. The pool may have given it to the next
-// one already.
+// Return says that a request is done with the connection. The pool may have given it to the next one already.
 func (c *Conn) Return() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {
-		c.uses--
-		c.counts.inUse.Add(-1)
+		if c.uses--; c.uses == 0 {
+			c.counts.inUse.Add(-1)
+		}
 	}
 }
 
@@ -98,7 +115,9 @@ func (c *Conn) Close() error {
 	c.close.Do(func() {
 		c.mu.Lock()
 		c.ended = true
-		c.counts.inUse.Add(-c.uses)
+		if c.uses > 0 {
+			c.counts.inUse.Add(-1)
+		}
 		c.mu.Unlock()
 		if c.broken.Load() != nil {
 			c.counts.closedByPeer.Add(1)

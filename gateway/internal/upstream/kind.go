@@ -12,24 +12,6 @@ import (
 // every other failure.
 var Kinds = [...]string{"timeout", "refused", "reset", "address-not-available", "unreachable", "canceled", "other"}
 
-// A DialError is a dial's error, with the number of its record.
-type DialError struct {
-	ID  int64
-	Err error
-}
-
-// Error implements error.
-func (e *DialError) Error() string { return e.Err.Error() }
-
-// Unwrap gives the system's own error.
-func (e *DialError) Unwrap() error { return e.Err }
-
-// Timeout says whether the dial timed out, as net.Error does.
-func (e *DialError) Timeout() bool {
-	var timeout net.Error
-	return errors.As(e.Err, &timeout) && timeout.Timeout()
-}
-
 // kindOf is the index of an error's kind.
 func kindOf(err error) int {
 	var timeout net.Error

@@ -16,9 +16,9 @@ func TestKindsAreNamedAfterWhatTheSystemSays(t *testing.T) {
 	for want, errs := range map[string][]error{
 		"refused":               {system(syscall.ECONNREFUSED)},
 		"reset":                 {system(syscall.ECONNRESET)},
-		"address-not-available": {system(syscall.EADDRNOTAVAIL), &DialError{Err: system(syscall.EADDRNOTAVAIL)}},
+		"address-not-available": {system(syscall.EADDRNOTAVAIL)},
 		"unreachable":           {system(syscall.ENETUNREACH), system(syscall.EHOSTUNREACH)},
-		"timeout":               {system(syscall.ETIMEDOUT), os.ErrDeadlineExceeded, &DialError{Err: os.ErrDeadlineExceeded}},
+		"timeout":               {system(syscall.ETIMEDOUT), os.ErrDeadlineExceeded},
 		"canceled":              {context.Canceled, errEnded},
 		"other":                 {errors.New("something else"), system(syscall.EMFILE)},
 	} {

@@ -17,6 +17,7 @@ type Pool struct {
 	*http.Transport
 
 	dialTimeout time.Duration
+	sessions    int
 	log         *Log
 	counts      counts
 }
@@ -46,8 +47,13 @@ type Dials struct {
 }
 
 // NewPool makes a pool with these settings, and with Go's own for the rest.
-func NewPool(settings config.Config, log *Log) *Pool {
-	pool := &Pool{dialTimeout: settings.DialTimeout, log: log}
+func NewPool(settings config.Config, log *Log) (*Pool, error) {
+	pool := &Pool{dialTimeout: settings.DialTimeout, sessions: settings.TLSClientSessionCache, log: log}
+	var protocols http.Protocols
+	protocols.SetHTTP1(!settings.UpstreamHTTP2)
+	// Without TLS nothing says what a server speaks: the gateway begins with HTTP/2 at once ("prior knowledge").
+	protocols.SetHTTP2(settings.UpstreamHTTP2 && settings.UpstreamTLS != "")
+	protocols.SetUnencryptedHTTP2(settings.UpstreamHTTP2 && settings.UpstreamTLS == "")
 	// Only the request decides where it goes and what it carries: no proxy from the environment, and unchanged bodies.
 	pool.Transport = &http.Transport{
 		DialContext:           pool.dial,
@@ -58,8 +64,28 @@ func NewPool(settings config.Config, log *Log) *Pool {
 		ResponseHeaderTimeout: settings.ResponseHeaderTimeout,
 		DisableKeepAlives:     settings.DisableKeepAlives,
 		DisableCompression:    true,
+		TLSHandshakeTimeout:   settings.TLSHandshakeTimeout,
+		Protocols:             &protocols,
 	}
-	return pool
+	if settings.UpstreamTLS != "" {
+		var err error
+		pool.TLSClientConfig, err = settings.Certificates.Client(settings.UpstreamTLS, settings.TLSClientSessionCache)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return pool, nil
+}
+
+// Sessions is how many TLS sessions with servers it keeps.
+func (p *Pool) Sessions() int { return p.sessions }
+
+// Scheme is that of the servers' addresses.
+func (p *Pool) Scheme() string {
+	if p.TLSClientConfig != nil {
+		return "https"
+	}
+	return "http"
 }
 
 // DialTimeout bounds connect(2); 0: the kernel does.
@@ -95,18 +121,30 @@ func (p *Pool) Close() {
 	p.log.finish()
 }
 
-// dial is the transport's DialContext.
+type dialKey struct{}
+
+// WithDial returns a context in which the last dial that begins for a request leaves its number.
+func WithDial(ctx context.Context, number *atomic.Int64) context.Context {
+	return context.WithValue(ctx, dialKey{}, number)
+}
+
+// dial is the transport's DialContext. Its context has the values of the request for which it begins.
 func (p *Pool) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	p.counts.dialling.Add(1)
 	defer p.counts.dialling.Add(-1)
 	dial := p.log.begin(address)
+	if began, asked := ctx.Value(dialKey{}).(*atomic.Int64); asked {
+		began.Store(dial.id)
+	}
 	dialer := net.Dialer{Timeout: p.dialTimeout, Control: dial.look(p.dialTimeout)}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		p.counts.failed[kindOf(err)].Add(1)
 		p.log.failed(dial, err)
-		return nil, &DialError{ID: dial.id, Err: err}
+		return nil, err
 	}
 	p.counts.opened.Add(1)
-	return p.log.connected(dial, conn, &p.counts), nil
+	connected := p.log.connected(dial, conn, &p.counts)
+	connected.shared = p.Protocols.HTTP2() || p.Protocols.UnencryptedHTTP2()
+	return connected, nil
 }

@@ -30,7 +30,11 @@ public class ManagementServerConfiguration {
     @Bean
     @Order(Ordered.LOWEST_PRECEDENCE)
     WebServerFactoryCustomizer<TomcatWebServerFactory> managementConnector() {
-        return factory -> factory.addConnectorCustomizers(ManagementServerConfiguration::setUp);
+        return factory -> {
+            factory.setSsl(null);
+            factory.setHttp2(null);
+            factory.addConnectorCustomizers(ManagementServerConfiguration::setUp);
+        };
     }
 
     private static void setUp(Connector connector) {

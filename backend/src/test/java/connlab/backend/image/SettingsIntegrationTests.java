@@ -51,7 +51,7 @@ class SettingsIntegrationTests {
     @Test
     void tomcatReportsTheSettingsInForce() throws IOException, InterruptedException {
         assertThat(JsonPath.<Map<String, Object>>read(neighbour.tomcat(), "$.settings"))
-                .isEqualTo(Map.of(
+                .containsAllEntriesOf(Map.of(
                         "acceptCount", 7,
                         "maxConnections", 3,
                         "maxThreads", 200,
