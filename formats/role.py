@@ -427,6 +427,13 @@ class Role(_Part):
         dict[Named, Text | LogFormat],
         Field(description="Its log files, each with the format that analysis/evidence/logs reads, or a declared one"),
     ] = Field(default_factory=dict)
+    one_at_a_time: Annotated[
+        bool,
+        Field(
+            description="Whether a client speaks HTTP/1 and sends a request only after the answer to the one before, so"
+            " that packets tell its requests apart"
+        ),
+    ] = False
     read_back: Annotated[RoleReadback | None, Field(description="How it tells its settings")] = None
     own: Annotated[
         ConfigurationFormat | None, Field(description="How it takes a configuration of the user's own; it takes none")

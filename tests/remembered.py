@@ -55,7 +55,11 @@ def reduced_once(run: _Read) -> _Read:
     """Remember what `flows` said of a capture, and the file that it wrote."""
     known: dict[tuple[object, ...], tuple[Any, bytes | None]] = {}
 
-    def remembering(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> Any:  # noqa: ANN401  as `run`
+    def remembering(
+        capture: BinaryIO, options: Sequence[str], stdin: str = "", lines: BinaryIO | None = None
+    ) -> Any:  # noqa: ANN401  as `run`
+        if lines is not None:
+            return run(capture, options, stdin, lines)
         out = Path(options[1]) if options[0] == "--out" else None
         asked = options[0] if out else tuple(options)
         content = os.pread(capture.fileno(), os.fstat(capture.fileno()).st_size, 0)

@@ -154,8 +154,10 @@ def _first_and_last_us(database: duckdb.DuckDBPyConnection, rows: Path) -> tuple
     return database.execute(query, {"path": literal(rows)}).fetchone() or (None, None)
 
 
-def run(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[str] | str:
-    """Run the program on an open capture.
+def run(
+    capture: BinaryIO, options: Sequence[str], stdin: str = "", out: BinaryIO | None = None
+) -> subprocess.CompletedProcess[str] | str:
+    """Run the program on an open capture; `out` takes its output, which else is in what is returned.
 
     Returns:
         What became of it, if it read the capture or a part of it; else why not, as one sentence.
@@ -170,7 +172,8 @@ def run(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> subproces
             [str(program), *options, name],
             pass_fds=(capture.fileno(),),
             input=stdin,
-            capture_output=True,
+            stdout=out or subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             check=False,
@@ -322,9 +325,8 @@ def extract(path: Path, connections: Sequence[Connection], clock: Clock = NEVER_
         capture = open_regular(path)
     except OSError as error:
         return Extract(nothing, why_unreadable(error))
-    chosen = "".join(f"{json.dumps(_row(number, each, clock))}\n" for number, each in enumerate(connections))
     with capture:
-        done = run(capture, ["--packets", "-"], chosen)
+        done = run(capture, ["--packets", "-"], _chosen(connections, clock))
     if isinstance(done, str):
         return Extract(nothing, unnamed(done))
     header, *rows, end = map(json.loads, done.stdout.splitlines())
@@ -336,6 +338,26 @@ def extract(path: Path, connections: Sequence[Connection], clock: Clock = NEVER_
         if not clock.differs or connections[row["connection"]].covers(time_us):
             found[row["connection"]].append(_packet(row, time_us))
     return Extract(tuple(map(tuple, found)), "; ".join(map(unnamed, unreadable(end))) or None)
+
+
+def extract_to(path: Path, connections: Sequence[Connection], out: Path, clock: Clock = NEVER_SET) -> str | None:
+    """Write the packets of many connections to a file of JSON lines, with times as captured.
+
+    Returns:
+        Why the capture could not be read, or not to its end; None if it was.
+    """
+    try:
+        with open_regular(path) as capture, out.open("wb") as lines:
+            done = run(capture, ["--packets", "-"], _chosen(connections, clock), lines)
+    except OSError as error:
+        return why_unreadable(error)
+    if isinstance(done, str):
+        return unnamed(done)
+    return None if done.returncode == _ALL_READ else f"{_CAPTURE} was not read to its end"
+
+
+def _chosen(connections: Sequence[Connection], clock: Clock) -> str:
+    return "".join(f"{json.dumps(_row(number, each, clock))}\n" for number, each in enumerate(connections))
 
 
 def _row(number: int, connection: Connection, clock: Clock) -> dict[str, Any]:

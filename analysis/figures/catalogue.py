@@ -21,13 +21,13 @@ from analysis.diagnosis.joins import Hop
 from analysis.evidence.client_files import figure_name
 from analysis.evidence.jsonl import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
-from analysis.figures import client, declaration, flows, kernel, ledger, model, programs, proxies
+from analysis.figures import client, declaration, exchanges, flows, kernel, ledger, model, programs, proxies
 from analysis.figures.declaration import Compute, Figure, comparable_value
 from analysis.figures.run import STATISTICS, Run
 from formats.role import Role
 
 _OBSERVED: tuple[Figure, ...] = tuple(
-    figure for module in (client, kernel, programs, proxies, flows, ledger) for figure in module.FIGURES
+    figure for module in (client, kernel, programs, proxies, flows, exchanges, ledger) for figure in module.FIGURES
 )
 
 
@@ -268,7 +268,7 @@ def figure_names(run: Run) -> Iterator[str]:
     scope = Scope(manifest.roles, {name: knob.value for name, knob in manifest.knobs.items()}, counters)
     for figure in scope.figures():
         # Where requests are known, these say the same in other words.
-        if figure.pattern.startswith("ledger.connections.") and (run.raw.clients or run.raw.with_results):
+        if figure.pattern.startswith(("ledger.connections.", exchanges.PREFIX)) and exchanges.records_requests(run):
             continue
         choices = [_choices(run, scope, figure, parameter) for parameter in figure.parameters]
         for values in product(*choices):

@@ -78,6 +78,9 @@ class HopConnections(Written):
     causes: Annotated[
         dict[str, int], Field(description="Proved causes of what failed or was late; unexplained where none is")
     ]
+    requests: Annotated[
+        int | None, Field(description="Requests that they carried, by the packets, where no client records any")
+    ] = None
 
 
 class HopEntry(Written):
@@ -216,7 +219,9 @@ def _hop(run: Run, hop: Hop, identities: list[IdentityEntry]) -> HopEntry:
 
 def _connections(run: Run, hop: Hop) -> HopConnections | None:
     found = ledger.count_connections(run, hop.server)
-    return None if isinstance(found, Unknown) else HopConnections(**found)
+    if isinstance(found, Unknown):
+        return None
+    return HopConnections(**found, requests=_figure(run, f"flows.{hop.server}.requests.total"))
 
 
 def _figure(run: Run, name: str) -> int | None:

@@ -132,6 +132,8 @@ def _print_connections(console: Console, hop: HopEntry) -> None:
     for name, count in found.causes.items():
         if name != UNEXPLAINED.name:
             console.print(f"{count:>8,} {name}", soft_wrap=True)
+    if found.requests is not None:
+        console.print(f"        by the packets they carried {found.requests:,} requests", soft_wrap=True)
 
 
 def _print_names(console: Console, hurt: list[NamedRequests]) -> None:

@@ -22,6 +22,8 @@ _COMMANDS: Mapping[str, list[str]] = {
     "hey": ["hey"],
     "jmeter": ["jmeter", "-n", "-j", "/raw/jmeter.log"],
 }
+# The options by which one sends a request before the answer to the last, or speaks HTTP/2 without TLS.
+_MAY_PIPELINE: Mapping[str, set[str]] = {"wrk": {"-s", "--script"}, "vegeta": {"-h2c", "--h2c"}}
 # The name of one that only an image names.
 ANY = "generator"
 
@@ -49,6 +51,8 @@ def service_of(load: OwnLoad) -> Service:
 def role_of(name: str, service: Service, load: OwnLoad) -> Role:
     """Return the declaration of a generator's role: a client, of which nothing is asked before it runs."""
     declared = service.role(name) | {"kind": "client", "description": f"The load generator {name}.", "ready": None}
+    if name != ANY and not _MAY_PIPELINE.get(name, set()) & set(shlex.split(getattr(load, name))):
+        declared["one_at_a_time"] = True
     if load.results is not None:
         declared["logs"] = {load.results.file: load.results.format}
     declared["knobs"]["instances"] |= {"doc": f"How many instances of {name} there are; each runs the whole command"}

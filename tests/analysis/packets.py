@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 
 from tests.analysis.support import ANSWERED, MEASURE_S, SERVED_MS, SYNS_S, USERS, at_us
 
-FIN, SYN, RST, ACK = 1, 2, 4, 16
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 
 _ETHERNET = bytes(12) + b"\x08\x00"
 # https://www.tcpdump.org/linktypes.html
@@ -119,7 +119,7 @@ class Connection:
         return self
 
     def ask(self, second: float, data: int = 120) -> Connection:
-        self._from_client(second, ACK, data=data)
+        self._from_client(second, PSH | ACK, data=data)
         self.sent += data
         self._from_server(second + 0.00002, ACK)
         return self

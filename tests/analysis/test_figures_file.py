@@ -35,6 +35,7 @@ _ELSEWHERE = (
     "gateway.",
     "ledger.connections.",
     "ledger.gateway_",
+    "flows.<server>.request",
     "client.checks.",
     "client.named.",
     "client.groups.",

@@ -10,7 +10,8 @@ from analysis import figures
 from analysis.derivation import judge
 from analysis.evidence import result_files
 from analysis.expressions.values import Unknown
-from tests.analysis.support import OTHERS, SYNS_S, RunFolder
+from tests.analysis.packets import Capture, Connection
+from tests.analysis.support import MEASURE_S, OTHERS, SYNS_S, RunFolder, make_capture
 from tests.analysis.whole import made_by
 
 JTL = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,bytes,URL,Latency,Connect\n"
@@ -75,6 +76,53 @@ def test_of_a_load_without_records_connections_have_causes_and_requests_are_unkn
     assert found.account.requests is None
     (hop,) = found.account.hops
     assert {one.id: one.holds for one in hop.identities}["drops-by-overflow"] == "true"
+
+
+def asked(run: RunFolder, *, in_turns: bool = True) -> dict[str, Any]:
+    """What is said of the requests of three connections: one asks twice, one has data again, one has no answer."""
+    capture = Capture()
+    one, two, three = (
+        Connection(capture, f"172.18.0.3:{50_000 + number}", "172.18.0.2:8080", isn=1_000 * number)
+        for number in (1, 2, 3)
+    )
+    one.handshake(MEASURE_S + 1).ask(MEASURE_S + 1.1).answer(MEASURE_S + 1.2).answer(MEASURE_S + 1.3)
+    one.ask(MEASURE_S + 1.5).answer(MEASURE_S + 1.55).close_by_client(MEASURE_S + 1.6)
+    two.handshake(MEASURE_S + 2).ask(MEASURE_S + 2.1)
+    two.sent -= 120
+    two.ask(MEASURE_S + 2.3).answer(MEASURE_S + 2.4).close_by_server(MEASURE_S + 2.5)
+    three.handshake(MEASURE_S + 3).ask(MEASURE_S + 3.1).close_by_server(MEASURE_S + 3.5)
+    run.captures = {"backend-1": capture}
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    found = judge(made_by("wrk", run, in_turns=in_turns).write()).run
+    names = ("total", "unanswered", "of_connection.list")
+    return {name: figures.value(found, f"flows.backend.requests.{name}") for name in names} | {
+        "took": figures.value(found, "flows.backend.request_ms.list")
+    }
+
+
+def test_packets_tell_the_requests_of_a_client_that_asks_one_at_a_time(run: RunFolder) -> None:
+    assert asked(run) == {
+        "total": 4,
+        "unanswered": 1,
+        "of_connection.list": (1, 1, 2),
+        "took": (50.0, 200.0, 300.0),
+    }
+
+
+def test_a_client_that_may_not_wait_for_its_answer_has_an_unknown_number_of_requests(run: RunFolder) -> None:
+    found = asked(run, in_turns=False)["total"]
+    assert isinstance(found, Unknown)
+    assert "wrk may send a request before the answer to the last" in found.why
+
+
+def test_two_pieces_before_an_answer_may_be_two_requests(run: RunFolder) -> None:
+    capture = run.captures["backend-1"]
+    piecemeal = Connection(capture, "172.18.0.3:51000", "172.18.0.2:8080").handshake(MEASURE_S + 1)
+    piecemeal.ask(MEASURE_S + 1.1).ask(MEASURE_S + 1.2).answer(MEASURE_S + 1.3).close_by_client(MEASURE_S + 1.4)
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    found = figures.value(judge(made_by("wrk", run).write()).run, "flows.backend.requests.total")
+    assert isinstance(found, Unknown)
+    assert "had data in several pieces" in found.why
 
 
 def test_of_a_load_with_results_each_failed_request_has_the_connection_that_began_with_it(run: RunFolder) -> None:

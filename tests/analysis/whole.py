@@ -52,10 +52,10 @@ def observed(run: RunFolder) -> RunFolder:
     return run
 
 
-def made_by(tool: str, run: RunFolder, logs: dict[str, str] | None = None) -> RunFolder:
+def made_by(tool: str, run: RunFolder, logs: dict[str, str] | None = None, *, in_turns: bool = True) -> RunFolder:
     """The overflow as a load generator makes it that is not k6: its name, its files, and no record as k6 makes one."""
     old, new, manifest = "k6-1", f"{tool}-1", run.manifest
-    declared = role("client", tool, {"instances": knob(1)}, logs=logs or {})
+    declared = role("client", tool, {"instances": knob(1)}, logs=logs or {}, one_at_a_time=in_turns)
     manifest["path"] = [tool, *manifest["path"][1:]]
     manifest["roles"] = {tool: declared} | {name: one for name, one in manifest["roles"].items() if name != "k6"}
     manifest["instances"] = {tool: [new]} | {n: one for n, one in manifest["instances"].items() if n != "k6"}

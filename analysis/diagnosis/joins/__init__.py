@@ -17,6 +17,7 @@ from analysis.database import Row, Tables, sql
 from analysis.diagnosis.health import Health
 from analysis.diagnosis.joins import load_tables
 from analysis.diagnosis.joins.connections import Hop, build_connections, build_port_shortages, find_hops
+from analysis.diagnosis.joins.exchanges import build_exchanges
 from analysis.diagnosis.joins.requests import build_cases, build_links
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
@@ -65,6 +66,7 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     behind = len(raw.manifest.path) > len(raw.manifest.request_path)
     later = partial(build_cases, database, raw.manifest.slow_ms, raw.clocks.apart_us or 0, behind=behind)
     joined.make_later(later, "cases", "behind")
+    joined.make_later(partial(build_exchanges, database, raw), "exchanges", "unread_exchanges")
     return joined
 
 
