@@ -55,9 +55,7 @@ def reduced_once(run: _Read) -> _Read:
     """Remember what `flows` said of a capture, and the file that it wrote."""
     known: dict[tuple[object, ...], tuple[Any, bytes | None]] = {}
 
-    def remembering(
-        capture: BinaryIO, options: Sequence[str], stdin: str = "", lines: BinaryIO | None = None
-    ) -> Any:  # noqa: ANN401  as `run`
+    def remembering(capture: BinaryIO, options: Sequence[str], stdin: str = "", lines: BinaryIO | None = None) -> Any:  # noqa: ANN401  as `run`
         if lines is not None:
             return run(capture, options, stdin, lines)
         out = Path(options[1]) if options[0] == "--out" else None

@@ -118,7 +118,7 @@ class Tables:
 def account(tmp_path_factory: pytest.TempPathFactory) -> Account:
     joined = judge(make_run(tmp_path_factory.mktemp("columns")).write()).run.joined
     assert isinstance(joined, Joined)
-    joined.need("attributed")
+    joined.need("attributed", "exchanges")
     columns = {
         name: {row["column_name"]: row["column_type"] for row in joined.rows(f"DESCRIBE {name}")}
         for name in (row["name"] for row in joined.rows("SHOW TABLES"))
@@ -1606,6 +1606,40 @@ def test_what_two_ends_have_of_a_connection_is_compared(apart: Tables) -> None:
     assert apart.made("is_on_the_way", **ends) == [(True,)]
     apart.given("own", observer="here", address="s")
     assert apart.made("is_on_the_way", **ends) == [(False,)]
+
+
+def test_a_turn_begins_where_the_client_sends_after_the_server_did(tables: Tables, tmp_path: Path) -> None:
+    columns = ("number", "time_us", "from", "flags", "seq", "payload_bytes")
+    packets = [
+        (1, 10, "client", ["PSH"], 1, 100), (2, 20, "server", [], 1, 900), (3, 30, "server", ["PSH"], 901, 100),
+        (4, 40, "client", [], 101, 0), (5, 50, "client", ["PSH"], 101, 50), (6, 60, "client", ["PSH"], 101, 50),
+        (7, 70, "client", ["PSH"], 151, 50), (8, 80, "server", ["PSH"], 1001, 100),
+    ]  # fmt: skip
+    file = tmp_path / "packets.jsonl"
+    file.write_text(
+        "".join(json.dumps({"connection": 0} | dict(zip(columns, each, strict=True))) + "\n" for each in packets)
+    )
+    found = tables.made("exchanges_of_packets", "flow, turn, time_us, first_us, end_us, pieces", {"steady": "time_us"},
+                        path=str(file), observer="s", flows=[7], servers=["s"])  # fmt: skip
+    # The packet that was sent again is no piece of its own.
+    assert found == [(7, 1, 10, 20, 30, 1), (7, 2, 50, 80, 80, 2)]
+
+
+def test_turns_of_connections_with_data_are_in_doubt_where_they_may_be_more_or_less_than_requests(
+    tables: Tables,
+) -> None:
+    columns = "id hop client_first_data_time_us sequence_exact"
+    rows = [(1, 1, 5, True), (2, 1, None, True), (3, 2, 5, True), (4, 1, 5, False)]
+    no = ("truncated_start", "handshakes_only")
+    always = {"observer": "s", "in_window": True, "to_instance": "s", **dict.fromkeys(no, False)}
+    tables.given("connections", columns, *rows, **always, client_missing_bytes=0, server_missing_bytes=0)
+    assert [row[1] for row in tables.made("carrying")] == [1, 4]
+    turns = [(1, 10, 20, 1), (2, 30, None, 1), (3, 40, 50, 2), (0, None, 5, 0)]
+    tables.given("exchanges", "turn time_us end_us pieces", *turns, flow=1, to_instance="s")
+    tables.given("unread_exchanges", "why", ("cut",), observer="s")
+    assert tables.named("exchanges_in_doubt", servers=["s"]) == {
+        "total": 4, "unanswered": 1, "spoken_first": 1, "in_pieces": 1, "torn": 1, "unread": "cut",
+    }  # fmt: skip
 
 
 TOLD = {"observer": "a", "to_instance": "a>s:80", "handshake_us": 5, "first_data_us": 5, "first_byte_us": 5}

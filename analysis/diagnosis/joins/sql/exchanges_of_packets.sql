@@ -3,8 +3,8 @@ INSERT INTO exchanges
 WITH packets AS (
     SELECT connection, number, $steady AS time_us, "from" = 'client' AS asks, list_contains(flags, 'PSH') AS pushed,
            seq + payload_bytes AS reaches
-      FROM read_ndjson($path, columns = {connection: 'BIGINT', number: 'BIGINT', time_us: 'BIGINT', "from": 'VARCHAR',
-                                         flags: 'VARCHAR[]', seq: 'BIGINT', payload_bytes: 'BIGINT'})
+      FROM read_ndjson($path, columns = { connection: 'BIGINT', number: 'BIGINT', time_us: 'BIGINT', "from": 'VARCHAR',
+                                          flags: 'VARCHAR[]', seq: 'BIGINT', payload_bytes: 'BIGINT' })
      WHERE payload_bytes > 0
 ), told AS (
     SELECT *, max(reaches) OVER (PARTITION BY connection, asks ORDER BY number
