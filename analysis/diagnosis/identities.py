@@ -27,7 +27,7 @@ Status = Literal["true", "false", "unknown"]
 # Identities hold for the load that there was, even if it was less or later than asked for.
 SET_ASIDE = frozenset({Evidence.LOAD})
 
-_ANSWERS = ("2xx", "3xx", "4xx", "5xx")
+_ANSWERS = ("1xx", "2xx", "3xx", "4xx", "5xx")
 # A proxy's own status for a client that closed its connection first: no client ever reads it.
 _CLIENT_CLOSED = 499
 # Its status for a client that sends no whole request in time: HAProxy sends it, and nginx closes without a word.
@@ -40,6 +40,7 @@ class Identity:
 
     Attributes:
         right_max: where the right side is known within bounds only, the upper one; `right` is then the lower one.
+        if_any: whether it is of no use where both sides are 0, because most runs have none of what it counts.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Identity:
     left: str
     right: str
     right_max: str | None = None
+    if_any: bool = False
 
 
 class Side(Written):
@@ -76,7 +78,11 @@ class IdentityEntry(Written):
 
 def balance(hops: Sequence[Hop], manifest: Manifest, value: Callable[[str], Value]) -> dict[Hop, list[IdentityEntry]]:
     """Balance the identities of each hop, by observed figures; evidence in `SET_ASIDE` is not asked for."""
-    return {hop: [_balance(value, identity) for identity in list_identities(manifest, hop)] for hop in hops}
+    found = {hop: [(one, _balance(value, one)) for one in list_identities(manifest, hop)] for hop in hops}
+    return {
+        hop: [entry for one, entry in entries if not one.if_any or entry.left.value or entry.right.value]
+        for hop, entries in found.items()
+    }
 
 
 def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
@@ -303,7 +309,8 @@ def _of_answers(proxy: str) -> Iterator[Identity]:
     for status in _ANSWERS:
         read, logged = f"client.requests.status.{status}", f"access.{proxy}.status.{status}"
         if status != "4xx":
-            yield Identity(f"answers-{status}", f"{says.format(status)}.", read, logged)
+            # An upgrade of the protocol is the one answer of this class that k6 records.
+            yield Identity(f"answers-{status}", f"{says.format(status)}.", read, logged, if_any=status == "1xx")
             continue
         sent = f"{logged} - access.{proxy}.status.{_CLIENT_CLOSED}"
         yield Identity(

@@ -11,6 +11,7 @@ from analysis import figures
 from analysis.database import sql
 from analysis.diagnosis import attribution, joins
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
+from analysis.diagnosis.causes.answering import PROXY_FULL
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.diagnosis.joins import Hop, Joined
@@ -83,6 +84,32 @@ class HopConnections(Written):
     ] = None
 
 
+class HeldPlaces(Written):
+    """Who held a proxy's connections when it first had none left for a request."""
+
+    instance: str
+    time_us: int
+    places: Annotated[int | None, Field(description="How many it can have, to both sides; null where that is unknown")]
+    sessions: Annotated[int, Field(description="Of clients, with a WebSocket session")]
+    requests: Annotated[int, Field(description="Of clients, with a request under way")]
+    idle: Annotated[int, Field(description="Of clients, with neither")]
+    servers: Annotated[int, Field(description="Its own, to servers")]
+
+    @property
+    def sentences(self) -> str:
+        """The same for people."""
+        held = self.sessions + self.requests + self.idle + self.servers
+        of = f"; it has {self.places:,}, some of them for its own use" if self.places else ""
+        text = (
+            f"When {self.instance} first had no connection left, it held {held:,}: of clients, {self.sessions:,} with a"
+            f" WebSocket session, {self.requests:,} with a request and {self.idle:,} idle; {self.servers:,} to"
+            f" servers{of}."
+        )
+        if self.sessions and self.places:
+            text += f" A session holds two for as long as it lasts, so at most {self.places // 2:,} fit."
+        return text
+
+
 class HopEntry(Written):
     """One hop of the path."""
 
@@ -134,6 +161,9 @@ class Ledger(Written):
         list[NamedRequests],
         Field(description=f"By name and group, the most failed and slow first; {_NAMES_MAX} at most"),
     ]
+    places: Annotated[
+        list[HeldPlaces], Field(description="One for each proxy that had no connection left for a request")
+    ] = Field(default_factory=list)
     hops: list[HopEntry]
 
 
@@ -165,6 +195,7 @@ def build_ledger(run: Run) -> Ledger:
             "causes": {cause.name: causes["total"][cause.name] for cause in CAUSES if cause.name in causes["total"]},
             "failed_causes": causes["failed"],
             "names": _names(joined),
+            "places": _places(run, joined) if PROXY_FULL in causes["total"] else [],
         }
     )
 
@@ -188,6 +219,28 @@ def _requests(joined: Joined) -> Requests:
     counts = joins.count_outcomes(joined)
     ok = counts["ok"] + counts["slow"]
     return Requests(total=ok + counts["failed"], ok=ok, failed=counts["failed"], slow=counts["slow"])
+
+
+def _places(run: Run, joined: Joined) -> list[HeldPlaces]:
+    return [
+        HeldPlaces(**row, places=_places_of(run, row["instance"]))
+        for row in joined.rows(sql(__name__, "held_places"), cause=PROXY_FULL)
+    ]
+
+
+def _places_of(run: Run, proxy: str) -> int | None:
+    """Return how many connections a proxy can have over all of its processes."""
+    manifest = run.raw.manifest
+    name = next((role for role, instances in manifest.instances.items() if proxy in instances), None)
+    role = manifest.roles.get(name or "")
+    if role is None or role.limits.process_connections is None:
+        return None
+    each, processes = (
+        manifest.knobs[role.knob(limit)].value if limit and role.knob(limit) in manifest.knobs else None
+        for limit in (role.limits.process_connections, role.limits.processes)
+    )
+    count = manifest.host.cpus if processes == "auto" else processes
+    return each * count if isinstance(each, int) and isinstance(count, int) else None
 
 
 def _names(joined: Joined) -> list[NamedRequests]:

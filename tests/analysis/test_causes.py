@@ -165,6 +165,16 @@ def test_a_connection_closed_without_an_answer(scene: Scene) -> None:
     assert scene.cause()[0] == "closed-without-answer"
 
 
+@pytest.mark.parametrize(("ended_s", "cause"), [(0.4, "session-cut"), (-0.1, "unexplained"), (1.6, "unexplained")])
+def test_a_session_that_the_server_closes_is_cut(scene: Scene, ended_s: float, cause: str) -> None:
+    scene.dial(time_us=at_us(BEGIN_S - 1))
+    scene.request(0.5, status=101, protocol="websocket", error="websocket: close 1006", error_code=1000)
+    connection = scene.connection().handshake(BEGIN_S - 1)
+    connection.ask(BEGIN_S - 0.5).answer(BEGIN_S - 0.4).half_close_by_server(BEGIN_S + ended_s)
+
+    assert scene.cause()[0] == cause
+
+
 def test_a_client_that_closes_first_got_no_answer_for_its_own_reason(scene: Scene) -> None:
     scene.dial()
     scene.request(2, error="request timeout", error_code=1050)

@@ -1642,6 +1642,26 @@ def test_turns_of_connections_with_data_are_in_doubt_where_they_may_be_more_or_l
     }  # fmt: skip
 
 
+def test_held_places_are_those_open_when_the_proxy_first_refused(tables: Tables) -> None:
+    columns = "id from_instance to_instance first_time_us server_fin_time_us client_fin_time_us first_rst_time_us"
+    rows = [
+        (1, "k6-1", "nginx", 10, None, None, None), (2, "k6-1", "nginx", 10, None, 60, None),
+        (3, "k6-1", "nginx", 10, None, None, None), (4, "k6-1", "nginx", 10, 40, None, None),
+        (5, "nginx", "web-1", 10, None, None, None), (6, "nginx", "web-1", 10, None, None, 40),
+        (7, "k6-1", "nginx", 90, None, None, None),
+    ]  # fmt: skip
+    tables.given("connections", columns, *rows, established=True, observer="nginx")
+    tables.given("dial_links", "dial flow", (1, 1), (2, 2), (3, 3), instance="k6-1", observer="nginx")
+    asked = [(1, 1, 101, 20, 99, "websocket"), (2, 2, 500, 40, 60, None), (3, 3, 200, 20, 30, None)]
+    tables.given("requests", "id dial status time_us end_us protocol", *asked, instance="k6-1")
+    refused = [(2, 50, "full"), (4, 80, "full"), (3, 20, "slow-handler")]
+    tables.given("cases", "id end_us", *(row[:2] for row in refused), instance="k6-1", flow_to_instance="nginx")
+    tables.given("attributed", "id cause", *((row[0], row[2]) for row in refused), instance="k6-1")
+    assert tables.named("held_places", cause="full") == {
+        "instance": "nginx", "time_us": 50, "sessions": 1, "requests": 1, "idle": 1, "servers": 1,
+    }  # fmt: skip
+
+
 TOLD = {"observer": "a", "to_instance": "a>s:80", "handshake_us": 5, "first_data_us": 5, "first_byte_us": 5}
 
 

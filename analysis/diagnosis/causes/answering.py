@@ -17,6 +17,7 @@ _UNEVEN = 2
 # A `return` that is no refusal.
 _SENDS_ELSEWHERE = re.compile(r"return ([123]\d\d|[^\d])")
 
+PROXY_FULL = "proxy-connections-exhausted"
 _ON_CONNECTION = "On the connection between {client} and {server}."
 
 # The server's data that the client had before it asked does not count.
@@ -99,7 +100,7 @@ def _queue(run: RunSettings) -> Remedy | None:
 
 CAUSES = (
     Cause(
-        name="proxy-connections-exhausted",
+        name=PROXY_FULL,
         meaning="The proxy had used up its connections, so it had none for the client or for the server.",
         proof=(
             "The proxy's error log says so for this client's connection. When the proxy takes connections away from its"
@@ -222,6 +223,43 @@ CAUSES = (
         hop=FIRST_HOP,
         explains=("The server ended the connection in an orderly way (FIN), but sent nothing before.",),
         knobs={},
+        remedy=NO_KNOB,
+        lesson=None,
+    ),
+    Cause(
+        name="session-cut",
+        meaning="The server closed the connection (FIN) of a WebSocket session that the client had not ended.",
+        proof=(
+            "The session was open (status 101), k6 reports that it broke off, and the first FIN in the capture is the"
+            " server's, sent while the session lasted. Through a proxy, its connection to the server says who was"
+            " first."
+        ),
+        when=(
+            f"{_BROKEN.replace('status = 0', 'status = 101')} AND flow_established AND flow_closed_by = 'server'"
+            " AND flow_close_kind = 'fin' AND flow_server_fin_time_us BETWEEN time_us AND end_us + 1000000"
+        ),
+        apart="abs(flow_server_fin_time_us - time_us)",
+        says=f"""{FLOW} || format(': FIN from {{}} at {{}}, {{}} after the session began', flow_to_instance,
+            moment(flow_server_fin_time_us), took(flow_server_fin_time_us - time_us))
+            || CASE WHEN up_close_us <= flow_server_fin_time_us
+                    THEN format('; {{}} had closed its connection, flow {{}}/{{}}, at {{}}', try_server, up_observer,
+                                up_id, moment(up_close_us))
+                    WHEN up_id IS NOT NULL THEN format('; {{}} had not closed its own', try_server) ELSE '' END
+            || coalesce('; k6: ' || error, '')""",
+        seen=True,
+        label="session was cut",
+        symptom="a WebSocket session ends that nobody wanted to end",
+        look="who sent the first FIN; the idle timeouts of proxy and server; a restart",
+        because="{server} closed a WebSocket session that the client had not ended",
+        where=_ON_CONNECTION,
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "A session lasts until one side ends it. A proxy ends one that is silent for longer than its timeout,"
+                " and a server that restarts ends all of its own."
+            ),
+        ),
+        knobs={"{server}.answer_timeout": "how long {server} lets the side behind it be silent"},
         remedy=NO_KNOB,
         lesson=None,
     ),
