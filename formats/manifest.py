@@ -116,13 +116,13 @@ class _Socket(Protocol):
 _S = TypeVar("_S", bound=_Socket)
 
 
-def listeners_of_traffic(listeners: Iterable[_S], port: int) -> list[_S]:
-    """Return the sockets to which the load comes: of one for IPv4 and one for IPv6, that for IPv4, as the network is.
+def listeners_of_traffic(listeners: Iterable[_S], port: int, *, ipv6: bool = False) -> list[_S]:
+    """Return the sockets to which the load comes: of one for IPv4 and one for IPv6, that of the clients' addresses.
 
-    Each has an accept queue of its own, and that for IPv6 stays empty.
+    Each has an accept queue of its own, and that of the other family stays empty.
     """
     found = [one for one in listeners if one.port == port]
-    return [one for one in found if ":" not in one.address] or found
+    return [one for one in found if (":" in one.address) == ipv6] or found
 
 
 class Phase(_Part):
@@ -424,6 +424,10 @@ class Manifest(_Part):
         """Return the port on which an instance takes its traffic."""
         ports = (role.port for name, role in self.roles.items() if instance in self.of_role(name))
         return next(ports, TRAFFIC_PORT)
+
+    def over_ipv6(self, instance: str) -> bool:
+        """Return whether clients come to an instance over IPv6."""
+        return any(role.ipv6 for name, role in self.roles.items() if instance in self.of_role(name))
 
     @property
     def proxies(self) -> list[str]:

@@ -405,6 +405,7 @@ class Role(_Part):
     ] = None
     port: Annotated[Port, Field(ge=1, description="The port that takes the traffic")] = TRAFFIC_PORT
     tls: Annotated[bool, Field(description="Whether the traffic is TLS")] = False
+    ipv6: Annotated[bool, Field(description="Whether clients come over IPv6")] = False
     listener: ListenerKnobs = ListenerKnobs()
     servers_http2: Annotated[
         KnobName | None, Field(description="Whether it speaks HTTP/2 with the servers behind it")

@@ -77,7 +77,7 @@ def _backlog_of(settings: Settings, server: str, instance: str) -> int:
     role = settings.manifest.roles[server]
     if role.limits.backlog is None:
         listeners = settings.manifest.listeners.get(instance, ())
-        limits = {each.limit for each in listeners_of_traffic(listeners, role.port)}
+        limits = {each.limit for each in listeners_of_traffic(listeners, role.port, ipv6=role.ipv6)}
         require(
             len(limits) == 1, f"no knob of {server} is its backlog, and the kernel's limit is known from the run on"
         )

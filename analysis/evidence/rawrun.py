@@ -91,7 +91,11 @@ class RawRun:
     @cached_property
     def _sampled(self) -> dict[str, Samples]:
         return {
-            each: samples.read(self.places.collector(each, "samples.jsonl"), self.written.port_of(each), each)
+            each: samples.read(
+                self.places.collector(each, "samples.jsonl"),
+                *(self.written.port_of(each), each),
+                ipv6=self.written.over_ipv6(each),
+            )
             for each in self.instances
         }
 

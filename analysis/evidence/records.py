@@ -175,7 +175,9 @@ class Records(Tables):
 def _first_server(manifest: Manifest) -> str | None:
     """Return address and port of the path's first server; None where it has several, or none is known."""
     role = next(iter(manifest.path[1:]), "")
-    addresses = [address for each in manifest.of_role(role) for address in manifest.addresses.get(each, [])]
+    every = [address for each in manifest.of_role(role) for address in manifest.addresses.get(each, [])]
+    six = role in manifest.roles and manifest.roles[role].ipv6
+    addresses = [one for one in every if (":" in one) == six]
     address = addresses[0] if len(addresses) == 1 else None
     if address is None:
         return None

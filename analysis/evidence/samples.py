@@ -27,7 +27,8 @@ OVERFLOWS = "TcpExt.ListenOverflows"
 class Listener:
     """A listening socket at one tick: connections waiting, the most that may, and SYNs it has dropped so far.
 
-    A dump that somebody made with `ss` alone does not say what a socket has dropped: None.
+    A dump that somebody made with `ss` alone does not say what a socket has dropped: None. Of several sockets at one
+    address and port, the one that was made later has the greater inode.
     """
 
     port: int
@@ -35,6 +36,7 @@ class Listener:
     limit: int
     drops: int | None
     address: str = ""
+    inode: int | None = None
 
 
 @dataclass(slots=True)
@@ -82,6 +84,7 @@ class Samples:
 
     Attributes:
         port: where the role takes its traffic.
+        ipv6: whether clients come over IPv6.
         header: its first record, None if there is none of this version.
         ticks: in the order of the file, which is that of the monotonic clock.
         sockets, time_waits, processes, selves: the records of those kinds, each with its `time_us`, and the `mono_us`
@@ -94,6 +97,7 @@ class Samples:
     lines: JsonLines
     port: int = TRAFFIC_PORT
     header: Record | None = None
+    ipv6: bool = False
     ticks: list[Tick] = field(default_factory=list)
     counters: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
     sockets: list[Record] = field(default_factory=list)
@@ -117,7 +121,7 @@ class Samples:
 
     def traffic(self, tick: int) -> list[Listener]:
         """Return the listening sockets of the traffic port at a tick."""
-        return listeners_of_traffic(self.ticks[tick].listeners, self.port)
+        return listeners_of_traffic(self.ticks[tick].listeners, self.port, ipv6=self.ipv6)
 
     def series(self, name: str) -> Integers:
         """Return a counter's value at each tick; 0 before its first, and for one that there is not."""
@@ -128,7 +132,7 @@ class Samples:
         return np.array([0, *counter.values], dtype=np.int64)[positions]
 
 
-def read(path: Path, port: int = TRAFFIC_PORT, instance: str | None = None) -> Samples:
+def read(path: Path, port: int = TRAFFIC_PORT, instance: str | None = None, *, ipv6: bool = False) -> Samples:
     """Return what the samples.jsonl of a role with this traffic port holds; damage stands in `lines.damage`.
 
     With an instance's name, the header of another instance's file is none.
@@ -137,7 +141,7 @@ def read(path: Path, port: int = TRAFFIC_PORT, instance: str | None = None) -> S
     the value before it would pass for its own. From there on the ticks are left out, until one gives all values again:
     the damage then shows as what it is, a hole in the samples.
     """
-    samples = Samples(JsonLines(path), port)
+    samples = Samples(JsonLines(path), port, ipv6=ipv6)
     whole, mono_us = True, 0
     for number, record in samples.lines:
         kind = None if record is None or moment(record, "time_us") is None else kind_of(record)
@@ -216,4 +220,5 @@ def _listener(record: Record) -> Listener | None:
     if port is None or depth is None or limit is None or (drops is None and record.get("drops") is not None):
         return None
     address = record.get("address")
-    return Listener(port, depth, limit, drops, address if isinstance(address, str) else "")
+    inode = integer(record, "inode")
+    return Listener(port, depth, limit, drops, address if isinstance(address, str) else "", inode)

@@ -248,10 +248,10 @@ def count_queues(record: Record, role: str) -> int:
 def queues_per_instance(record: Record, role: str) -> int:
     """Return how many accept queues each instance of a role has."""
     listeners = record.manifest.get("listeners", {})
-    port = record.roles[role].port
+    declared = record.roles[role]
     of_instances = [listeners.get(each, []) for each in record.instances(role)]
     found = [[Listener.model_validate(one) for one in each] for each in of_instances]
-    return max((len(listeners_of_traffic(each, port)) for each in found), default=0) or 1
+    return max((len(listeners_of_traffic(each, declared.port, ipv6=declared.ipv6)) for each in found), default=0) or 1
 
 
 def _so_far(record: Record, role: str) -> list[Point]:

@@ -51,7 +51,7 @@ def summarize(resolved: ResolvedScenario, overrides: Iterable[str] = ()) -> dict
         "experiment": scenario.experiment,
         "title": scenario.title,
         "paths": describe_paths(variants),
-        "script": scenario.load.script if scenario.load else None,
+        "script": scenario.own_load.script if scenario.own_load else None,
         "load_s": None if None in expected else repetitions * sum(filter(None, expected)),
         "load_s_min": repetitions * sum(forecast.minimum_load_s(one) for one in variants),
         "runs": repetitions * len(variants),

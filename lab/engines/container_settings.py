@@ -5,15 +5,16 @@ from taking the machine with it. A process that dies of SIGKILL stops nothing: s
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Interface
 from types import MappingProxyType
 
 from lab.errors import Problem
 from lab.scenarios import certificates as certificates_file
 from lab.scenarios import own_configuration, own_script, sysctls
+from lab.scenarios.client_addresses import ENABLED, Interface
 from lab.scenarios.knobs import RoleName, environment
+from lab.scenarios.load_url import PLAIN_WORKLOADS
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import spoken
 from lab.scenarios.topology import Topology, capture_mode, connections_of_load, memory_mb, segments
@@ -87,7 +88,7 @@ def collector_environment(
     instance: str,
     run_id: str,
     *,
-    second: IPv4Interface | None = None,
+    addresses: Sequence[Interface] = (),
     metrics_port: int | None = None,
     apart: bool = False,
 ) -> dict[str, str]:
@@ -98,7 +99,7 @@ def collector_environment(
         topology: its instances.
         instance: which.
         run_id: of the run.
-        second: the instance's second address, if it has one.
+        addresses: that the instance has beside the engine's.
         metrics_port: where the collector serves its current figures; None if it does not.
         apart: whether instances may be on several machines.
     """
@@ -114,7 +115,7 @@ def collector_environment(
         "CONNLAB_DEADLINE_S": str(compute_deadline_s(resolved)),
         **({"CONNLAB_READY_URL": role.ready} if role.ready else {}),
         **({"CONNLAB_SCRAPE": scrapes} if scrapes else {}),
-        **({"CONNLAB_ADDRESSES": str(second)} if second else {}),
+        **({"CONNLAB_ADDRESSES": " ".join(map(str, addresses))} if addresses else {}),
         **({"CONNLAB_METRICS": f"0.0.0.0:{metrics_port}"} if metrics_port else {}),
         **({"CONNLAB_METRICS_LABELS": f"run={run_id} role={name}"} if metrics_port else {}),
     }
@@ -137,7 +138,7 @@ def _role_environment(resolved: ResolvedScenario, topology: Topology, instance: 
         segment, sequence = segments(len(topology.clients))[topology.clients.index(instance)]
         script = own_script.find_script(resolved, topology)
         return {**(script.settings() if script else {}), **knobs} | {
-            "CONNLAB_TARGETS": " ".join(topology.targets),
+            "CONNLAB_TARGETS": _targets(resolved, topology),
             "CONNLAB_INSTANCE": instance,
             "CONNLAB_SEGMENT": segment,
             "CONNLAB_SEGMENT_SEQUENCE": sequence,
@@ -156,6 +157,14 @@ def _role_environment(resolved: ResolvedScenario, topology: Topology, instance: 
     return knobs
 
 
+def _targets(resolved: ResolvedScenario, topology: Topology) -> str:
+    url = topology.url
+    if url is not None and resolved.scenario.knobs.load.workload in PLAIN_WORKLOADS:
+        # They dial themselves, and know no port of a scheme.
+        return f"http://{url.quoted_host}:{url.port}"
+    return " ".join(topology.targets)
+
+
 def settable_sysctls(resolved: ResolvedScenario, role: RoleName) -> dict[str, str]:
     """Return the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
     own = resolved.registry.services.get(role)
@@ -164,6 +173,8 @@ def settable_sysctls(resolved: ResolvedScenario, role: RoleName) -> dict[str, st
     if role in resolved.entries and resolved.entries[role].port < _PRIVILEGED:
         # A server of the lab's runs as an unprivileged user.
         asked = {_UNPRIVILEGED: "0", **asked}
+    if resolved.ip_family == "ipv6" and (role == resolved.first_server or resolved.roles[role].kind == "client"):
+        asked = {**ENABLED, **asked}
     return {name: value for name, value in asked.items() if sysctls.settable(name)}
 
 

@@ -16,6 +16,7 @@ from lab.errors import BadInput, LabError, Problem
 from lab.roles import readback_parser
 from lab.roles.configurations import ParsedConfiguration
 from lab.scenarios import forecast, own_configuration, sysctls
+from lab.scenarios.client_addresses import client_addresses
 from lab.scenarios.knobs import KnobValue, RoleName, format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
@@ -66,7 +67,7 @@ def read_back(
             for instance in topology.all
             for found in (
                 handshakes.get(instance, {}),
-                told.get(instance, {}) | _addresses(topology.roles[topology.role_of(instance)], instance, manifest),
+                told.get(instance, {}) | _addresses(resolved, topology, instance, manifest),
             )
             for line in _compare(resolved, manifest, found, instance)
         ),
@@ -188,10 +189,15 @@ def _read_left_file(instance: str, file: Path) -> str:
         raise LabError(f"{instance} left no settings to read back: {file}: {why}") from None
 
 
-def _addresses(role: Role, instance: str, manifest: Manifest) -> dict[str, KnobValue]:
-    """Return the knob that counts an instance's addresses, as the namespace has them."""
+def _addresses(
+    resolved: ResolvedScenario, topology: Topology, instance: str, manifest: Manifest
+) -> dict[str, KnobValue]:
+    """Return the knob that counts an instance's addresses, as the namespace has them: those by which clients come."""
+    role = topology.roles[topology.role_of(instance)]
     counting = role.counting("addresses")
-    return {role.knob(counting): len(manifest.addresses[instance])} if counting else {}
+    of_clients = {str(one.ip) for one in client_addresses(resolved, topology).of_instances.get(instance, [])}
+    found = set(manifest.addresses[instance])
+    return {role.knob(counting): len(found & of_clients if role.ipv6 else found - of_clients)} if counting else {}
 
 
 def _compare(
@@ -230,7 +236,9 @@ def _backlog_mismatches(resolved: ResolvedScenario, topology: Topology, manifest
         asked = int(manifest.knobs[knob].value or 0)
         for instance in instances:
             somaxconn = manifest.sysctls[instance].get("net.core.somaxconn")
-            listeners = listeners_of_traffic(manifest.listeners[instance], topology.roles[role].port)
+            listeners = listeners_of_traffic(
+                manifest.listeners[instance], topology.roles[role].port, ipv6=topology.roles[role].ipv6
+            )
             if somaxconn is None or not listeners:
                 yield f"{knob} on {instance}: the kernel shows no listener on port {topology.roles[role].port}"
                 continue

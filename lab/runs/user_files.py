@@ -97,6 +97,10 @@ def configured_values(configurations: Configurations, roles: Mapping[str, Role])
 def describe_configurations(resolved: ResolvedScenario, configurations: Configurations) -> Iterator[str]:
     """Return, line by line, what is left out of Compose files, what configurations get, and which knobs are theirs."""
     yield from resolved.registry.notices
+    if resolved.ip_family == "ipv6":
+        yield "clients come over IPv6"
+    elif resolved.scenario.load and resolved.scenario.load.ip_family == "ipv6":
+        yield "clients come over IPv4: the kernel has no IPv6"
     for role, found in configurations.items():
         declared = resolved.registry.roles[role]
         file, entry = resolved.scenario.configurations[role].config, resolved.entries.get(role)

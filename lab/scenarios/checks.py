@@ -13,6 +13,8 @@ from lab.reading.validation_messages import did_you_mean
 from lab.scenarios import generators, overrides, own_configuration, own_script, sysctls
 from lab.scenarios.forecast import expected_load_s, load_ms, user_ms
 from lab.scenarios.knobs import CATALOGUE, format_knob
+from lab.scenarios.load_checks import load_problems
+from lab.scenarios.load_url import PLAIN_WORKLOADS
 from lab.scenarios.model import Action
 from lab.scenarios.predictions import prediction_problems
 from lab.scenarios.resolved import ResolvedScenario
@@ -27,10 +29,6 @@ _HEADERS_MAX = 100
 _SHARED = "give each instance a user, or lower load.instances"
 
 
-# They write to their connections themselves.
-_PLAIN_WORKLOADS = ("tcp", "slow_clients", "half_open")
-
-
 def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield everything about the scenario that cannot be run or would silently do nothing."""
     yield from overrides.preset_problems(resolved.scenario, resolved.document)
@@ -41,11 +39,12 @@ def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     yield from own_script.script_problems(resolved)
     yield from own_configuration.configuration_problems(resolved)
     yield from _workload(resolved)
-    if resolved.scenario.load is None:
+    if resolved.scenario.own_load is None:
         yield from _target(resolved)
     yield from _services(resolved)
     yield from _tls(resolved)
     yield from _http2(resolved)
+    yield from load_problems(resolved)
     yield from _bounds(resolved)
     yield from _between_knobs(resolved)
     yield from _sysctls(resolved)
@@ -83,7 +82,7 @@ def path_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
 
 def _generator(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield what is wrong with a load generator in its scenario."""
-    name, path = generators.name_of(resolved.scenario.load), resolved.scenario.path
+    name, path = generators.name_of(resolved.scenario.own_load), resolved.scenario.path
     if name is None:
         return
     if name in resolved.scenario.services:
@@ -110,7 +109,7 @@ def _roles(resolved: ResolvedScenario) -> Iterator[Problem]:
 
 def _workload(resolved: ResolvedScenario) -> Iterator[Problem]:
     workload = resolved.scenario.knobs.load.workload
-    generator = generators.name_of(resolved.scenario.load)
+    generator = generators.name_of(resolved.scenario.own_load)
     for knob in resolved.asked():
         if generator is not None and resolved.left_to_load(knob):
             what = f"{knob} is set, but the load is made by {generator}, which does not read it"
@@ -120,9 +119,9 @@ def _workload(resolved: ResolvedScenario) -> Iterator[Problem]:
         if readers and workload not in readers:
             what = f"{knob} is set, but the workload '{workload}' does not read it"
             hint = f"leave it out; only {' and '.join(readers)} {'read' if len(readers) > 1 else 'reads'} it"
-            if resolved.scenario.load is not None:
+            if resolved.scenario.own_load is not None:
                 what = f"{knob} is set, but the options of the scenario's own script decide that"
-                hint = f"leave it out, and set it in {resolved.scenario.load.script}"
+                hint = f"leave it out, and set it in {resolved.scenario.own_load.script}"
             yield Problem(what, resolved.where_knob(knob), hint)
 
 
@@ -164,7 +163,7 @@ def _target_of_service(resolved: ResolvedScenario, last: str) -> Iterator[Proble
     """Check what a service of the scenario's own is asked for: the workloads are written for the backend."""
     if resolved.scenario.knobs.load.workload == "long_polling":
         yield _needs_backend(resolved)
-    if resolved.source("load.path") == "default" and resolved.scenario.load is None:
+    if resolved.source("load.path") == "default" and resolved.scenario.own_load is None and resolved.url is None:
         what = f"load.path has its default {_DELAY}, which only the lab's own backend answers, and not {last}"
         yield Problem(what, resolved.where("path"), "set load.path, such as /")
 
@@ -203,10 +202,10 @@ def _tls(resolved: ResolvedScenario) -> Iterator[Problem]:
                 yield Problem(what, _first_asked(resolved, oldest, newest), "set both to the same version")
     first = next((role for role in resolved.roles.values() if role.kind != "client"), None)
     secured = first is not None and first.tls
-    if first is not None and first.tls and load.workload in _PLAIN_WORKLOADS:
+    if first is not None and first.tls and load.workload in PLAIN_WORKLOADS:
         what = f"the workload {load.workload} speaks plain HTTP only, and {first.display_name} takes TLS"
         yield Problem(what, resolved.where_knob("load.workload"), "choose another workload, or leave TLS out")
-    if load.tls_resumption and not secured and resolved.scenario.load is None:
+    if load.tls_resumption and not secured and resolved.scenario.own_load is None:
         what = "load.tls_resumption is set, but the clients' connections have no TLS"
         yield Problem(what, resolved.where_knob("load.tls_resumption"), "set tls of the role behind k6")
 

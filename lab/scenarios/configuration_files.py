@@ -6,7 +6,7 @@ from pathlib import Path
 from formats.role import Role
 from lab import paths
 from lab.roles.configurations import find_entry, is_whole
-from lab.roles.configurations.parsed import Entry
+from lab.roles.configurations.parsed import Entry, WantedEntry
 from lab.roles.configurations.sources import Sources, fill_in
 from lab.scenarios.model import ConfigurationFile
 
@@ -68,7 +68,7 @@ def _around(role: Role, included: str) -> str:
     )
 
 
-def entry_by_file(home: Path, written: ConfigurationFile, role: Role) -> Entry | None:
+def entry_by_file(home: Path, written: ConfigurationFile, role: Role, wanted: WantedEntry) -> Entry | None:
     """Return where the load enters by a configuration; None if it does not tell."""
     sources = find_sources(home, written, role)
-    return None if sources is None else find_entry(role, sources, written.port)
+    return None if sources is None else find_entry(role, sources, wanted)

@@ -30,7 +30,7 @@ ANY = "generator"
 
 def name_of(load: OwnLoad | None) -> str | None:
     """Return the generator's name on the path; None where k6 makes the load."""
-    if load is None or load.script is not None:
+    if load is None or not load.is_own or load.script is not None:
         return None
     return next((tool for tool in GENERATORS if getattr(load, tool) is not None), ANY)
 

@@ -12,6 +12,7 @@ from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
 from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.knobs import Knobs, RoleName
+from lab.scenarios.load_url import check_url
 from lab.scenarios.services import ComposeFiles, Services, check_image
 
 _OF_ARMS = re.compile(r"\barms\.")
@@ -160,6 +161,8 @@ class Arms(Series):
     ] = Field(default_factory=list)
 
 
+IpFamily = Literal["ipv4", "ipv6"]
+
 # Load generators that a scenario may name; those without an image of the lab's own need one of the user's.
 GENERATORS = ("wrk", "ab", "hey", "jmeter", "vegeta", "locust", "gatling")
 _OF_THE_LAB = ("wrk", "ab", "hey", "jmeter")
@@ -179,8 +182,19 @@ class Results(Part):
 
 
 class OwnLoad(Part):
-    """A load of one's own in place of the lab's workloads: a k6 script, or a generator in a container of its own."""
+    """Where the load goes, and a load of one's own: a k6 script, or a generator in a container of its own."""
 
+    url: Annotated[
+        Annotated[Text, AfterValidator(check_url)] | None,
+        Field(
+            description="The URL that users ask for, such as https://shop.example/; by default, where the path's first"
+            " server listens"
+        ),
+    ] = None
+    ip_family: Annotated[
+        IpFamily | None,
+        Field(description="Clients come over IPv4 or over IPv6; by default IPv4, if the first server listens there"),
+    ] = None
     script: Annotated[Text | None, Field(description="A k6 script, by its path from the scenario's folder")] = None
     root: Annotated[
         Text | None,
@@ -216,13 +230,20 @@ class OwnLoad(Part):
         Field(description="Its environment, in k6 __ENV; {target} stands for the URL of the path's first server"),
     ] = Field(default_factory=dict)
 
+    @property
+    def is_own(self) -> bool:
+        """Return whether it takes the place of the lab's workloads."""
+        return any(getattr(self, one) is not None for one in ("script", "image", *GENERATORS))
+
     @model_validator(mode="after")
     def _is_one_load(self) -> Self:
         tools = [tool for tool in GENERATORS if getattr(self, tool) is not None]
         if len(tools) + (self.script is not None) > 1:
             raise knob_types.refusal(f"a load is one of script, image, {', '.join(GENERATORS)}, and this has more")
-        if self.script is None and not tools and self.image is None:
-            raise knob_types.refusal(f"a load takes one of script, image, {', '.join(GENERATORS)}")
+        if not self.is_own:
+            if self.model_fields_set <= {"url", "ip_family"} and (self.url or self.ip_family):
+                return self
+            raise knob_types.refusal(f"a load takes one of script, image, {', '.join(GENERATORS)}, or url alone")
         if self.script is not None and (self.command, self.results) != (None, None):
             raise knob_types.refusal("k6 runs a script by itself and records each request: leave the other keys out")
         if self.script is None and (self.root is not None or self.modules):
@@ -333,6 +354,11 @@ class Scenario(_WithConfigurations):
     control: Annotated[
         Control | None, Field(description="The run without the fault, and the predictions that are true in it")
     ] = None
+
+    @property
+    def own_load(self) -> OwnLoad | None:
+        """Return the load of one's own; None where the lab's workloads make it."""
+        return self.load if self.load is not None and self.load.is_own else None
 
     @property
     def configurations(self) -> dict[str, ConfigurationFile]:

@@ -24,13 +24,11 @@ from lab.scenarios.configuration_files import find_sources
 from lab.scenarios.knobs import RoleName
 from lab.scenarios.model import ConfigurationFile
 from lab.scenarios.packed_files import pack_files
-from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.resolved import HAS_IPV6, ResolvedScenario
 from lab.scenarios.topology import Topology, topology_of
 
 # Where the program finds the folder that the configuration lies in.
 MOUNTED = Path("/config")
-# The kernel has it if it has IPv6.
-_IPV6 = Path("/proc/net/if_inet6")
 # The page that the lab's workloads ask for.
 _PAGE = "load.path"
 # What Linux takes as one string of an environment.
@@ -110,10 +108,10 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
             if (address := _address(topology, role, name) or _beside(resolved, name))
         },
         writable=declared.own.writable,
-        port=written.port,
+        wanted=resolved.wanted_entry(role),
         role=following,
         page=_page(resolved, topology),
-        ipv6=_IPV6.exists(),
+        ipv6=HAS_IPV6,
     )
     file = paths.real(paths.real(resolved.place.home) / written.config)
     return OwnConfiguration(role, file, declared.own, tuple(hosts), sources, adapt(declared, sources, around))
@@ -154,7 +152,8 @@ def read_configuration(
     """Return what a role's configuration says, out of what the program read."""
     entry = resolved.entries.get(role)
     port = topology.roles[role].port
-    neighbours = Neighbours(port, tuple(_behind(topology, role)), entry.host if entry else None)
+    ipv6 = role == resolved.first_server and resolved.ip_family == "ipv6"
+    neighbours = Neighbours(port, tuple(_behind(topology, role)), entry.host if entry else None, ipv6)
     found = parse_configuration(resolved.registry.roles[role], text, neighbours)
     own = find_configuration(resolved, topology, role)
     return replace(found, changes=own.adaptation.changes) if own else found

@@ -146,10 +146,10 @@ class Options:
 
 def find_script(resolved: ResolvedScenario, topology: Topology) -> OwnScript | None:
     """Return a scenario's own script; None if it has none."""
-    load = resolved.scenario.load
+    load = resolved.scenario.own_load
     if load is None or load.script is None:
         return None
-    environment = {name: text.replace("{target}", topology.targets[0]) for name, text in load.environment.items()}
+    environment = {name: text.replace("{target}", topology.target) for name, text in load.environment.items()}
     return _script_of(resolved, load, environment)
 
 
@@ -162,7 +162,7 @@ def _script_of(resolved: ResolvedScenario, load: OwnLoad, environment: Mapping[s
 
 def script_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield what is wrong with a scenario's own script as far as its files tell."""
-    load, chosen = resolved.scenario.load, resolved.scenario.knobs.load.workload
+    load, chosen = resolved.scenario.own_load, resolved.scenario.knobs.load.workload
     if load is None:
         if chosen == WORKLOAD:
             what = "the workload 'script' needs a k6 script of your own, and the scenario names none"

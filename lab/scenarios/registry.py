@@ -111,9 +111,10 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> tu
 def _load_of(content: Mapping[str, Any]) -> OwnLoad | None:
     """Return the scenario's own load; None where it has none, or none that is valid, which the whole's check says."""
     try:
-        return OwnLoad.model_validate(content.get("load"))
+        load = OwnLoad.model_validate(content.get("load"))
     except ValidationError:
         return None
+    return load if load.is_own else None
 
 
 def _say(error: ErrorDetails, location: Location) -> tuple[str, str | None]:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from formats.predictions import Claim, Published
-from formats.role import Role
+from formats.role import Role, request_path
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
@@ -22,11 +23,12 @@ from lab.reading.validation_messages import (
     name_place,
     siblings,
 )
-from lab.roles.configurations import Entry
+from lab.roles.configurations import Entry, WantedEntry
 from lab.scenarios import generators, places
 from lab.scenarios.configuration_files import entry_by_file
 from lab.scenarios.knobs import CATALOGUE, KnobValue, KnownKnob, flat_values, format_knob
-from lab.scenarios.model import Scenario
+from lab.scenarios.load_url import LoadUrl, parse_url
+from lab.scenarios.model import IpFamily, Scenario
 from lab.scenarios.overrides import Override, knob_location, nearest_knob, parse_overrides, preset_overrides
 from lab.scenarios.places import Place
 from lab.scenarios.registry import Registry, read_registry
@@ -59,6 +61,8 @@ class Variant:
 
 AS_WRITTEN = Variant()
 
+# The kernel has the file if it has IPv6.
+HAS_IPV6 = Path("/proc/net/if_inet6").exists()
 # The knobs of the load that hold whatever makes it.
 _OF_ANY_LOAD = ("load.workload", "load.max_duration")
 
@@ -109,15 +113,50 @@ class ResolvedScenario:
         """Return the figures to set beside a published result in one run; a series of arms or a matrix has its own."""
         return None if self.scenario.arms or self.variant is not AS_WRITTEN else self.scenario.published
 
+    @property
+    def url(self) -> LoadUrl | None:
+        """Return where the scenario lets its load go; None for where the path's first server listens."""
+        written = self.scenario.load.url if self.scenario.load else None
+        return None if written is None else parse_url(written)
+
+    @property
+    def first_server(self) -> str | None:
+        """Return the role that clients come to."""
+        return next((name for name in self.scenario.path if self.registry.roles[name].kind != "client"), None)
+
+    def wanted_entry(self, role: str) -> WantedEntry:
+        """Return what the scenario says of where traffic enters a role."""
+        written = self.scenario.configurations.get(role)
+        port = written.port if written else None
+        if role != self.first_server:
+            return WantedEntry(port, family="ipv4")
+        asked = self.scenario.load.ip_family if self.scenario.load else None
+        if (url := self.url) is None:
+            return WantedEntry(port, family=asked if HAS_IPV6 else "ipv4")
+        family = url.family or asked
+        host = url.host if url.address is None else None
+        return WantedEntry(url.port, url.tls, host, family if HAS_IPV6 else "ipv4", url.written)
+
+    @property
+    def ip_family(self) -> IpFamily:
+        """Return the family of the clients' addresses: over IPv6 they come if asked to, or if only that is taken."""
+        first = self.first_server or ""
+        if self.wanted_entry(first).family == "ipv6":
+            return "ipv6"
+        return "ipv6" if first in self.entries and self.entries[first].ipv6 else "ipv4"
+
     @cached_property
     def roles(self) -> dict[str, Role]:
         """Return the roles on the path with their declarations, each with its listener as it is configured.
 
         A knob says whether a role of the lab's takes TLS. A configuration of the user's own says its port, too.
         """
-        return {name: self._with_listener(self.registry.roles[name]) for name in self.scenario.path} | {
+        found = {name: self._with_listener(self.registry.roles[name]) for name in self.scenario.path} | {
             name: _role_by_file(self.registry.roles[name], entry) for name, entry in self.entries.items()
         }
+        if self.ip_family == "ipv6" and self.first_server:
+            found[self.first_server] = found[self.first_server].model_copy(update={"ipv6": True})
+        return found
 
     def _with_listener(self, role: Role) -> Role:
         knob = role.listener.tls
@@ -127,7 +166,7 @@ class ResolvedScenario:
     def entries(self) -> dict[str, Entry]:
         """Return where the load enters by each configuration of the user's own on the path."""
         found = {
-            name: entry_by_file(self.place.home, written, self.registry.roles[name])
+            name: entry_by_file(self.place.home, written, self.registry.roles[name], self.wanted_entry(name))
             for name, written in self.scenario.configurations.items()
             if name in self.scenario.path
         }
@@ -170,11 +209,11 @@ class ResolvedScenario:
 
     def left_to_load(self, knob: str) -> bool:
         """Return whether the scenario's own script says itself what a knob of the lab's workloads does."""
-        if generators.name_of(self.scenario.load) is not None:
+        if generators.name_of(self.scenario.own_load) is not None:
             return knob.startswith("load.") and knob not in _OF_ANY_LOAD
         known = self.registry.knobs.get(knob)
         readers = known.workloads if known else None
-        return self.scenario.load is not None and readers is not None and "script" not in readers
+        return self.scenario.own_load is not None and readers is not None and "script" not in readers
 
     def where_knob(self, knob: str) -> str:
         """Return the place to cite for a knob's value."""
@@ -230,10 +269,11 @@ def load_unchecked(
 def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> ResolvedScenario:
     if not isinstance(parsed.content, Mapping):
         raise BadInput(Problem("a scenario must be a mapping of keys to values", parsed.where(())))
-    content = _with_overrides(_with_workload(parsed.content), overrides)
+    content = _with_overrides(parsed.content, overrides)
     if variant.path:
         content["path"] = variant.path[0]
     registry, parsed = read_registry(content, parsed, place.home)
+    content = _with_load(content, registry)
     try:
         scenario = registry.scenario.model_validate(content)
     except ValidationError as error:
@@ -242,13 +282,32 @@ def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], v
     return ResolvedScenario(place, registry, scenario, flat_values(scenario.knobs), parsed, overrides, variant)
 
 
-def _with_workload(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Let a scenario that has a load of its own run that; a workload that it names besides stays, to be refused."""
-    knobs = content.get("knobs", {})
+def _with_load(content: dict[str, Any], registry: Registry) -> dict[str, Any]:
+    """Let a scenario that has a load of its own run that; a workload that it names besides stays, to be refused.
+
+    The lab's workloads ask for the page of `load.url`.
+    """
+    knobs, asked = content.get("knobs", {}), content.get("load")
     load = knobs.get("load", {}) if isinstance(knobs, Mapping) else None
-    if not isinstance(content.get("load"), Mapping) or not isinstance(load, Mapping):
+    if not isinstance(asked, Mapping) or not isinstance(load, Mapping):
         return content
-    return {**content, "knobs": {**knobs, "load": {"workload": "script", **load}}}
+    said: dict[str, Any] = {"workload": "script"}
+    if not set(asked) - {"url", "ip_family"}:
+        page = _page_of(asked.get("url"), content.get("path"), registry)
+        said = {} if page is None else {"path": page}
+    return {**content, "knobs": {**knobs, "load": {**said, **load}}}
+
+
+def _page_of(url: object, path: object, registry: Registry) -> str | None:
+    """Return the page that a URL names; the root is one only of a service of the scenario's own."""
+    try:
+        page = parse_url(str(url)).path if url is not None else None
+    except PydanticCustomError:
+        return None
+    names = [one for one in path if isinstance(one, str)] if isinstance(path, list) else []
+    kinds = {name: role.kind for name, role in registry.roles.items()}
+    answers = request_path(names, kinds.get)[-1:]
+    return page or ("/" if page is not None and set(answers) & set(registry.services) else None)
 
 
 def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from formats.role import Role
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import services
 from lab.scenarios.knobs import RoleName
+from lab.scenarios.load_url import LoadUrl
 from lab.scenarios.resolved import ResolvedScenario
 
 
@@ -24,6 +25,7 @@ class Topology:
         names: by role, the name that clients must ask for, where a configuration of the user's own has several servers.
         needed: services that are started beside the path, and not observed; what is needed first stands first.
         aliases: by role, further host names that a service of the user's own has.
+        url: where the scenario lets its load go; None for where the first server listens.
     """
 
     instances: dict[RoleName, list[str]]
@@ -32,6 +34,7 @@ class Topology:
     needed: tuple[str, ...] = ()
     names: Mapping[RoleName, str] = field(default_factory=dict)
     aliases: Mapping[RoleName, Sequence[str]] = field(default_factory=dict)
+    url: LoadUrl | None = None
 
     @property
     def all(self) -> list[str]:
@@ -54,9 +57,21 @@ class Topology:
         return role_file.request_path(list(self.instances), lambda role: self.roles[role].kind)[-1]
 
     @property
+    def first(self) -> RoleName:
+        """Return the role that clients come to."""
+        return next(role for role in self.instances if not self._is_client(role))
+
+    @property
+    def target(self) -> str:
+        """Return what `{target}` stands for in a load of the user's own: the scenario's URL, without a slash."""
+        return self.targets[0] + (self.url.path if self.url else "")
+
+    @property
     def targets(self) -> list[str]:
         """Return where clients send requests: every address of the first server's instances, without a slash."""
-        first = next(role for role in self.instances if not self._is_client(role))
+        if self.url is not None:
+            return [self.url.origin]
+        first = self.first
         hosts = [host for one in self.instances[first] for host in (one, self.second_names.get(one)) if host]
         if first in self.names:
             hosts = [self.names[first]]
@@ -70,9 +85,10 @@ class Topology:
 
     def fill_in(self, text: str) -> str:
         """Return a generator's argument with the path's first server in the place of its names."""
-        target = self.targets[0]
-        host, _, port = target.partition("://")[2].rpartition(":")
-        for name, value in (("{target}", target), ("{host}", host), ("{port}", port)):
+        host, _, port = self.targets[0].partition("://")[2].rpartition(":")
+        if self.url is not None:
+            host, port = self.url.host, str(self.url.port)
+        for name, value in (("{target}", self.target), ("{host}", host), ("{port}", port)):
             text = text.replace(name, value)
         return text
 
@@ -122,9 +138,12 @@ def topology_of(resolved: ResolvedScenario) -> Topology:
     ]
     needed = services.needed_by(own, [*asked, *led_to])
     names = {role: entry.host for role, entry in resolved.entries.items() if entry.host is not None}
+    url, first = resolved.url, resolved.first_server
+    if url is not None and url.address is None and first is not None:
+        names[first] = url.host
     beside = tuple(name for name in needed if name not in instances)
     aliases = {role: own[role].aliases for role in instances if role in own}
-    return Topology(instances, resolved.roles, second_names, beside, names, aliases)
+    return Topology(instances, resolved.roles, second_names, beside, names, aliases, url)
 
 
 def _count(resolved: ResolvedScenario, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:

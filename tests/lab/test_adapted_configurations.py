@@ -9,10 +9,11 @@ from formats.role import Role
 from lab import paths
 from lab.engines.container_settings import settable_sysctls
 from lab.errors import BadInput
-from lab.roles.configurations import Adaptation, Surroundings, adapt
+from lab.roles.configurations import Adaptation, Surroundings, WantedEntry, adapt
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import places
 from lab.scenarios.configuration_files import find_sources
+from lab.scenarios.load_url import parse_url
 from lab.scenarios.model import ConfigurationFile
 from lab.scenarios.own_configuration import adaptation_faults, find_configuration
 from lab.scenarios.resolve import resolve
@@ -94,7 +95,7 @@ def test_a_server_that_leads_on_goes_before_one_that_redirects(tmp_path: Path) -
 def adapt_port(folder: Path, port: int) -> int | None:
     sources = find_sources(folder, ConfigurationFile(config="nginx.conf"), ROLES["nginx"])
     assert sources is not None
-    entry = adapt(ROLES["nginx"], sources, Surroundings(behind=("backend:8080",), port=port)).entry
+    entry = adapt(ROLES["nginx"], sources, Surroundings(behind=("backend:8080",), wanted=WantedEntry(port))).entry
     return entry.port if entry else None
 
 
@@ -121,7 +122,7 @@ def test_clients_ask_for_the_name_of_a_server_that_is_not_the_default(
     ("written", "runs", "said"),
     [
         ("listen 80; listen [fd00::5]:80;", "listen 80; ", "left out: listen [fd00::5]:80"),
-        ("listen [::]:80 ipv6only=on;", "listen 80;", "listen [::]:80 ipv6only=on is listen 80"),
+        ("listen [2001:db8::5]:80;", "listen [::]:80;", "the container has an IPv6 address of its own"),
         ("listen 10.0.0.5:80 backlog=9;", "listen 80 backlog=9;", "is listen 80 backlog=9"),
         ("listen 80; listen unix:/run/a.sock;", "listen 80; ", "left out: listen unix:/run/a.sock"),
         ("listen 80; listen 443 quic;", "listen 80; ", "left out: listen 443 quic; no load here speaks HTTP/3"),
@@ -180,6 +181,74 @@ def test_health_checks_ask_for_what_the_lab_s_own_server_has(tmp_path: Path, che
     text = f"{check}\n    server one"
     assert runs in copy_of(haproxy(tmp_path, "server one", text, page="/api/delay"))
     assert check in copy_of(haproxy(tmp_path, "server one", text, own_service=True, role="app"))
+
+
+IPV6, IPV4 = WantedEntry(family="ipv6"), WantedEntry(family="ipv4")
+
+
+@pytest.mark.parametrize(
+    ("listens", "wanted", "ipv6", "stays"),
+    [
+        ("listen [::]:80;", WantedEntry(), True, True),
+        ("listen [::]:80;", IPV4, False, False),
+        ("listen [::]:80 ipv6only=off;", WantedEntry(), False, True),
+        ("listen 80; listen [::]:80;", WantedEntry(), False, True),
+        ("listen 80; listen [::]:80;", IPV6, True, True),
+        ("listen 80; listen [2001:db8::5]:80;", IPV6, True, True),
+    ],
+)
+def test_clients_come_over_ipv6_where_nothing_else_listens_or_the_scenario_says_so(
+    tmp_path: Path, listens: str, wanted: WantedEntry, *, ipv6: bool, stays: bool
+) -> None:
+    found = nginx(tmp_path, SERVER.replace("listen 80;", listens), wanted=wanted)
+    assert found.faults == []
+    assert found.entry is not None
+    assert found.entry.ipv6 == ipv6
+    assert ("listen [::]:80" in copy_of(found)) == stays
+
+
+def test_a_bind_line_of_ipv6_alone_takes_no_client_of_ipv4(tmp_path: Path) -> None:
+    entries = {
+        line: haproxy(tmp_path, "bind *:80", f"bind {line}").entry for line in (":::80 v6only", ":::80", "fd00::5:80")
+    }
+    assert {line: entry.ipv6 for line, entry in entries.items() if entry} == {
+        ":::80 v6only": True,
+        ":::80": False,
+        "fd00::5:80": True,
+    }
+
+
+TWO_SERVERS = """\
+server { listen 80 default_server; listen 443 ssl; return 301 https://shop.example$request_uri; }
+server { listen 443 ssl; server_name *.example; ssl_certificate a.pem; ssl_certificate_key a.key;
+    location / { proxy_pass http://app:3000; } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("url", "line"), [("https://shop.example/", 4), ("https://other.test/", 3), ("http://shop.example/", 3)]
+)
+def test_a_url_leads_to_the_server_that_nginx_gives_it_to(tmp_path: Path, url: str, line: int) -> None:
+    parts = parse_url(url)
+    found = nginx(tmp_path, TWO_SERVERS, wanted=WantedEntry(parts.port, parts.tls, parts.host, url=url))
+    assert found.entry is not None
+    assert (found.entry.port, found.entry.tls, found.entry.host) == (parts.port, parts.tls, parts.host)
+    assert found.entry.where is not None
+    assert found.entry.where.line == line
+
+
+@pytest.mark.parametrize(
+    ("program", "hint"),
+    [("nginx", "it listens on 80 (nginx.conf:4)"), ("haproxy", "it listens on *:80 (haproxy.cfg:7)")],
+)
+def test_a_url_that_leads_to_no_listener_is_refused_with_those_that_there_are(
+    tmp_path: Path, program: str, hint: str
+) -> None:
+    wanted = WantedEntry(443, tls=True, host="shop.example", url="https://shop.example/")
+    found = nginx(tmp_path, SERVER, wanted=wanted) if program == "nginx" else haproxy(tmp_path, wanted=wanted)
+    [fault] = found.faults
+    assert "listens on port 443, where https://shop.example/ leads with TLS" in fault.what
+    assert fault.hint == f"{hint}: name one of these"
 
 
 @pytest.mark.parametrize("bind", ["bind *:80\n    bind :::80 v6only", "bind :::80 v4v6"])
@@ -427,7 +496,7 @@ def test_a_word_of_the_scenario_that_fits_no_file_is_refused(tmp_path: Path, own
         ("maxconn 4000", "log /dev/log local0", "# left out: log", "there is no syslog here"),
         ("bind *:80", "bind 192.168.1.10:80 name clear", "bind *:80 name clear", "IPv4 address of its own"),
         ("bind *:80", "bind *:80\n    bind fd00::5:80", "# left out: bind fd00::5:80", "no such address"),
-        ("bind *:80", "bind [::]:80", "bind *:80\n", "IPv4 address of its own"),
+        ("bind *:80", "bind 2001:db8::5:80", "bind [::]:80\n", "IPv6 address of its own"),
         ("bind *:80", "bind 127.0.0.1:80", "bind *:80\n", "the load comes from another machine"),
         ("bind *:80", "bind *:80 accept-proxy", "bind *:80\n", "no PROXY line"),
         (

@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	headerBytes          = 16 // struct nlmsghdr
-	messageBytes         = 8  // struct ifaddrmsg
-	attributeHeaderBytes = 4  // struct nlattr
-	ipv4Bytes            = 4
-	requestBytes         = headerBytes + messageBytes + 2*(attributeHeaderBytes+ipv4Bytes)
+	headerBytes          = 16              // struct nlmsghdr
+	messageBytes         = 8               // struct ifaddrmsg
+	attributeHeaderBytes = 4               // struct nlattr
 	replyBytes           = headerBytes + 4 // struct nlmsgerr without the request that it repeats
 )
 
-// Add gives the interface the IPv4 address of the prefix, with the prefix's length. It needs NET_ADMIN. In a subnet in
+// Add gives the interface the address of the prefix, with the prefix's length. It needs NET_ADMIN. In an IPv4 subnet in
 // which the interface has an address already, the new one is secondary: what the namespace itself sends still comes from
-// the first.
+// the first. An IPv6 address can be used at once: nobody else on the lab's network can have it, so the kernel does not
+// ask the others for a second (IFA_F_NODAD).
 func Add(interfaceName string, prefix netip.Prefix) error {
 	if err := add(interfaceName, prefix); err != nil {
 		return fmt.Errorf("adding the address %s to %s: %w", prefix, interfaceName, err)
@@ -31,9 +30,6 @@ func Add(interfaceName string, prefix netip.Prefix) error {
 }
 
 func add(interfaceName string, prefix netip.Prefix) (err error) {
-	if !prefix.Addr().Is4() {
-		return errors.New("no IPv4 address")
-	}
 	device, err := net.InterfaceByName(interfaceName)
 	if err != nil {
 		return err
@@ -56,19 +52,23 @@ func add(interfaceName string, prefix netip.Prefix) (err error) {
 
 func request(device uint32, prefix netip.Prefix) []byte {
 	order := binary.NativeEndian
-	message := make([]byte, 0, requestBytes)
-	message = order.AppendUint32(message, requestBytes)
+	address, family, flags := prefix.Addr().AsSlice(), byte(unix.AF_INET), byte(0)
+	if prefix.Addr().Is6() {
+		family, flags = unix.AF_INET6, unix.IFA_F_NODAD
+	}
+	length := headerBytes + messageBytes + 2*(attributeHeaderBytes+len(address))
+	message := make([]byte, 0, length)
+	message = order.AppendUint32(message, uint32(length))
 	message = order.AppendUint16(message, unix.RTM_NEWADDR)
 	message = order.AppendUint16(message, unix.NLM_F_REQUEST|unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL)
 	message = order.AppendUint32(message, 1) // the sequence number
 	message = order.AppendUint32(message, 0) // to the kernel
-	message = append(message, unix.AF_INET, byte(prefix.Bits()), 0, unix.RT_SCOPE_UNIVERSE)
+	message = append(message, family, byte(prefix.Bits()), flags, unix.RT_SCOPE_UNIVERSE)
 	message = order.AppendUint32(message, device)
-	address := prefix.Addr().As4()
 	for _, attribute := range []uint16{unix.IFA_LOCAL, unix.IFA_ADDRESS} {
-		message = order.AppendUint16(message, attributeHeaderBytes+ipv4Bytes)
+		message = order.AppendUint16(message, uint16(attributeHeaderBytes+len(address)))
 		message = order.AppendUint16(message, attribute)
-		message = append(message, address[:]...)
+		message = append(message, address...)
 	}
 	return message
 }

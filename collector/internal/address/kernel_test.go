@@ -60,8 +60,34 @@ func TestAnInterfaceHasASecondAddress(t *testing.T) {
 	}
 }
 
+// A client may come at once: the kernel asks nobody else for the address.
+func TestAnInterfaceHasAnIPv6AddressAtOnce(t *testing.T) {
+	netns.Require(t)
+	other, err := netns.NewPeer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := Add("eth0", netip.MustParsePrefix("fd99::77/64")); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp6", "[fd99::77]:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	other.Do(func() {
+		conn, err := net.Dial("tcp6", listener.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = conn.Close()
+	})
+}
+
 func TestWhatCannotBeAddedIsAnError(t *testing.T) {
-	for name, prefix := range map[string]string{"eth7": "10.99.0.77/24", "lo": "fd99::7/64"} {
+	for name, prefix := range map[string]string{"eth7": "10.99.0.77/24", "eth8": "fd99::7/64"} {
 		if err := Add(name, netip.MustParsePrefix(prefix)); err == nil {
 			t.Errorf("%s was added to %s", prefix, name)
 		}

@@ -210,8 +210,8 @@ func addresses(value string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for _, entry := range strings.Fields(value) {
 		prefix, err := netip.ParsePrefix(entry)
-		if err != nil || !prefix.Addr().Is4() {
-			return nil, fmt.Errorf("%q: want an IPv4 address with its prefix, such as 198.18.0.254/24", entry)
+		if err != nil || prefix.Addr().Is4In6() {
+			return nil, fmt.Errorf("%q: want an address with its prefix, such as 198.18.0.254/24", entry)
 		}
 		list = append(list, prefix)
 	}

@@ -94,12 +94,12 @@ func TestReadinessAndScrapesMayBeLeftOut(t *testing.T) {
 
 func TestFurtherAddressesKeepTheirHostPart(t *testing.T) {
 	variables := environment()
-	variables["CONNLAB_ADDRESSES"] = "198.18.0.254/24 198.18.0.253/24"
+	variables["CONNLAB_ADDRESSES"] = "198.18.0.254/24 fd43::7/64"
 	got, err := FromEnvironment(func(name string) string { return variables[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []netip.Prefix{netip.MustParsePrefix("198.18.0.254/24"), netip.MustParsePrefix("198.18.0.253/24")}
+	want := []netip.Prefix{netip.MustParsePrefix("198.18.0.254/24"), netip.MustParsePrefix("fd43::7/64")}
 	if !reflect.DeepEqual(got.Addresses, want) {
 		t.Errorf("got %v, want %v", got.Addresses, want)
 	}
@@ -120,8 +120,8 @@ func TestWhatIsMissingOrBadIsNamed(t *testing.T) {
 		{"CONNLAB_READY_URL", "127.0.0.1:8081", "want an address"},
 		{"CONNLAB_READY_URL", "tcp://127.0.0.1", "want an address such as tcp://127.0.0.1:8080"},
 		{"CONNLAB_READY_URL", "http://127.0.0.1/health", "with its port"},
-		{"CONNLAB_ADDRESSES", "198.18.0.254", "want an IPv4 address with its prefix"},
-		{"CONNLAB_ADDRESSES", "198.18.0.254/24 fd99::7/64", "want an IPv4 address with its prefix"},
+		{"CONNLAB_ADDRESSES", "198.18.0.254", "want an address with its prefix"},
+		{"CONNLAB_ADDRESSES", "198.18.0.254/24 ::ffff:10.0.0.1/96", "want an address with its prefix"},
 		{"CONNLAB_METRICS", "9645", "want an address and a port such as 0.0.0.0:9645"},
 		{"CONNLAB_METRICS", ":9645", "want an address and a port"},
 		{"CONNLAB_METRICS", "0.0.0.0:0", "want an address and a port"},

@@ -65,9 +65,22 @@ func appendListeners(line []byte, listeners []sockdiag.Listener) []byte {
 		line = appendInt(line, `,"depth":`, int64(l.Depth))
 		line = appendInt(line, `,"limit":`, int64(l.Limit))
 		line = appendInt(line, `,"drops":`, int64(l.Drops))
+		if isOneOfSeveral(listeners, i) {
+			line = appendInt(line, `,"inode":`, int64(l.Inode))
+		}
 		line = append(line, '}')
 	}
 	return line
+}
+
+// isOneOfSeveral says whether another socket listens on the same address and port (SO_REUSEPORT).
+func isOneOfSeveral(listeners []sockdiag.Listener, at int) bool {
+	for i, l := range listeners {
+		if i != at && l.Port == listeners[at].Port && l.Address == listeners[at].Address {
+			return true
+		}
+	}
+	return false
 }
 
 // appendGroups appends groups of sockets; those in TIME_WAIT have no state in the file.

@@ -2,12 +2,14 @@ package sampler
 
 import (
 	"encoding/json"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"connlab/collector/internal/procfs"
+	"connlab/collector/internal/sockdiag"
 )
 
 func TestNamesOfProcessesSurviveAsJSON(t *testing.T) {
@@ -39,6 +41,16 @@ func FuzzAppendQuoted(f *testing.F) {
 			t.Errorf("%q came out as %q", text, got)
 		}
 	})
+}
+
+func TestSocketsOfOneAddressAndPortAreToldApart(t *testing.T) {
+	any4 := netip.MustParseAddr("0.0.0.0")
+	line := string(appendListeners(nil, []sockdiag.Listener{
+		{Address: any4, Port: 80, Inode: 7}, {Address: any4, Port: 80, Inode: 5}, {Address: any4, Port: 81, Inode: 9},
+	}))
+	if strings.Count(line, "inode") != 2 || !strings.Contains(line, `"inode":5`) || strings.Contains(line, `"inode":9`) {
+		t.Error(line)
+	}
 }
 
 func TestOnlyWhatChangedIsWrittenUntilAFullLine(t *testing.T) {

@@ -69,6 +69,8 @@ type Listener struct {
 	Depth, Limit uint32
 	// Drops counts what this socket turned away since it was made.
 	Drops uint32
+	// Inode is the socket's number, by which /proc/<pid>/fd names it: later sockets have greater ones.
+	Inode uint32
 }
 
 const (
@@ -239,6 +241,7 @@ func decodeListener(reply []byte) (Listener, error) {
 		Port:    socket.Local.Port(),
 		Depth:   binary.NativeEndian.Uint32(reply[56:]),
 		Limit:   binary.NativeEndian.Uint32(reply[60:]),
+		Inode:   binary.NativeEndian.Uint32(reply[68:]),
 	}
 	listener.Drops, err = decodeDrops(reply[replyBytes:])
 	return listener, err

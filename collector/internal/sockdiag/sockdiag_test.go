@@ -23,10 +23,10 @@ func TestRecordedListenersDecode(t *testing.T) {
 		return err
 	})
 	want := []Listener{
-		{Address: netip.MustParseAddr("::1"), Port: 9091, Depth: 1, Limit: 4096},
-		{Address: netip.MustParseAddr("127.0.0.1"), Port: 9090, Limit: 4096},
+		{Address: netip.MustParseAddr("::1"), Port: 9091, Depth: 1, Limit: 4096, Inode: 1470003},
+		{Address: netip.MustParseAddr("127.0.0.1"), Port: 9090, Limit: 4096, Inode: 1469997},
 		// A backlog of 1 with two connections in the queue; the kernel has dropped three SYNs.
-		{Address: netip.MustParseAddr("::"), Port: 8080, Depth: 2, Limit: 1, Drops: 3},
+		{Address: netip.MustParseAddr("::"), Port: 8080, Depth: 2, Limit: 1, Drops: 3, Inode: 1461286},
 	}
 	if !slices.Equal(listeners, want) {
 		t.Errorf("got %v, want %v", listeners, want)

@@ -29,6 +29,7 @@ from lab.engines.container_settings import (
 )
 from lab.engines.protocol import event_capabilities
 from lab.scenarios import generators, own_configuration, own_script
+from lab.scenarios.client_addresses import client_addresses
 from lab.scenarios.knobs import environment
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import Service, split_volume, spoken
@@ -86,6 +87,8 @@ def build_run_file(
     }
     # The engine's own names lead to the first addresses.
     hosts = {topology.second_names[instance]: str(address.ip) for instance, address in second.items()}
+    of_clients = client_addresses(resolved, topology)
+    names = of_clients.lines() or [f"{name}={address}" for name, address in hosts.items()]
     own = resolved.registry.services
     groups: dict[str, Any] = {"group_add": found} if (found := supplementary_groups()) else {}
     deadline = f"{compute_deadline_s(resolved)}s"
@@ -101,11 +104,13 @@ def build_run_file(
                 on_collector["extra_hosts"] = dict(own[role].extra_hosts)
         if is_client:
             # One question at a time: a client with a single port has none for a second one.
-            on_collector |= {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
+            on_collector |= {"dns_opt": ["single-request"]} | ({"extra_hosts": names} if names else {})
         if sysctls := settable_sysctls(resolved, role):
             on_collector["sysctls"] = sysctls
         environment = collector_environment(
-            resolved, topology, instance, run_id, second=second.get(instance), metrics_port=metrics_port
+            *(resolved, topology, instance, run_id),
+            addresses=[*filter(None, [second.get(instance)]), *of_clients.of_instances.get(instance, [])],
+            metrics_port=metrics_port,
         )
         add(
             "collector",

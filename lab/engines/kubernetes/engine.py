@@ -15,6 +15,7 @@ from lab.engines.kubernetes.startup import UNSCHEDULABLE_S, Start, find_pod_prob
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Sidecars
 from lab.errors import LabError, Problem
+from lab.scenarios.client_addresses import client_addresses
 from lab.scenarios.own_configuration import OwnConfiguration
 from lab.scenarios.own_script import OwnScript
 from lab.scenarios.resolved import ResolvedScenario
@@ -71,6 +72,9 @@ class Kubernetes(Containers):
             yield Problem("a configuration of a scenario's own does not run on Kubernetes yet", hint=_ELSEWHERE)
         if resolved.scenario.knobs.load.workload == "script":
             yield Problem("a script of a scenario's own does not run on Kubernetes yet", hint=_ELSEWHERE)
+        if client_addresses(resolved, topology).of_instances:
+            where = resolved.where("load", "url" if topology.url and topology.url.address else "ip_family")
+            yield Problem("clients come to the addresses that the cluster gives its pods", where, _ELSEWHERE)
         for instance in topology.second_names:
             knob = f"{topology.role_of(instance)}.addresses"
             what = f"a pod has one address, and {knob} asks for a second one for {instance}"

@@ -21,6 +21,7 @@ from lab.roles.configurations.parsed import (
     Setting,
     Statement,
     Surroundings,
+    WantedEntry,
 )
 from lab.roles.configurations.sources import Sources
 
@@ -33,6 +34,7 @@ __all__ = [
     "Setting",
     "Sources",
     "Surroundings",
+    "WantedEntry",
     "adapt",
     "find_entry",
     "is_whole",
@@ -76,18 +78,18 @@ def is_whole(role: Role, sources: Sources) -> bool:
     return bool(found & {"http", "events", "stream", "mail"}) or not found
 
 
-def find_entry(role: Role, sources: Sources, port: int | None) -> Entry | None:
+def find_entry(role: Role, sources: Sources, wanted: WantedEntry) -> Entry | None:
     """Return where the load enters; None if no client of another machine can come.
 
     Args:
         role: the program's declaration.
         sources: the configuration.
-        port: where the scenario says that the load enters.
+        wanted: what the scenario says of it.
     """
     if role.own is not None and role.own.format == "blocks":
-        return nginx_copy.find_entry(_tree(sources), port)[0]
+        return nginx_copy.find_entry(_tree(sources), wanted)[0]
     lines = (sources.read(sources.main_file) or "").splitlines()
-    return haproxy_copy.find_entry([*sections.read_sections(lines, sources.main)], port)[0]
+    return haproxy_copy.find_entry([*sections.read_sections(lines, sources.main)], wanted)[0]
 
 
 def adapt(role: Role, sources: Sources, around: Surroundings) -> Adaptation:

@@ -46,8 +46,9 @@ class Blocks:
         first, *rest = configured.directive.split()
         if configured.at == "listen":
             found = [one for server in self._traffic for one in server.all("listen") if self._takes_traffic(one)]
-            # Beside an IPv4 socket, one of IPv6 has a queue of its own, and no client comes there.
-            found = [one for one in found if not one.arguments[0].startswith("[")] or found
+            # Beside an IPv4 socket, one of IPv6 has a queue of its own, and no client of the other family comes there.
+            six = self._neighbours.ipv6
+            found = [one for one in found if one.arguments[0].startswith("[") == six] or found
             return [_parameter(one, configured.parameter) for one in found]
         if configured.at == "upstream":
             return list(self._of_upstreams(configured))

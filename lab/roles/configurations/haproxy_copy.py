@@ -1,10 +1,10 @@
 """The copy of a user's HAProxy configuration that runs: what the lab changes in it, and what cannot run at all."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings
+from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings, WantedEntry
 from lab.roles.configurations.sections import Line, Section, read_sections
 from lab.roles.configurations.targets import Target, is_loopback, made_certificate, match_targets, split_address
 
@@ -43,6 +43,7 @@ _HAS_STDOUT = ("stdout", "stderr", "global")
 _TOKEN = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s#"'\\])+""")
 _LAB_PORT, _PLAIN_PORT = 8080, 80
 _EVERY_IPV6 = ("::", "[::]")
+_ANYWHERE = WantedEntry()
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,10 @@ class _Bind:
     def ipv6(self) -> bool:
         return ":" in self.host
 
+    def __str__(self) -> str:
+        address = f"{self.host}:{self.port}" if self.host else str(self.port)
+        return f"{address}{' with TLS' if self.tls else ''} ({self.line.where})"
+
 
 def _binds(sections: Sequence[Section]) -> list[_Bind]:
     found = []
@@ -74,18 +79,20 @@ def _binds(sections: Sequence[Section]) -> list[_Bind]:
             for address in line.words[1].split(",") if len(line.words) > 1 else ():
                 plain = re.sub(r"^ipv[46]@", "", address)
                 host, port = split_address(plain)
+                if address.startswith("ipv6@") and host in ("", "*"):
+                    host = "::"
                 first = re.match(r"[0-9]+", port)
                 found.append(_Bind(section, line, host, int(first[0]) if first else 0))
     return found
 
 
-def find_entry(sections: Sequence[Section], port: int | None = None) -> tuple[Entry | None, Section | None]:
+def find_entry(sections: Sequence[Section], wanted: WantedEntry = _ANYWHERE) -> tuple[Entry | None, Section | None]:
     """Return where the load enters, and the section there.
 
     A section that leads to servers goes before another, HTTP before TCP, plain HTTP before TLS unless it redirects
     there, then the lab's own port, and the first in the file.
     """
-    every = [one for one in _binds(sections) if one.port and (port is None or one.port == port)]
+    every = [one for one in _binds(sections) if one.port and _is_wanted(one, wanted)]
     # What stands behind a program of the same machine takes the load itself here.
     found = [one for one in every if one.reachable] or [one for one in every if is_loopback(one.host)]
     if not found:
@@ -99,9 +106,21 @@ def find_entry(sections: Sequence[Section], port: int | None = None) -> tuple[En
             not one.tls,
             one.port in (_LAB_PORT, _PLAIN_PORT),
             one.port == _LAB_PORT,
+            not one.ipv6,
         ),
     )
-    return Entry(best.port, best.tls, None, best.line.where, _is_http(best.section)), best.section
+    # On Linux, [::] takes clients of both families.
+    alone = best.host not in _EVERY_IPV6 or "v6only" in best.line.words
+    ipv6 = best.ipv6 and alone and wanted.family != "ipv4"
+    return Entry(best.port, best.tls, wanted.host, best.line.where, _is_http(best.section), ipv6), best.section
+
+
+def _is_wanted(one: _Bind, wanted: WantedEntry) -> bool:
+    return wanted.port in (None, one.port) and wanted.tls in (None, one.tls) and (wanted.family != "ipv6" or one.ipv6)
+
+
+def _port_of(bind: _Bind) -> int:
+    return bind.port
 
 
 def _redirects_to_tls(section: Section) -> bool:
@@ -133,7 +152,7 @@ class HaproxyCopy:
 
     def make(self) -> Adaptation:
         """Return how the configuration becomes the copy that runs."""
-        entry, section = find_entry(self._sections, self._around.port)
+        entry, section = find_entry(self._sections, self._around.wanted)
         if entry is None or section is None:
             return Adaptation(None, faults=[self._nowhere()])
         if not _is_http(section):
@@ -152,10 +171,11 @@ class HaproxyCopy:
     def _nowhere(self) -> Fault:
         binds = [one for section in self._sections for one in section.all("bind")]
         first = next((one.where for one in (*binds, *(one.head for one in self._sections))), None)
-        if self._around.port is not None:
-            named = ", ".join(map(str, sorted({one.port for one in _binds(self._sections)})))
-            hint = f"name one of {named}" if named else "write bind :80 in a frontend"
-            return Fault(f"no frontend in it listens on port {self._around.port}", first, hint)
+        wanted = self._around.wanted
+        if wanted.port is not None or wanted.family == "ipv6":
+            named = ", ".join(map(str, sorted((one for one in _binds(self._sections) if one.port), key=_port_of)))
+            hint = f"it listens on {named}: name one of these" if named else "write bind :80 in a frontend"
+            return Fault(f"no frontend in it listens on {wanted}", first, hint)
         named = ", ".join(sorted({one.words[1] for one in binds if len(one.words) > 1}))
         if unset := re.search(r"\$\{?(\w+)", named):
             hint = f"say it in the scenario: haproxy: {{config: …, environment: {{{unset[1]}: …}}}}"
@@ -212,30 +232,27 @@ class HaproxyCopy:
                 self._leave_out(line, "no load here speaks HTTP/3")
             elif not any(one.reachable or is_loopback(one.host) for one in here):
                 self._leave_out(line, "no client of another machine comes there")
-            elif all(self._of_both(one) or (one.ipv6 and (id(one.section), one.port) in plain) for one in here):
-                if not all(one.host in _EVERY_IPV6 and self._around.ipv6 for one in here):
-                    self._leave_out(line, "the container has no such address, and the section listens there too")
+            elif all(self._is_needless(one, plain) for one in here):
+                self._leave_out(line, "the container has no such address, and the section listens there too")
             else:
-                self._set_bind(line, here, inner)
+                self._set_bind(line, here, inner, plain)
 
-    def _of_both(self, bind: _Bind) -> bool:
-        """Return whether a socket of IPv6 takes clients of IPv4, too."""
-        return self._around.ipv6 and bind.host in _EVERY_IPV6 and "v4v6" in bind.line.words
+    def _is_needless(self, bind: _Bind, plain: Collection[tuple[int, int]]) -> bool:
+        """Return whether clients come over IPv4 in place of an IPv6 address that the container lacks."""
+        if self._around.ipv6 and (bind.host in _EVERY_IPV6 or self._around.wanted.family == "ipv6"):
+            return False
+        return bind.ipv6 and (id(bind.section), bind.port) in plain
 
-    def _set_bind(self, line: Line, binds: Sequence[_Bind], inner: int | None) -> None:
-        addresses, new, why = line.words[1].split(","), dict[int, str | None](), []
-        for place, one in enumerate(binds):
-            if one.host not in ("", "*", "0.0.0.0") and one.reachable:  # noqa: S104 # no address that the lab binds
-                addresses[place] = f"*:{split_address(addresses[place])[1]}"
-                why.append("the container has an IPv4 address of its own")
-            elif one.port == inner and is_loopback(one.host):
-                addresses[place] = f"*:{inner}"
-                why.append("the load comes from another machine")
+    def _set_bind(
+        self, line: Line, binds: Sequence[_Bind], inner: int | None, plain: Collection[tuple[int, int]]
+    ) -> None:
+        new = dict[int, str | None]()
+        addresses, why = self._addresses(line, binds, inner, plain)
         if ",".join(addresses) != line.words[1]:
             new[1] = ",".join(dict.fromkeys(addresses))
-        why = list(dict.fromkeys(why))
+        six = any(":" in split_address(one)[0] for one in addresses)
         words = line.words
-        left = {"accept-proxy": 0, "v4v6": 0, "v6only": 0}
+        left = {"accept-proxy": 0, **({} if six else {"v4v6": 0, "v6only": 0})}
         if "accept-proxy" in words:
             why.append("clients here send no PROXY line")
         if "ca-file" in words and not self._exists(words[words.index("ca-file") + 1]):
@@ -251,6 +268,26 @@ class HaproxyCopy:
                 why.append(f"the certificate {path} is not here, and is made for this run")
         if new:
             self._edit(line, new, "; ".join(why) or "it is an IPv4 socket")
+
+    def _addresses(
+        self, line: Line, binds: Sequence[_Bind], inner: int | None, plain: Collection[tuple[int, int]]
+    ) -> tuple[list[str], list[str]]:
+        """Return a line's addresses as the container can have them, and why they differ from the user's."""
+        found, why = line.words[1].split(","), []
+        for place, one in enumerate(binds):
+            port, opened = split_address(found[place])[1], one.reachable or one.port == inner
+            beside = "v4v6" in line.words or (id(one.section), one.port) in plain
+            if one.ipv6 and self._around.ipv6 and (self._around.wanted.family != "ipv4" or beside):
+                if one.host not in _EVERY_IPV6 and opened:
+                    found[place] = f"[::]:{port}"
+                    why.append("the container has an IPv6 address of its own")
+            elif one.host not in ("", "*", "0.0.0.0") and one.reachable:  # noqa: S104 # no address that the lab binds
+                found[place] = f"*:{port}"
+                why.append("the container has an IPv4 address of its own")
+            elif is_loopback(one.host) and opened:
+                found[place] = f"*:{inner}"
+                why.append("the load comes from another machine")
+        return found, list(dict.fromkeys(why))
 
     def _based(self, path: str) -> str:
         bases = [one.words[1] for part in self._sections for one in part.all("crt-base") if len(one.words) > 1]

@@ -1,13 +1,14 @@
 """The copy of a user's nginx configuration that runs: what the lab changes in it, and what cannot run at all."""
 
+import contextlib
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 
 from lab.roles.configurations.directives import Block, Copies, Tree, server_names
-from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings
+from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings, WantedEntry
 from lab.roles.configurations.targets import Target, is_loopback, made_certificate, match_targets, split_address
 
 ACCESS_LOG = "access_log /raw/access.jsonl connlab buffer=64k flush=1s;"
@@ -30,6 +31,9 @@ _CERTBOT = "/etc/letsencrypt/"
 _EXACT = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _WITHOUT_SERVER = "write server { listen 80; location / { proxy_pass http://…; } } in http { }"
 _LAB_PORT, _PLAIN_PORT, _TLS_PORT = 8080, 80, 443
+
+
+_ANYWHERE = WantedEntry()
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,12 @@ def _is_ipv6(listen: _Listen) -> bool:
     return listen.host.startswith("[")
 
 
+def _described(listen: _Listen) -> str:
+    where = f" ({listen.block.where})" if listen.block else ""
+    address = f"{listen.host}:{listen.port}" if listen.host else str(listen.port)
+    return f"{address}{' with TLS' if listen.tls else ''}{where}"
+
+
 def _reachable(listen: _Listen) -> bool:
     return not (_is_socket_file(listen) or is_loopback(listen.host) or listen.has("quic"))
 
@@ -92,27 +102,65 @@ def _depends(url: re.Match[str]) -> bool:
     return not url["host"] or variable or url["rest"].startswith(":$")
 
 
-def find_entry(tree: Tree, port: int | None = None) -> tuple[Entry | None, Block | None]:
+def find_entry(tree: Tree, wanted: WantedEntry = _ANYWHERE) -> tuple[Entry | None, Block | None]:
     """Return where the load enters, and the server there.
 
     A server that leads on goes before one that answers itself, and both before one that only redirects or refuses;
-    then plain HTTP before TLS, the lab's own port, and the first in the file.
+    then plain HTTP before TLS, the lab's own port, and the first in the file. A name leads where nginx lets it.
     """
     servers = [one for http in tree.root.all("http") for one in http.all("server")]
-    every = [one for server in servers for one in _listens(server) if port is None or one.port == port]
+    every = [one for server in servers for one in _listens(server) if _is_wanted(one, wanted)]
     # What stands behind a program of the same machine takes the load itself here.
     found = list(filter(_reachable, every)) or list(filter(_on_loopback, every))
     if not found:
         return None, None
+    if wanted.host is not None:
+        asked = _asked(found, wanted.host)
+        found = [one for one in found if one.server is asked]
     best = max(
         found,
-        key=lambda one: (_use(one.server), not one.tls, one.port in (_LAB_PORT, _PLAIN_PORT), one.port == _LAB_PORT),
+        key=lambda one: (
+            *(_use(one.server), not one.tls, one.port in (_LAB_PORT, _PLAIN_PORT), one.port == _LAB_PORT),
+            not _is_ipv6(one),
+        ),
     )
-    host = None
-    if best.server is not _default(found, best.port):
+    host = wanted.host
+    if host is None and best.server is not _default(found, best.port):
         host = next(filter(None, map(_name, server_names(best.server))), None)
     place = best.block or best.server
-    return Entry(best.port, best.tls, host, place.where), best.server
+    ipv6 = _is_ipv6(best) and wanted.family != "ipv4" and not best.has("ipv6only=off")
+    return Entry(best.port, best.tls, host, place.where, ipv6=ipv6), best.server
+
+
+def _is_wanted(one: _Listen, wanted: WantedEntry) -> bool:
+    return (
+        wanted.port in (None, one.port) and wanted.tls in (None, one.tls) and (wanted.family != "ipv6" or _is_ipv6(one))
+    )
+
+
+def _asked(listens: Sequence[_Listen], host: str) -> Block:
+    """Return the server that gets requests for a name: by its name, by the longest pattern, else the default one."""
+
+    def rank(name: str) -> tuple[int, int]:
+        plain = name.lower()
+        if plain == host or (plain.startswith(".") and host == plain[1:]):
+            return 4, 0
+        if plain.startswith(("*.", ".")) and host.endswith(plain.lstrip("*")):
+            return 3, len(plain)
+        if plain.endswith(".*") and host.startswith(plain[:-1]):
+            return 2, len(plain)
+        return (1, 0) if plain.startswith("~") and _matches(name[1:], host) else (0, 0)
+
+    best = max(listens, key=lambda one: max(map(rank, server_names(one.server)), default=(0, 0)))
+    named = any(rank(name)[0] for name in server_names(best.server))
+    return best.server if named else _default(listens, best.port)
+
+
+def _matches(pattern: str, host: str) -> bool:
+    # PCRE knows what Python does not; such a pattern stands for no name here.
+    with contextlib.suppress(re.error):
+        return re.search(pattern.replace("(?<", "(?P<"), host, re.IGNORECASE) is not None
+    return False
 
 
 def _use(server: Block) -> int:
@@ -121,7 +169,7 @@ def _use(server: Block) -> int:
     return 0 if server.all("return", "rewrite") else 1
 
 
-def _default(listens: list[_Listen], port: int) -> Block:
+def _default(listens: Sequence[_Listen], port: int) -> Block:
     """Return the server that gets requests for unknown names."""
     here = [one for one in listens if one.port == port]
     return next((one.server for one in here if one.has("default_server") or one.has("default")), here[0].server)
@@ -149,7 +197,7 @@ class NginxCopy:
 
     def make(self) -> Adaptation:
         """Return how the configuration becomes the copy that runs."""
-        entry, server = find_entry(self._tree, self._around.port)
+        entry, server = find_entry(self._tree, self._around.wanted)
         if self._tree.unread:
             # nginx itself says it better; if it can read the file, the reader of what it read says it.
             return Adaptation(entry)
@@ -177,10 +225,12 @@ class NginxCopy:
         first = next((one.where for one in (*listens, *self._servers, *self._https)), None)
         if not self._https and (stream := self._tree.root.all("stream")):
             return Fault("it has stream { } alone, and the lab follows HTTP requests", stream[0].where, _WITHOUT_SERVER)
-        if self._around.port is not None:
-            ports = sorted({one.port for server in self._servers for one in _listens(server)})
-            hint = f"name one of {', '.join(map(str, ports))}" if ports else _WITHOUT_SERVER
-            return Fault(f"no server in it listens on port {self._around.port}", first, hint)
+        wanted = self._around.wanted
+        if wanted.port is not None or wanted.family == "ipv6":
+            every = [one for server in self._servers for one in _listens(server) if not _is_socket_file(one)]
+            they = ", ".join(dict.fromkeys(_described(one) for one in sorted(every, key=lambda one: one.port)))
+            hint = f"it listens on {they}: name one of these" if they else _WITHOUT_SERVER
+            return Fault(f"no server in it listens on {wanted}", first, hint)
         named = ", ".join(sorted({one.arguments[0] for one in listens if one.arguments}))
         what = f"it listens on {named} alone, where no client of another machine comes" if named else "it has no server"
         if not named and self._tree.empty:
@@ -241,15 +291,22 @@ class NginxCopy:
                     self._leave_out(one.block, "no client of another machine comes there")
                 elif one.has("quic"):
                     self._leave_out(one.block, "no load here speaks HTTP/3")
-                elif _is_ipv6(one) and not is_loopback(one.host) and one.port in here and not self._stays(one, here):
+                elif self._is_needless(one, here):
                     self._leave_out(one.block, "the container has no such address, and the server listens there too")
                 else:
                     inner = alone and one.port == entry.port and _on_loopback(one)
                     self._set_listen(one, listens, stays=self._stays(one, here), opens=inner)
 
+    def _is_needless(self, one: _Listen, here: Collection[int]) -> bool:
+        """Return whether clients reach the server over IPv4 in place of an IPv6 address that the container lacks."""
+        left = _is_ipv6(one) and not is_loopback(one.host) and not self._stays(one, here)
+        if left and self._around.wanted.family == "ipv6" and self._around.ipv6:
+            return any(each.host == "[::]" and each.port == one.port for each in _listens(one.server))
+        return left and one.port in here
+
     def _stays(self, one: _Listen, here: Collection[int]) -> bool:
-        """Return whether a socket of IPv6 can be as it is: beside one of IPv4, or for both."""
-        both = one.has("ipv6only=off") or one.port in here
+        """Return whether a socket of IPv6 can be as it is: beside one of IPv4, for both, or for clients over IPv6."""
+        both = one.has("ipv6only=off") or one.port in here or self._around.wanted.family != "ipv4"
         return self._around.ipv6 and one.host == "[::]" and both
 
     def _set_listen(self, one: _Listen, listens: list[_Listen], *, stays: bool, opens: bool) -> None:
@@ -263,9 +320,13 @@ class NginxCopy:
         }
         why = ["clients here send no PROXY line"] if "proxy_protocol" in block.arguments else []
         everywhere = one.host in ("", "*", "0.0.0.0")  # noqa: S104 # no address that the lab binds
+        six = _is_ipv6(one) and self._around.ipv6 and self._around.wanted.family != "ipv4"
         if opens:
-            new[0] = str(one.port)
+            new[0] = f"[::]:{one.port}" if six else str(one.port)
             why.append("the load comes from another machine")
+        elif six and one.host != "[::]" and not is_loopback(one.host):
+            new[0] = f"[::]:{one.port}"
+            why.append("the container has an IPv6 address of its own")
         elif not everywhere and not is_loopback(one.host) and not stays:
             taken = {each.port for each in listens if each.server is one.server and each.block is not block}
             if one.port in taken and not _is_ipv6(one):

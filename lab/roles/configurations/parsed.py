@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from formats.role import Checks, Default, Rule
 
@@ -14,11 +15,13 @@ class Neighbours:
         port: where the clients come.
         behind: host names and ports of the next role's instances, and of all of them together; none at the path's end.
         host: the name that the clients ask for; None if any does.
+        ipv6: whether the clients come over IPv6.
     """
 
     port: int
     behind: Collection[str]
     host: str | None = None
+    ipv6: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ class Entry:
         host: the name that clients must ask for to come to this server; None if any name leads there.
         where: the line that listens.
         requests: whether the program sees requests there; else it passes on bytes, and logs no request.
+        ipv6: whether clients can come over IPv6 alone.
     """
 
     port: int
@@ -114,6 +118,31 @@ class Entry:
     host: str | None = None
     where: Position | None = None
     requests: bool = True
+    ipv6: bool = False
+
+
+@dataclass(frozen=True)
+class WantedEntry:
+    """What a scenario says of where the load enters; None for what it does not say.
+
+    Attributes:
+        tls: whether clients speak TLS.
+        host: the name that they ask for.
+        family: of their addresses.
+        url: the scenario's URL, for messages.
+    """
+
+    port: int | None = None
+    tls: bool | None = None
+    host: str | None = None
+    family: Literal["ipv4", "ipv6"] | None = None
+    url: str | None = None
+
+    def __str__(self) -> str:
+        """Say where the load is to come."""
+        if self.url is not None:
+            return f"port {self.port}, where {self.url} leads{' with TLS' if self.tls else ''}"
+        return f"port {self.port}" if self.port is not None else "IPv6" if self.family == "ipv6" else "any port"
 
 
 @dataclass(frozen=True)
@@ -126,10 +155,10 @@ class Surroundings:
         own_service: whether it is a service of the scenario's own, which may speak another protocol than HTTP.
         hosts: by a host of the file, with its port or without, the address in its place.
         writable: folders that the program may write to.
-        port: where the load is to enter, if the scenario says so.
+        wanted: where the load is to enter, as far as the scenario says.
         role: the next role's name; None at the path's end.
         page: what the lab's own role at the path's end answers with 200; None for a service of the scenario's own.
-        ipv6: whether programs can listen on IPv6 addresses here.
+        ipv6: whether the kernel has IPv6.
     """
 
     behind: Sequence[str] = ()
@@ -137,7 +166,7 @@ class Surroundings:
     own_service: bool = False
     hosts: Mapping[str, str] = field(default_factory=dict)
     writable: Sequence[str] = ()
-    port: int | None = None
+    wanted: WantedEntry = WantedEntry()
     role: str | None = None
     page: str | None = None
     ipv6: bool = True
