@@ -139,6 +139,7 @@ def _parameters() -> str:
         f"- `<statistic>`: {', '.join(statistics)}.\n"
         f"- `<cause>`: {', '.join(f'`{cause.figure}`' for cause in CAUSES)}.\n"
         "- `<status>`: a status such as `404`, or a class such as `4xx`.\n"
+        "- `<queue>`: a number from 1 on.\n"
         "- `<code>`: a number; one that did not occur counts 0.\n"
         "- `<check>`, `<request>`, `<group>`, `<threshold>`: the name in a script, in small letters, with `_` for all"
         " but letters and digits. In a threshold, `<` is `below`, `>` is `above`, `<=` is `at_most`, `>=` is"

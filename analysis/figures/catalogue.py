@@ -284,6 +284,9 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
         return sorted({name for read in run.raw.manifest.sysctls.values() for name in read})
     if parameter in ("request", "group"):
         return _named(run, parameter)
+    if parameter == "queue":
+        most = max(map(kernel.count_queues, run.raw.samples.values()), default=0)
+        return [str(number) for number in range(1, most + 1)]
     if parameter in ("check", "threshold"):
         return sorted(_judged(run, parameter))
     found = scope.choices(parameter)
@@ -324,10 +327,13 @@ def _judged(run: Run, parameter: str) -> set[str]:
 
 
 def _exists(run: Run, parameters: Mapping[str, str]) -> bool:
-    """Return whether a role has a counter: the kernel shows some only where they are not zero."""
+    """Return whether a role has a counter, which the kernel may show only if it is not zero, or so many queues."""
+    samples = run.raw.samples
+    if "queue" in parameters:
+        found = [kernel.count_queues(samples[each]) for each in run.instances(parameters["role"])]
+        return int(parameters["queue"]) <= max(found, default=0)
     if "Counter" not in parameters:
         return True
-    samples = run.raw.samples
     return any(parameters["Counter"] in samples[each].counters for each in run.instances(parameters["role"]))
 
 

@@ -23,6 +23,7 @@ _PARAMETERS = {
     "cause": _ROLE,
     "Counter": r"[A-Za-z0-9]+\.[A-Za-z0-9]+",
     "state": r"[a-z0-9_]+",
+    "queue": r"[1-9][0-9]*",
     "code": r"[0-9]+",
     "status": r"[0-9]+|[1-5]xx",
     "kind": r"[a-z_]+",

@@ -106,12 +106,24 @@ def _listener_drops(samples: Samples, span: Span, _found: Mapping[str, str]) -> 
     return drops[-1] - drops[0]
 
 
-def _full_beside_empty(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
-    ticks = [samples.traffic(tick) for tick in range(span.first, span.last + 1)]
-    return sum(
-        any(each.depth > each.limit for each in of_tick) and any(each.depth == 0 for each in of_tick)
-        for of_tick in ticks
-    )
+def count_queues(samples: Samples) -> int:
+    """Return how many accept queues the traffic port has that the samples tell apart; 0 where it has one."""
+    ticks = range(len(samples.ticks))
+    return max((sum(each.inode is not None for each in samples.traffic(tick)) for tick in ticks), default=0)
+
+
+def _full_beside_empty(samples: Samples, span: Span, found: Mapping[str, str]) -> Value:
+    """Return at how many ticks a queue was full while another was empty: any, or the one of this place, from 1 on."""
+    place = int(found["queue"]) - 1 if "queue" in found else None
+    count = 0
+    for tick in range(span.first, span.last + 1):
+        # A queue that was made later has the greater inode.
+        queues = sorted(samples.traffic(tick), key=lambda each: each.inode or 0)
+        if place is not None and len(queues) > 1 and any(each.inode is None for each in queues):
+            return unknown("the samples do not tell the queues of a port apart")
+        full = [each.depth > each.limit for each in (queues if place is None else queues[place : place + 1])]
+        count += any(full) and any(each.depth == 0 for each in queues)
+    return count
 
 
 def _closed_ms(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
@@ -208,6 +220,13 @@ FIGURES: tuple[Figure, ...] = (
         "listen.<role>.full_beside_empty",
         "Ticks at which one accept queue of an instance was full and another of it empty; with one queue, 0."
         " Programs with SO_REUSEPORT, such as nginx with reuseport, have several.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, total, _full_beside_empty),
+    ),
+    Figure(
+        "listen.<role>.queue.<queue>.full_beside_empty",
+        "The same of one queue, from 1 on, in the order in which the program made them: nginx makes that of its first"
+        " worker first. The sum of the instances.",
         _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _full_beside_empty),
     ),

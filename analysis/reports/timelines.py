@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -185,9 +186,20 @@ def _fill_queue(chart: Chart, record: Record, until_s: float) -> None:
             known = isinstance(uneven, int) and not isinstance(uneven, bool)
             seen = f"one was full while another was empty at {uneven:,} readings" if known else "one may be full"
             chart.notes.append(
-                f"{role}: the sum of its {count} queues; {seen}{'' if known else ' while others have room'}."
+                f"{role}: the sum of its {count} queues; {seen}"
+                f"{_which_queue(record, role) if known else ' while others have room'}."
             )
     chart.keep_limits_in_view()
+
+
+def _which_queue(record: Record, role: str) -> str:
+    """Return which queue was full while another was empty, where the samples tell."""
+    pattern = re.compile(rf"listen\.{role}\.queue\.(\d+)\.full_beside_empty")
+    found = {
+        int(match[1]): value for name, value in record.figures.items() if value and (match := pattern.fullmatch(name))
+    }
+    said = [f"queue {number} at {value:,}" for number, value in sorted(found.items()) if isinstance(value, int)]
+    return f": {', '.join(said)} (nginx makes that of its first worker first)" if said else ""
 
 
 def _fill_kernel(chart: Chart, record: Record, _: float) -> None:

@@ -283,6 +283,22 @@ def test_a_queue_that_is_full_beside_an_empty_one_is_counted(run: RunFolder) -> 
     assert value(run, "listen.backend.full_beside_empty") == 90
 
 
+def test_the_queue_that_is_full_is_told_by_the_order_in_which_the_sockets_were_made(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].tick_between(40, 49):
+        first = {**tick["listen"][0], "depth": 2, "limit": 1, "inode": 77}
+        tick["listen"] = [first, {**first, "depth": 0, "inode": 12}]
+    of_queues = [value(run, f"listen.backend.queue.{number}.full_beside_empty") for number in (1, 2)]
+    assert of_queues == [0, 90]
+
+
+def test_clients_over_ipv6_come_to_the_queue_of_ipv6(run: RunFolder) -> None:
+    run.manifest["roles"]["backend"]["ipv6"] = True
+    for tick in run.samples["backend-1"].ticks:
+        first = tick["listen"][0]
+        tick["listen"] = [{**first, "address": "10.0.0.2"}, {**first, "address": "::", "limit": 999, "depth": 500}]
+    assert (value(run, "listen.backend.depth.max"), value(run, "listen.backend.limit")) == (500, 999)
+
+
 def test_a_socket_of_ipv6_beside_one_of_ipv4_is_no_queue_of_the_load(run: RunFolder) -> None:
     before = value(run, "listen.backend.depth.max"), value(run, "listen.backend.limit")
     for tick in run.samples["backend-1"].ticks:
