@@ -105,9 +105,11 @@ def pack_certificates(authority: Authority, files: Mapping[str, tuple[Iterable[s
     return pack_files(packed)
 
 
-def made_for_configuration(certificates: Mapping[str, Iterable[str]]) -> dict[str, tuple[Iterable[str], str]]:
+def made_for_configuration(
+    certificates: Mapping[str, Iterable[str]], key: str = "ecdsa"
+) -> dict[str, tuple[Iterable[str], str]]:
     """Return the certificates that a user's own configuration lacks, by their files, for `pack_certificates`."""
-    return {PurePosixPath(path).name: (tuple(names) or _LOOPBACK[:1], "ecdsa") for path, names in certificates.items()}
+    return {PurePosixPath(path).name: (tuple(names) or _LOOPBACK[:1], key) for path, names in certificates.items()}
 
 
 def _files_wanted(
@@ -118,7 +120,8 @@ def _files_wanted(
     if role in resolved.registry.services:
         return None
     if own := find_configuration(resolved, topology, role):
-        return made_for_configuration(own.adaptation.certificates) if own.adaptation.certificates else None
+        key = resolved.scenario.configurations[role].tls_key
+        return made_for_configuration(own.adaptation.certificates, key) if own.adaptation.certificates else None
     declared = topology.roles[role]
     if declared.kind != "client" and declared.tls:
         second = topology.second_names.get(instance)

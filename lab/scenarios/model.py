@@ -268,6 +268,9 @@ class ConfigurationFile(Part):
         dict[Text, Text],
         Field(description="Which server of the path each server of the file stands for: {app: backend}"),
     ] = Field(default_factory=dict)
+    tls_key: Annotated[
+        Literal["ecdsa", "rsa"], Field(description="The kind of key of certificates that are made for a run")
+    ] = "ecdsa"
     environment: Annotated[
         dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
         Field(description="Variables that are filled in in the files, as nginx's official image does in *.template"),

@@ -293,21 +293,24 @@ def _with_load(content: dict[str, Any], registry: Registry) -> dict[str, Any]:
         return content
     said: dict[str, Any] = {"workload": "script"}
     if not set(asked) - {"url", "ip_family"}:
-        page = _page_of(asked.get("url"), content.get("path"), registry)
+        page = _page_of(asked.get("url"), content, registry)
         said = {} if page is None else {"path": page}
     return {**content, "knobs": {**knobs, "load": {**said, **load}}}
 
 
-def _page_of(url: object, path: object, registry: Registry) -> str | None:
-    """Return the page that a URL names; the root is one only of a service of the scenario's own."""
+def _page_of(url: object, content: Mapping[str, Any], registry: Registry) -> str | None:
+    """Return the page that a URL names; the root is one only where the scenario's own program answers."""
+    path = content.get("path")
     try:
         page = parse_url(str(url)).path if url is not None else None
     except PydanticCustomError:
         return None
     names = [one for one in path if isinstance(one, str)] if isinstance(path, list) else []
     kinds = {name: role.kind for name, role in registry.roles.items()}
-    answers = request_path(names, kinds.get)[-1:]
-    return page or ("/" if page is not None and set(answers) & set(registry.services) else None)
+    answers = {*request_path(names, kinds.get)[-1:]}
+    # What answers is the user's own: the lab's roles have pages of their own.
+    own = answers & {*registry.services, *(name for name in answers if isinstance(content.get(name), Mapping))}
+    return page or ("/" if page is not None and own else None)
 
 
 def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...]) -> dict[str, Any]:

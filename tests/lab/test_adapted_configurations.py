@@ -218,6 +218,15 @@ def test_a_bind_line_of_ipv6_alone_takes_no_client_of_ipv4(tmp_path: Path) -> No
     }
 
 
+def test_servers_that_no_load_reaches_do_not_hinder_a_path_that_ends_at_haproxy(tmp_path: Path) -> None:
+    text = "default_backend app\nbackend app\n    server one 10.0.0.7:8080\n"
+    beside = "\nbackend app\n    server one app:8080 check\n    server two 10.0.0.7:8080 ssl verify none\n"
+    found = haproxy(tmp_path, text, beside, behind=(), role=None)
+    assert found.faults == []
+    assert "server one 127.0.0.1:9 check" in copy_of(found)
+    assert "server two 10.0.0.7:8080 ssl verify none" in copy_of(found)
+
+
 TWO_SERVERS = """\
 server { listen 80 default_server; listen 443 ssl; return 301 https://shop.example$request_uri; }
 server { listen 443 ssl; server_name *.example; ssl_certificate a.pem; ssl_certificate_key a.key;

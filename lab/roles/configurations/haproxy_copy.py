@@ -346,6 +346,7 @@ class HaproxyCopy:
         if self._around.behind and not missing and not any(_servers_of(section, self._sections)):
             what = f"{section.kind} {section.name} leads to no server line"
             hint = f"write default_backend, and in that backend: server one {self._around.behind[-1]}"
+            hint += "; or end the path at haproxy"
             self._faults.append(Fault(what, section.head.where, hint))
 
     def _set_server(self, line: Line, address: str | None) -> None:
@@ -360,10 +361,15 @@ class HaproxyCopy:
             if checks:
                 why.append("checks come to the server's own port")
             new |= checks
-        if not self._around.tls and _TLS_TO_SERVERS & set(words) and (found := _places(words, _OF_TLS)):
+        if (
+            self._around.role
+            and not self._around.tls
+            and _TLS_TO_SERVERS & set(words)
+            and (found := _places(words, _OF_TLS))
+        ):
             new |= found
             why.append(f"{self._around.role} takes plain HTTP")
-        if not self._around.own_service and (found := _places(words, _OF_PROXY_PROTOCOL)):
+        if self._around.role and not self._around.own_service and (found := _places(words, _OF_PROXY_PROTOCOL)):
             new |= found
             why.append(f"{self._around.role} knows no PROXY line")
         if new:

@@ -8,6 +8,8 @@ from lab.roles.configurations.parsed import Fault, Position, Surroundings
 
 # Where the entry point makes certificates.
 _CERTIFICATES = "/tmp/connlab-tls"  # noqa: S108 # in the container
+# The port discard, on which nothing listens.
+_NOBODY = "127.0.0.1:9"
 _LOOPBACK = ("localhost", "[::1]", "::1")
 
 
@@ -46,6 +48,11 @@ def split_address(address: str) -> tuple[str, str]:
     return (host, port) if colon and not address.endswith("]") else (address, "")
 
 
+def _is_address(address: str) -> bool:
+    host, _ = split_address(address)
+    return host.startswith(("[", "unix:")) or host.replace(".", "").isdecimal()
+
+
 def match_targets(
     targets: Sequence[Target], around: Surroundings, own_ports: Collection[int], role: str
 ) -> tuple[dict[str, str], list[Fault]]:
@@ -53,7 +60,7 @@ def match_targets(
 
     What the scenario maps, by host or by group, goes where it says. Of the others, one alone stands for the next role;
     those of one group stand for its instances, in turn, and so do those that the load does not reach. A loopback
-    address whose port the file itself listens on stays.
+    address whose port the file itself listens on stays. At the path's end, nothing stands for what is not reached.
     """
     found: dict[str, str] = {}
     open_: list[Target] = []
@@ -73,8 +80,11 @@ def match_targets(
         else:
             open_.append(one)
     if open_ and not around.behind:
-        what = f"it proxies to {open_[0].address}, and the path ends at {role}"
-        return found, [Fault(what, open_[0].where, "put a server behind it on the path")]
+        if reached := [one for one in open_ if one.reached]:
+            what = f"it proxies to {reached[0].address}, and the path ends at {role}"
+            return found, [Fault(what, reached[0].where, "put a server behind it on the path")]
+        # The load does not come there. An address can stay; a name that nobody has keeps a proxy from its start.
+        return found | {one.address: _NOBODY for one in open_ if not _is_address(one.address)}, []
     addresses = list(dict.fromkeys(one.address for one in open_ if one.reached))
     beside = dict.fromkeys(one.address for one in open_ if one.address not in addresses)
     found |= {one: instances[place % len(instances)] for place, one in enumerate(beside)}
