@@ -164,7 +164,7 @@ def test_a_second_address_of_nginx_is_known_to_every_client_and_kept_from_others
     assert "CONNLAB_ADDRESSES" not in added["nginx"]["environment"]
     for client in ("k6-1", "k6-2"):
         assert added[client]["environment"]["CONNLAB_TARGETS"] == "http://nginx:8080 http://nginx-second:8080"
-        assert added[f"collector-{client}"]["extra_hosts"] == {"nginx-second": "198.18.7.254"}
+        assert added[f"collector-{client}"]["extra_hosts"] == ["nginx-second=198.18.7.254"]
     [config] = whole["networks"]["lab"]["ipam"]["config"]
     assert config == {"subnet": "198.18.7.0/24", "aux_addresses": {"nginx-second": "198.18.7.254"}}
 
