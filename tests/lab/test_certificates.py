@@ -12,7 +12,7 @@ from lab.engines.container_settings import role_environment
 from lab.errors import BadInput
 from lab.scenarios.certificates import Authority, certificates_for
 from lab.scenarios.topology import topology_of
-from tests.lab.support import MINIMAL, Make, yaml_with
+from tests.lab.support import MINIMAL, Make, resolving, yaml_with
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 
@@ -57,6 +57,17 @@ def test_each_container_gets_what_it_needs_and_the_ca_s_key_goes_nowhere(effecti
     client = role_environment(resolved, topology, "k6-1", made)
     assert client["CONNLAB_TARGETS"] == "https://nginx:8080"
     assert "K6_INSECURE_SKIP_TLS_VERIFY" not in client
+
+
+def test_a_user_s_file_gets_a_certificate_with_the_key_that_the_scenario_says(tmp_path: Path) -> None:
+    (tmp_path / "nginx.conf").write_text(
+        "events { }\nhttp { server { listen 443 ssl; ssl_certificate a.pem; ssl_certificate_key a.key;"
+        " location / { proxy_pass http://app:3000; } } }\n"
+    )
+    own = "path: [k6, nginx, backend]\nnginx: {config: ./nginx.conf, tls_key: rsa}"
+    found = resolving(tmp_path, MINIMAL.replace("path: [k6, backend]", own))()
+    (tmp_path / "a.pem").write_bytes(files_of(certificates_for(found, topology_of(found))["nginx"])["a.pem"])
+    assert "rsaEncryption" in openssl("x509", "-in", tmp_path / "a.pem", "-noout", "-text")
 
 
 def test_versions_of_tls_that_exclude_each_other_are_refused(effective: Make) -> None:
