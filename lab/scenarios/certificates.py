@@ -120,8 +120,8 @@ def _files_wanted(
     if role in resolved.registry.services:
         return None
     if own := find_configuration(resolved, topology, role):
-        key = resolved.scenario.configurations[role].tls_key
-        return made_for_configuration(own.adaptation.certificates, key) if own.adaptation.certificates else None
+        lacking, kind = own.adaptation.certificates, resolved.scenario.configurations[role].tls_key
+        return made_for_configuration(lacking, kind) if lacking else None
     declared = topology.roles[role]
     if declared.kind != "client" and declared.tls:
         second = topology.second_names.get(instance)

@@ -60,12 +60,14 @@ def test_each_container_gets_what_it_needs_and_the_ca_s_key_goes_nowhere(effecti
 
 
 def test_a_user_s_file_gets_a_certificate_with_the_key_that_the_scenario_says(tmp_path: Path) -> None:
-    (tmp_path / "nginx.conf").write_text(
+    home = tmp_path / "shop"
+    home.mkdir()
+    (home / "nginx.conf").write_text(
         "events { }\nhttp { server { listen 443 ssl; ssl_certificate a.pem; ssl_certificate_key a.key;"
         " location / { proxy_pass http://app:3000; } } }\n"
     )
     own = "path: [k6, nginx, backend]\nnginx: {config: ./nginx.conf, tls_key: rsa}"
-    found = resolving(tmp_path, MINIMAL.replace("path: [k6, backend]", own))()
+    found = resolving(home, MINIMAL.replace("path: [k6, backend]", own))()
     (tmp_path / "a.pem").write_bytes(files_of(certificates_for(found, topology_of(found))["nginx"])["a.pem"])
     assert "rsaEncryption" in openssl("x509", "-in", tmp_path / "a.pem", "-noout", "-text")
 
