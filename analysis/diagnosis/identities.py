@@ -15,6 +15,7 @@ from pydantic import Field
 
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import Hop
+from analysis.evidence import kernel_events
 from analysis.evidence.logs import ACCESS
 from analysis.expressions import parse
 from analysis.expressions.values import Number, Unknown, Value, is_number, merge, unknown
@@ -98,6 +99,8 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
     at_edges = sum(_checks_at_edges(manifest, role) for role in (hop.client, hop.server))
     first = manifest.kind_of(hop.client) == "client"
     yield from _of_kernels(hop, next_server, first=first, scraped=manifest.metrics_port is not None, at_edges=at_edges)
+    if kernel_events.are_due(manifest):
+        yield from _of_kernels_words(hop.server)
     if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy" and _logs_answers(manifest, hop.server):
         yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
@@ -301,6 +304,34 @@ def _of_kernels(hop: Hop, next_server: str | None, *, first: bool, scraped: bool
         "A full accept queue, or a full queue of half-open connections, was the only reason to drop.",
         f"kernel.{server}.TcpExt.ListenDrops",
         f"kernel.{server}.TcpExt.ListenOverflows + kernel.{server}.TcpExt.TCPReqQFullDrop",
+    )
+
+
+def _of_kernels_words(server: str) -> Iterator[Identity]:
+    yield Identity(
+        "queue-entries-told",
+        "The connections that entered the accept queue by the server's kernel are those that did by the packets.",
+        f"events.{server}.queued",
+        f"flows.{server}.entered - flows.{server}.perhaps_unknown",
+        f"flows.{server}.entered",
+    )
+    for column, what in (
+        ("syns", "SYNs that the client's kernel sent again"),
+        ("synacks", "SYN-ACKs that the server's kernel sent again"),
+        ("resets", "RSTs that both kernels sent"),
+    ):
+        yield Identity(
+            f"{column}-told",
+            f"For each connection, the {what} are those in the capture: connections of which this is not so.",
+            f"events.{server}.differing.{column}",
+            "0",
+        )
+    yield Identity(
+        "accepts-told",
+        "Each connection left the accept queue, by the server's kernel, between the samples that say so: connections of"
+        " which this is not so.",
+        f"events.{server}.differing.accepts",
+        "0",
     )
 
 

@@ -16,11 +16,12 @@ from typing import BinaryIO
 import duckdb
 
 from analysis.database import Tables, composed, create, in_memory, may_use, sql
-from analysis.evidence import jsonl, logs, result_files, size
+from analysis.evidence import jsonl, kernel_events, logs, result_files, size
 from analysis.evidence.clock import NEVER_SET, Clock
 from analysis.evidence.clocks import Clocks
 from analysis.evidence.declared_logs import DeclaredFormat, Upstreams
 from analysis.evidence.jsonl import Damage, parse, why_unreadable
+from analysis.evidence.kernel_events import KernelEvents
 from analysis.evidence.logs import Format
 from analysis.evidence.rawfiles import Places, descriptor_path
 from formats.manifest import Manifest
@@ -83,6 +84,7 @@ class Records(Tables):
         self.dials: dict[str, Log] = {}
         self.access: dict[str, Log] = {}
         self.served: dict[str, Log] = {}
+        self.kernel_events: dict[str, KernelEvents] = {}
 
     def load_requests(self, path: Path, instance: str, clock: Clock = NEVER_SET) -> None:
         """Load a client's requests.jsonl."""
@@ -206,6 +208,7 @@ def load_records(manifest: Manifest, places: Places, clocks: Clocks) -> Records:
         proxy = instance in manifest.proxies
         format_ = DeclaredFormat(declared, _upstreams(manifest, role_of[instance], proxy=proxy))
         records.load_access(places.log(instance, file), instance, format_, clocks.of(instance), proxy=proxy)
+    records.kernel_events = kernel_events.load_all(records.database, manifest, places, clocks)
     tell_processes_apart(records.database, manifest, "access", "1000 * time_ms", resolution_us=1)
     records.drop_marks()
     return records

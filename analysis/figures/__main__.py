@@ -28,6 +28,7 @@ _HEADINGS = {
     "access": "The proxy's logs",
     "gateway": "The gateway's connections",
     "flows": "Connections, by the captures",
+    "events": "Connections, by the kernels themselves",
     "ledger": "The ledger",
     "model": "The model",
 }

@@ -21,13 +21,26 @@ from analysis.diagnosis.joins import Hop
 from analysis.evidence.client_files import figure_name
 from analysis.evidence.jsonl import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
-from analysis.figures import client, declaration, exchanges, flows, kernel, ledger, model, programs, proxies
+from analysis.figures import (
+    client,
+    declaration,
+    exchanges,
+    flows,
+    kernel,
+    kernel_events,
+    ledger,
+    model,
+    programs,
+    proxies,
+)
 from analysis.figures.declaration import Compute, Figure, comparable_value
 from analysis.figures.run import STATISTICS, Run
 from formats.role import Role
 
 _OBSERVED: tuple[Figure, ...] = tuple(
-    figure for module in (client, kernel, programs, proxies, flows, exchanges, ledger) for figure in module.FIGURES
+    figure
+    for module in (client, kernel, programs, proxies, flows, kernel_events, exchanges, ledger)
+    for figure in module.FIGURES
 )
 
 
@@ -267,6 +280,8 @@ def figure_names(run: Run) -> Iterator[str]:
     counters = frozenset(name for samples in run.raw.samples.values() for name in samples.counters)
     scope = Scope(manifest.roles, {name: knob.value for name, knob in manifest.knobs.items()}, counters)
     for figure in scope.figures():
+        if figure.pattern.startswith("events.") and not run.raw.records.kernel_events:
+            continue
         # Where requests are known, these say the same in other words.
         if figure.pattern.startswith(("ledger.connections.", exchanges.PREFIX)) and exchanges.records_requests(run):
             continue

@@ -458,6 +458,32 @@ def test_the_queue_is_first_in_first_out(tables: Tables) -> None:
     assert tables.made("accepted", columns) == [(1, 10, 35), (2, 35, 45), (3, 45, None)]
 
 
+def test_told_accepts_are_of_the_connection_and_the_instance_that_they_name(tables: Tables) -> None:
+    tables.given("connections", "id first_time_us queued_us", (1, 10, 12), (2, 9_000, 9_005), **MADE)
+    ends = {"local": "s", "local_port": 80, "peer": "c", "peer_port": 1000, "kind": "accepted"}
+    told = [("nginx", 50, 40), ("nginx", 9_100, None), ("another", 20, 1), ("nginx", 9_200, 7)]
+    tables.given("kernel_events", "instance time_us wait_us", *told, **ends)
+    tables.given("accepted", id=1, observer="nginx", accepted_after_us=12, accepted_before_us=30)
+    columns = "id, told_us, wait_us, sampled_after_us, sampled_before_us"
+    assert tables.made("told_accepts", columns) == [(1, 50, 40, 12, 30), (2, 9_100, None, None, None)]
+
+
+def test_accepted_as_told_keeps_what_only_the_samples_tell(tables: Tables) -> None:
+    tables.given("told_accepts", "id told_us", (1, 50), (2, 9_100), observer="nginx")
+    sampled = [(1, 12, 30), (3, 1, 2)]
+    tables.given("accepted", "id accepted_after_us accepted_before_us", *sampled, observer="nginx")
+    columns = "id, accepted_after_us, accepted_before_us"
+    assert tables.made("accepted_as_told", columns) == [(1, 50, 50), (2, 9_100, 9_100), (3, 1, 2)]
+
+
+@pytest.mark.parametrize(("told_us", "found"), [(9, 1), (10, 0), (40, 0), (41, 1)])
+def test_sampled_otherwise_counts_accepts_that_the_samples_rule_out(tables: Tables, told_us: int, found: int) -> None:
+    sampled = {"sampled_after_us": 15, "sampled_before_us": 35}
+    tables.given("connections", "id in_window", (1, True), (2, False), **MADE)
+    tables.given("told_accepts", "id told_us", (1, told_us), (2, 999), observer="nginx", **sampled)
+    assert tables.named("sampled_otherwise", instance="nginx", slack_us=5) == {"accepts": found}
+
+
 def test_a_lost_syn_has_what_the_kernel_counted_around_it(tables: Tables) -> None:
     tables.given("connections", **MADE, id=7, syns_lost=2, syns_lost_us=[50, 300])
     row = {"instance": "nginx", "listen_drops": 0, "syn_queue_drops": 0, "queue_limit": 4}
@@ -966,6 +992,37 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
     assert found == [(5, None), (5, None), (None, None), (None, 4), (5, None), (5, None), (5, None), (5, None)]
 
 
+def test_told_by_kernels_counts_connections_that_differ_from_their_packets(tables: Tables) -> None:
+    plain: Row = MADE | {
+        "in_window": True, "syn_retransmissions": 0, "synack_count": 1, "client_rst_count": 0, "server_rst_count": 0,
+    }  # fmt: skip
+    rows: list[Row] = [
+        {"first_time_us": 10_000, "syn_retransmissions": 1},
+        {"first_time_us": 90_000, "syn_retransmissions": 1},  # of the same ports; its kernel says nothing
+        {"first_time_us": 10_000, "client_port": 1001, "synack_count": 2},  # two were told
+        {"first_time_us": 10_000, "client_port": 1002, "client_rst_count": 1, "server_rst_count": 1},
+        {"first_time_us": 10_000, "client_port": 1003, "server_rst_count": 1},  # another namespace told it
+        {"first_time_us": 10_000, "client_port": 1004, "in_window": False, "server_rst_count": 1},
+    ]
+    for number, row in enumerate(rows):
+        tables.given("connections", **(plain | row), id=number)
+    client, server = ("k6-1", "c", "s", 80), ("nginx", "s", "c", 80)
+    told = [(*client, 1000, "retransmitted", "S", 50_000), (*client, 1000, "retransmitted", "PA", 50_000)]
+    told += [(*client, 1002, "reset_sent", "", 50_000)]
+    for instance, local, peer, port, other, kind, flags, time_us in told:
+        tables.given(
+            "kernel_events", instance=instance, local=local, local_port=other, peer=peer, peer_port=port,
+            kind=kind, flags=flags, time_us=time_us,
+        )  # fmt: skip
+    answered = [(1001, "synack_retransmitted"), (1001, "synack_retransmitted"), (1002, "reset_sent")]
+    for instance, port, kind in [*((server[0], *each) for each in answered), ("another", 1003, "reset_sent")]:
+        tables.given(
+            "kernel_events", instance=instance, local="s", local_port=80, peer="c", peer_port=port, kind=kind,
+            time_us=50_000,
+        )  # fmt: skip
+    assert tables.named("told_by_kernels", instance="nginx") == {"syns": 1, "synacks": 1, "resets": 1}
+
+
 def test_a_connection_that_no_try_used_is_a_check(tables: Tables) -> None:
     rows = [(1, True, True), (2, True, True), (3, False, True), (4, True, False)]
     tables.given("connections", "id in_window established", *rows, **MADE)
@@ -1417,6 +1474,22 @@ def test_lines_of_dials_tell_closes_too(apart: Tables, tmp_path: Path) -> None:
     found = apart.made("lines_of_dials", "*", parts, path=path, fields=fields, **writers)
     assert [(id_, announced, kind) for id_, _, announced, kind in found] == [
         (None, None, 1), (1, None, 0), (1, None, 5), (None, None, 3), (None, 1, 2), (1, None, 4),
+    ]  # fmt: skip
+
+
+def test_lines_of_kernel_events_are_whole_if_they_tell_time_and_both_ends(apart: Tables, tmp_path: Path) -> None:
+    ends = {"local": "s", "local_port": 80, "peer": "c", "peer_port": 1000}
+    path = of_lines(
+        tmp_path, {"kind": "header"}, {"kind": "queued", "time_us": 5, **ends}, {"kind": "queued", **ends},
+        {"kind": "accepted", "time_us": 5, **ends, "wait_us": -1}, {"kind": "accepted", "time_us": 5, **ends},
+        {"kind": "reset_sent", "time_us": 5, **ends, "peer_port": 70_000}, {"kind": "of-another-version", "time_us": 5},
+        "{broken\n", {"kind": "dropped", "time_us": 5, "from": "c", "to": "s"}, {"kind": "dropped", "time_us": 5},
+    )  # fmt: skip
+    texts, numbers = ("kind", "local", "peer", "from", "to"), ("time_us", "local_port", "peer_port", "wait_us")
+    fields = {**dict.fromkeys(texts, "VARCHAR"), **dict.fromkeys(numbers, "BIGINT")}
+    found = apart.made("lines_of_kernel_events", "*", path=path, fields=fields)
+    assert [(number, row[0]) for number, row in enumerate(found) if row[-1]] == [
+        (1, "queued"), (4, "accepted"), (8, "dropped"),
     ]  # fmt: skip
 
 

@@ -70,6 +70,7 @@ def examine(raw: RawRun) -> Health:
             recordings.examine_capture(instance, capture, raw.reductions[instance])
             for instance, capture in raw.captures.items()
         ),
+        *(recordings.examine_kernel_events(each, found) for each, found in raw.records.kernel_events.items()),
     ]
     return Health({report.instrument: report for report in reports})
 

@@ -33,6 +33,7 @@ class Evidence(StrEnum):
     ACCESS = "access"
     ERRORS = "errors"
     PACKETS = "packets"
+    KERNEL_EVENTS = "kernel_events"
 
     @property
     def meaning(self) -> str:
@@ -60,6 +61,7 @@ _MEANINGS = {
     Evidence.ACCESS: "every line of an access log",
     Evidence.ERRORS: "the error log of a proxy",
     Evidence.PACKETS: "every packet of a capture",
+    Evidence.KERNEL_EVENTS: "every event that the kernel of an instance told",
 }
 
 _HOLE = f"no reading for more than {limits.SECONDLY_GAP_MS / 1000:g} s"
@@ -100,6 +102,10 @@ _SPOILT_BY = {
     Evidence.PACKETS: (
         "a missing, damaged or foreign file; an end before the run's; packets that the kernel dropped or nothing can"
         " read"
+    ),
+    Evidence.KERNEL_EVENTS: (
+        "events that nobody asked for, or that the kernel or the rights do not allow; a missing or damaged file; an end"
+        " before the run's; events for which there was no room"
     ),
 }
 

@@ -11,9 +11,11 @@ from analysis.evidence import timeline
 from analysis.evidence.captures import Capture
 from analysis.evidence.flows import Reduction
 from analysis.evidence.jsonl import Record, integer, why_unreadable
+from analysis.evidence.kernel_events import KernelEvents
 from analysis.evidence.rawrun import Scraped
 from analysis.evidence.records import Log, Records
 from analysis.evidence.window import Window
+from analysis.formatting import format_count
 from formats.safe_files import open_regular
 
 # What a capture's account says where nobody counted what the kernel dropped.
@@ -167,3 +169,24 @@ def _compare_accounts(report: Report, account: Record, reduction: Reduction) -> 
     late = ended_us is not None and (reduction.last_us or ended_us) > ended_us + slack_us
     if early or late:
         report.add("capture.pcap has packets of another time than capture.json", Evidence.PACKETS)
+
+
+def examine_kernel_events(instance: str, found: KernelEvents) -> Report:
+    """Report on what the kernel of an instance told of its connections."""
+    report = Report(f"events/{instance}", {"events": found.count, "lost": found.lost, "missed_max": found.missed_max})
+    for message in found.damage.messages("events.jsonl"):
+        report.add(message, Evidence.KERNEL_EVENTS)
+    if found.damage.missing is not None:
+        return report
+    if not found.header:
+        report.add("events.jsonl has no header of this instance and of a version that is read", Evidence.KERNEL_EVENTS)
+    if not found.ended:
+        report.add("events.jsonl has no last line: the collector was killed", Evidence.KERNEL_EVENTS)
+    elif found.reason is not None:
+        report.add(f"the kernel gave no events, or no more: {found.reason}", Evidence.KERNEL_EVENTS)
+    elif found.announced != found.count:
+        what = f"events.jsonl has {found.count} events, and its last line says {found.announced}"
+        report.add(what, Evidence.KERNEL_EVENTS)
+    if found.lost:
+        report.add(f"{format_count(found.lost, 'event')} found no room", Evidence.KERNEL_EVENTS)
+    return report

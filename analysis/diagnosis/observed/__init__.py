@@ -17,7 +17,7 @@ import numpy as np
 from analysis.database import Integers, Tables, composed, create, in_memory, sql
 from analysis.diagnosis.joins import connections, load_tables
 from analysis.diagnosis.joins.load_tables import DROP_COUNTERS, TICKS, insert
-from analysis.evidence import window
+from analysis.evidence import kernel_events, window
 from analysis.evidence.jsonl import integer
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.samples import Samples
@@ -51,6 +51,7 @@ def observe(raw: RawRun) -> Observation | None:
         return None
     database = in_memory()
     load_tables.load_captured(database, raw)
+    kernel_events.load_all(database, raw.written, raw.places, raw.clocks)
     if raw.manifest.observed and raw.manifest.observed.server:
         address, _, port = raw.manifest.observed.server.rpartition(":")
         database.execute("DELETE FROM captured WHERE server_address <> ? OR server_port <> ?", [address, int(port)])

@@ -172,8 +172,16 @@ class Narrator:
         server = case[f"{prefix}_to_instance"]
         at_us = accepted.earliest_us if accepted.latest_us is None else accepted.latest_us
         note = self._states.program_note(server, at_us)
+        told = self._told_accept(case[f"{prefix}_observer"], case[f"{prefix}_id"])
+        if told is not None:
+            return observers.told_acceptance_moment(told, server, case, self._states.events_source(server))
         source = self._states.samples_source(server)
         return observers.acceptance_moment(accepted, server, case, source, (note,) if note else ())
+
+    def _told_accept(self, observer: str, number: int) -> Row | None:
+        """Return when a connection was accepted, by the server's kernel; None if it did not tell."""
+        query = "SELECT * FROM told_accepts WHERE observer = $observer AND id = $id"
+        return next(iter(self.joined.rows(query, observer=observer, id=number)), None)
 
     def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Moment]:
         """Tell how long the server that answers took."""

@@ -190,6 +190,15 @@ def acceptance_moment(
     return Moment(Event(found.latest_us, server, text, *source, notes), label if found.latest_us <= end_us else None)
 
 
+def told_acceptance_moment(told: Row, server: str, case: Row, source: tuple[str, str]) -> Moment:
+    """Tell when a server accepted a connection, by its kernel."""
+    waited = "" if told["wait_us"] is None else f" after {format_us(told['wait_us'])} in the accept queue"
+    program = f" ({excerpt(told['program'])})" if told["program"] else ""
+    label = "accepted" if told["told_us"] <= case["end_us"] else None
+    text = f"accepts the connection{waited}{program}, says its kernel"
+    return Moment(Event(told["told_us"], server, text, *source), label)
+
+
 def _bounds(least_us: int, most_us: int) -> str:
     """Return two moments within a request, in the unit of a ladder's times."""
     if most_us < _SECOND_US:

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analysis.evidence.kernel_events import FILE
 from analysis.evidence.samples import TICK_SLACK_US
 from analysis.formatting import format_us
 from analysis.reports.stories.timeline import Note, Queue
@@ -79,6 +80,10 @@ class ServerStates:
         """Return where a server's samples stand, below the run's folder."""
         file = self._raw.places.shown(self._raw.places.collector(server, "samples.jsonl"))
         return file, "the ticks around each moment"
+
+    def events_source(self, server: str) -> tuple[str, str]:
+        """Return where the words of a server's kernel stand, below the run's folder."""
+        return self._raw.places.shown(self._raw.places.collector(server, FILE)), "the line of its ports"
 
     def queue_reading(self, server: str, time_us: int) -> QueueReading | None:
         """Return the accept queue around a moment, Unix epoch; None if there are no such samples."""
