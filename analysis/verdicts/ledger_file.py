@@ -239,8 +239,8 @@ def _places_of(run: Run, proxy: str) -> int | None:
         manifest.knobs[role.knob(limit)].value if limit and role.knob(limit) in manifest.knobs else None
         for limit in (role.limits.process_connections, role.limits.processes)
     )
-    count = manifest.host.cpus if processes == "auto" else processes
-    return each * count if isinstance(each, int) and isinstance(count, int) else None
+    count = manifest.host.cpus if processes == "auto" else int(str(processes)) if str(processes).isdecimal() else None
+    return each * count if isinstance(each, int) and count is not None else None
 
 
 def _names(joined: Joined) -> list[NamedRequests]:

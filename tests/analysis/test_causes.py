@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from analysis.derivation import judge
 from tests.analysis.packets import ACK, RST, Connection
 from tests.analysis.scenes import BACKEND, BEGIN_S, CLIENT, NGINX, Scene, found, kinds, proxied, scene
-from tests.analysis.support import at_us, make_access
+from tests.analysis.support import END_S, RunFolder, at_us, knob, make_access, make_capture
 
 __all__ = ["found", "kinds", "proxied", "scene"]
 
@@ -646,6 +647,23 @@ def test_a_proxy_that_gives_a_client_s_connection_to_another(proxied: Scene) -> 
     assert evidence == (
         "flow nginx/1 was closed at 44.002 s without an answer; error.log line 1: worker_connections are not enough"
     )
+
+
+def test_the_ledger_says_who_held_the_connections_of_a_full_proxy(proxied_run: RunFolder) -> None:
+    scene = Scene(proxied_run, NGINX, "nginx")
+    scene.run.manifest["knobs"] |= {"nginx.worker_connections": knob(64), "nginx.worker_processes": knob("1")}
+    for number in (2, 3):
+        scene.dial(id=number, time_us=at_us(BEGIN_S - 2), local=f"172.18.0.3:{41_000 + number}")
+        scene.connection(client=f"172.18.0.3:{41_000 + number}").handshake(BEGIN_S - 2).ask(BEGIN_S - 1).answer(BEGIN_S)
+    scene.request(1, status=101, id=2, dial=2, time_us=at_us(BEGIN_S - 1), protocol="websocket", error_code=0)
+    scene.dial()
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).close_by_server(BEGIN_S + 0.002)
+    scene.request(0.003, error="EOF")
+    complain(scene, "512 worker_connections are not enough")
+    scene.run.lines["nginx/capture.json"] = [make_capture(len(scene.capture.packets)) | {"ended_us": at_us(END_S)}]
+    (held,) = judge(scene.run.write()).account.places
+    assert (held.sessions, held.requests, held.idle, held.servers, held.places) == (1, 0, 1, 0, 64)
+    assert "so at most 32 fit" in held.sentences
 
 
 @pytest.mark.parametrize(

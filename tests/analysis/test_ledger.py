@@ -678,6 +678,15 @@ def test_the_answers_of_a_proxy_are_those_that_the_client_read(proxied_run: RunF
     # The tests' nginx answered one request with 502 that no client sent; its line before the measurement counts not.
     assert answers["answers-2xx"] == (3, 3, "true")
     assert answers["answers-5xx"] == (0, 1, "false")
+    # No upgrade was asked for, so there is nothing to compare.
+    assert "answers-1xx" not in answers
+
+
+def test_an_upgrade_that_a_proxy_logged_is_one_that_the_client_has(proxied_run: RunFolder) -> None:
+    proxied_run.lines["nginx/access.jsonl"].append(make_access(30.0, 101))
+    found, _ = account(proxied_run)
+
+    assert holds(found)["answers-1xx"] == "false"
 
 
 @pytest.mark.parametrize("status", [408, 499])
