@@ -68,6 +68,15 @@ def test_sessions_and_calls_of_a_script_are_requests_with_their_connection(run: 
     assert found.figures["client.dials.ok"] >= 2 * (1 + 3 + 1)
 
 
+def test_a_gateway_of_one_s_own_runs_out_of_ports_towards_the_lab_s_backend(run: Callable[..., Run]) -> None:
+    found = run(str(SERVICES / "gateway-of-ones-own"))
+    assert_reproduced(found)
+    # The client's own hop has ports enough; those of the gateway's hop were all held.
+    assert found.figures["ledger.dials_without_port"] == 0
+    told = connlab("explain", str(found.folder), "--top", "1")
+    assert "60 of its 60 ports towards backend-1 were held" in told.stdout
+
+
 def test_an_image_that_cannot_be_had_is_said_with_its_place() -> None:
     said = refused("run", str(SERVICES / "no-image"))
     assert (
