@@ -222,6 +222,19 @@ def _read(rows: Path) -> Reduction:
     return Reduction(rows, summary["packets"], tuple(_losses(summary)), first_us, last_us)
 
 
+def captured_servers(reduction: Reduction, most: int) -> list[str]:
+    """Return the servers of a capture, `address:port`, those with the most connections first."""
+    if reduction.rows is None:
+        return []
+    query = (
+        "SELECT format(if(contains(server_address, ':'), '[{}]:{}', '{}:{}'), server_address, server_port) AS server"
+        " FROM read_parquet($path, hive_partitioning = false) GROUP BY ALL ORDER BY count(*) DESC, server LIMIT $most"
+    )
+    with over_files() as database:
+        found = database.execute(query, {"path": literal(reduction.rows), "most": most}).fetchall()
+    return [server for (server,) in found]
+
+
 def other_version(schema: str) -> str:
     """Say that the program writes something else than a schema."""
     return f"flows writes another version than {schema}; {_HINT}"

@@ -73,6 +73,9 @@ _NGINX_FAILURES: Final = (
     (re.compile(rb"\(99: "), NO_PORT),
     (re.compile(rb"\(1(?:01|13): "), "no route to the server"),
     (re.compile(rb"no live upstreams"), "no server left (no live upstreams)"),
+    (re.compile(rb"limiting requests"), "refused by limit_req"),
+    (re.compile(rb"limiting connections"), "refused by limit_conn"),
+    (re.compile(rb"client intended to send too large"), "refused by client_max_body_size"),
     (re.compile(rb"worker_connections are not enough"), "worker_connections are not enough"),
     (re.compile(rb"prematurely closed connection"), "server closed without an answer"),
     (re.compile(rb"\(104: "), "reset by the peer"),
@@ -84,6 +87,7 @@ _NGINX_ACCESS = re.compile(
     rb'\S{1,255} \S{1,255} [^\[]{1,255}\[(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-]\d{4})\] "[^"]*" (\d{3}) .*'
 )
 _STATUSES: Final = {
+    429: "too many requests (429)",
     499: "client left before the answer (499)",
     502: "bad gateway (502)",
     503: "no server (503)",

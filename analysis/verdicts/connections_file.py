@@ -94,7 +94,10 @@ class Listener(Written):
     port: int
     limit: Annotated[int, Field(description="The accept queue holds one connection more than that")]
     depth_max: int
-    full_percent: Annotated[float, Field(description="Share of the ticks in which the queue held more than its limit")]
+    full_percent: Annotated[
+        float,
+        Field(description="Share of the ticks that show the listener in which its queue held more than its limit"),
+    ]
     drops: Annotated[
         int | None, Field(description="By the socket; it counts more than overflows; null where no dump tells")
     ]
@@ -256,13 +259,21 @@ def _lacks(run: Run) -> list[str]:
     if manifest.observed and manifest.observed.capture == "handshakes":
         found.append("only handshakes were captured: whether a connection was answered is unknown")
     found += [
-        f"{each.instrument}: {each.message}"
+        f"{each.instrument}: {_with_own_names(run, each)}"
         for each in run.health.problems
         if not (run.raw.inspected and _is_of_a_collector(each))
         # What a sampler costs belongs to what an observation does to a system.
         if each.instrument.startswith("sampler/") or each.spoils & _EVIDENCE
     ]
     return list(dict.fromkeys(found))
+
+
+def _with_own_names(run: Run, problem: Problem) -> str:
+    """Return a problem's message with the user's own name of a capture that was handed in."""
+    files = run.raw.manifest.observed.files if run.raw.manifest.observed else []
+    instance = problem.instrument.partition("/")[2]
+    named = [each.name for each in files if each.kind == "capture" and each.instance == instance]
+    return problem.message.replace("capture.pcap", ", ".join(named)) if named else problem.message
 
 
 def _is_of_a_collector(problem: Problem) -> bool:
@@ -299,8 +310,13 @@ def _target(run: Run, seen: Observation, target: Observed) -> Target:
 def _listener(run: Run, instance: str, row: Row) -> Listener:
     port = int(row["server"].rpartition(":")[2])
     ticks = run.raw.samples[instance].ticks
-    untold = any(each.drops is None for tick in ticks for each in tick.listeners if each.port == port)
-    return Listener.model_validate({**row, "port": port, **({"drops": None} if untold else {})})
+    of_ticks = [[each.drops for each in tick.listeners if each.port == port] for tick in ticks]
+    if not any(drops is None for each in of_ticks for drops in each):
+        return Listener.model_validate({**row, "port": port})
+    # Of dumps, `ss -ltnm` alone tells it: two of these show how much it grew.
+    told = [sum(known) for each in of_ticks if each and len(known := [n for n in each if n is not None]) == len(each)]
+    drops = max(told[-1] - told[0], 0) if len(told) > 1 else None
+    return Listener.model_validate({**row, "port": port, "drops": drops})
 
 
 def _cost(run: Run, instance: str) -> Cost:

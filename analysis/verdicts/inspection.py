@@ -10,6 +10,7 @@ from analysis.diagnosis.observed import Observation, counters, path_losses, stal
 from analysis.diagnosis.observed.counters import Finding as Found
 from analysis.diagnosis.observed.stalls import Stall
 from analysis.evidence import given_logs
+from analysis.evidence.flows import captured_servers
 from analysis.evidence.given_logs import GivenLog
 from analysis.evidence.logs import lines_of
 from analysis.figures import Run
@@ -25,6 +26,8 @@ _ALIKE_MAX: Final = 3
 # Shorter waits are not reported.
 _LONG_US: Final = 500_000
 _SERVERS_MAX: Final = 50
+# How many servers of a capture are named where it has none of the one that was asked for.
+_NAMED_MAX: Final = 5
 
 
 class GivenFile(Written):
@@ -152,6 +155,8 @@ def _findings(run: Run, seen: Observation | None, observed: Observed) -> Iterato
         if reduction is not None and (seen is None or not _has_connections(seen, target.instance)):
             of = f" to {observed.server}" if observed.server else ""
             says = f"The capture has {format_count(reduction.packets or 0, 'packet')}, and no TCP connection{of}."
+            if observed.server and (servers := captured_servers(reduction, _NAMED_MAX)):
+                says += f" It has connections to {', '.join(servers)}."
             yield _finding(target.instance, Found("no-tcp", says))
         if seen is not None:
             yield from (_finding(target.instance, each) for each in _of_packets(seen, target.instance))

@@ -39,7 +39,7 @@ def _record_of_captures(
     captures = sum(each.kind == "capture" for each in observed.files)
     if "unexplained" in findings and captures == 1:
         yield "a capture at the other end at the same time: whether the SYNs, or their answers, got lost on the way"
-    if captures:
+    if any(each.dropped_packets is None for each in run.raw.captures.values()):
         yield "what tcpdump prints when it ends: whether the kernel dropped packets, and when it stopped"
     if "doubled" in findings:
         yield "a capture of one interface, `tcpdump -i eth0`, or `tcpdump -r any.pcap -w one.pcap 'ifindex 2'`"

@@ -256,7 +256,13 @@ def advise(
     if printing.was_observed(folder):
         account = printing.read_connections(folder)
         if as_json:
-            terminal.result_json({"run": run_lookup.run_name(folder), "advice": account["advice"]})
+            terminal.result_json(
+                {
+                    "run": run_lookup.run_name(folder),
+                    "advice": account["advice"],
+                    "says": list(printing.advice_lines(account)),
+                }
+            )
         else:
             terminal.result(printing.advice_lines(account))
         return

@@ -68,12 +68,33 @@ def connection_lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
 def advice_lines(account: Mapping[str, Any]) -> Iterator[str]:
     """Write what to change, for a reader."""
     if not account["advice"]:
-        yield "No accept queue overflowed."
+        yield from _without_advice(account)
     for each in account["advice"]:
         yield f"What to change at {each['server']}"
         yield from (f"  {sentence}" for sentence in each["says"])
         if each["source"]:
             yield f"  Source: {each['source']}"
+
+
+_OF_QUEUES = ("full-accept-queue", "accept-queue-overflows")
+
+
+def _without_advice(account: Mapping[str, Any]) -> Iterator[str]:
+    """Say why there is nothing to change: that no queue overflowed takes counters."""
+    targets = [each for each in account["targets"] if not each["peer"]]
+    counted = {each["name"]: each["kernel"]["TcpExt.ListenOverflows"] for each in targets}
+    findings = (account.get("inspection") or {}).get("findings", [])
+    if proved := [each["says"] for each in findings if each["name"] in _OF_QUEUES]:
+        yield from proved
+        yield "How long a queue would have been enough takes packets, and `nstat -az` before and after."
+    elif not counted or None in counted.values():
+        yield "Nothing here shows a full accept queue; whether one overflowed, `nstat -az` before and after would tell."
+    elif any(counted.values()):
+        for name, overflows in counted.items():
+            if overflows:
+                yield f"{name}: {format_count(overflows, 'overflow')}, and nothing proves of which listener."
+    else:
+        yield "No accept queue overflowed."
 
 
 def _target(target: Mapping[str, Any]) -> Iterator[str]:
@@ -91,7 +112,8 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
         outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in each["outcomes"].items())
         yield f"  {each['server']}: {format_count(each['connections'], 'connection')}: {outcomes}"
         for cause, count in each["causes"].items():
-            yield f"    {count:,}: {cause_named(cause).label} ({cause})"
+            named = f" ({cause})" if cause_named(cause).label != cause else ""
+            yield f"    {count:,}: {cause_named(cause).label}{named}"
     if target["kind"] == "files":
         if len(servers) < len(target["servers"]):
             yield f"  {len(target['servers']) - len(servers):,} servers more are on the page"
@@ -117,10 +139,12 @@ def _inspection(found: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {each['instance']}: {each['says']}" for each in found["findings"])
     if found["connections"]:
         yield ""
-        yield "Connections, one by one"
+        yield "Connections, one by one (of those alike, the ones that waited longest)"
+        several = len({each["instance"] for each in found["connections"]}) > 1
         for each in found["connections"]:
-            cause = f", {each['cause']}" if each["cause"] else ""
-            yield f"  {each['client']} → {each['server']} ({each['outcome']}{cause}): {each['says']}"
+            cause = f", {each['cause']}" if each["cause"] and each["cause"] != "unexplained" else ""
+            of = f"{each['instance']}: " if several else ""
+            yield f"  {of}{each['client']} → {each['server']} ({each['outcome']}{cause}): {each['says']}"
     if found["stalls_of"] and found["stalls_examined"] < found["stalls_of"]:
         of = format_count(found["stalls_of"], "connection")
         yield f"  Looked at packet by packet: {found['stalls_examined']:,} of {of} with data."

@@ -378,6 +378,42 @@ def test_a_capture_that_has_packets_twice_counts_no_syn_twice(inspected: Inspect
     assert "data again" not in said(found)
 
 
+def test_what_tcpdump_printed_when_it_ended_says_whether_the_capture_is_whole(inspected: Inspect) -> None:
+    capture = overflowing()
+    count = len(capture.packets)
+    said_of = "{} packets captured\n{} packets received by filter\n{} packets dropped by kernel\n"
+    asked = "what tcpdump prints when it ends"
+    found = inspected("one", one__a=capture, one__end=said_of.format(count, count + 9, 9))
+    assert found["targets"][0]["cost"]["packets_dropped"] == 9
+    assert not any(each.startswith(asked) for each in found["inspection"]["record_next"])
+    # That of another capture says nothing of this one.
+    found = inspected("two", two__a=capture, two__end=said_of.format(count + 1, count + 1, 0))
+    assert found["targets"][0]["cost"]["packets_dropped"] is None
+    assert any(each.startswith(asked) for each in found["inspection"]["record_next"])
+
+
+def test_no_advice_says_whether_a_queue_overflowed_is_known(inspected: Inspect) -> None:
+    def advised(found: Account) -> str:
+        return "\n".join(printing.advice_lines(found))
+
+    alone = inspected("a.pcap", a_pcap=exchange())
+    assert "whether one overflowed" in advised(alone)
+    none = inspected("b.pcap", nstat=("b.txt", "c.txt"), b_pcap=exchange(), b_txt=nstat(5, 5), c_txt=nstat(5, 5))
+    assert advised(none) == "No accept queue overflowed."
+    some = inspected("c.pcap", nstat=("d.txt",), c_pcap=exchange(), d_txt="$ nstat -z\n" + nstat(26, 26))
+    assert "26 SYNs or last ACKs of a handshake met a full accept queue" in advised(some)
+
+
+def test_a_capture_that_is_cut_is_named_as_the_user_names_it(inspected: Inspect) -> None:
+    found = inspected("shop.pcap", shop_pcap=overflowing().content()[:-7])
+    assert any("shop.pcap is unreadable from byte" in each for each in found["lacks"])
+
+
+def test_a_server_that_no_capture_has_is_answered_with_those_that_are_there(inspected: Inspect) -> None:
+    found = inspected("a.pcap", a_pcap=overflowing(), options=InspectOptions(server="10.9.9.9:80"))
+    assert f"no TCP connection to 10.9.9.9:80. It has connections to {SERVER}." in said(found)
+
+
 def test_one_server_can_be_chosen(inspected: Inspect) -> None:
     capture = overflowing()
     Connection(capture, "172.18.0.2:50000", "172.18.0.9:5432", isn=5).handshake(3)
@@ -478,6 +514,9 @@ def test_a_log_is_told_apart_and_its_failures_stand_beside_the_packets(inspected
     (log,) = found["inspection"]["logs"]
     assert (log["kind"], log["lines"], log["failures"]) == ("nginx-error", 6, {"connect timeout": 6})
     assert log["servers"] == [{"server": SERVER, "failure": "connect timeout", "lines": 6, "connections": 6}]
+    # Both ends of the same connections count them once.
+    found = inspected("b.pcap", "c.pcap", "error.log", b_pcap=overflowing(), c_pcap=overflowing())
+    assert found["inspection"]["logs"][0]["servers"][0]["connections"] == 6
 
 
 def test_lines_of_haproxy_are_joined_with_their_client_s_connections(inspected: Inspect) -> None:

@@ -317,6 +317,18 @@ def test_the_program_of_a_full_listener_has_its_setting_named(tmp_path: Path) ->
     assert found["failed"][0]["most"] is not None
 
 
+def test_only_dumps_that_show_a_listener_tell_how_often_it_was_full_and_what_it_dropped(tmp_path: Path) -> None:
+    line = "LISTEN {} 100 *:80 *:*{}\n"
+    sockets = [line.format(101, ends) for ends in (" skmem:(r0,w0,bl0,d7)", "", " skmem:(r0,w0,bl0,d19)")]
+    texts = (sockets[0], nstat(TcpExtListenOverflows=4), *sockets[1:])
+    files = [tmp_path / f"{number}.txt" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+    folder, _ = inspect([], files, {}, InspectOptions(), [])
+    (listener,) = printing.read_connections(folder)["targets"][0]["listeners"]
+    assert (listener["full_percent"], listener["drops"]) == (100, 12)
+
+
 WORDS = st.sampled_from([
     "LISTEN", "129", "128", "*:80", "*:*", "TcpExt:", "Tcp:", "ListenDrops", "TcpExtListenDrops", "0.0", "tcp", "ESTAB",
     "10.0.0.7:443", "[::]:80", "skmem:(d7)", "$", "nstat", "cat", "/proc/sys/net/core/somaxconn", "SYNs", "to",

@@ -109,7 +109,7 @@ def _queues(samples: Samples, sysctls: Mapping[str, str | None]) -> Iterator[Fin
         default = f", {_DEFAULTS[limit]}" if limit in _DEFAULTS else ""
         if somaxconn is not None and somaxconn > limit:
             says += (
-                f" The program's own backlog of {limit:,}{default}, is the limit: {SOMAXCONN} is {somaxconn:,}, and no"
+                f" The program's own backlog of {limit:,}{default + ',' if default else ''} is the limit: {SOMAXCONN} is {somaxconn:,}, and no"
                 " sysctl makes the queue longer."
             )
         elif somaxconn is not None and somaxconn == limit:

@@ -8,7 +8,7 @@ WITH inside AS (
                                  WHERE starts_with(instance, $prefix) AND time_us >= $end_us), $end_us)
 )
 SELECT instance AS server, max(queue_limit) AS "limit", max(depth) AS depth_max,
-       round(100 * avg((listeners > 0 AND depth > queue_limit)::INT), 2) AS full_percent,
+       round(100 * avg((depth > queue_limit)::INT) FILTER (listeners > 0), 2) AS full_percent,
        if(count(listen_drops) > 1, max(listen_drops) - min(listen_drops), NULL) AS drops,
        if(count(overflows) > 1, greatest(arg_max(overflows, n) - arg_min(overflows, n), 0), NULL) AS overflows
   FROM inside GROUP BY instance HAVING max(listeners) > 0 ORDER BY instance;

@@ -31,6 +31,10 @@ _HEAD: Final = 1 << 16
 _FILES_MAX: Final = 1000
 # The lines by which a log is recognised.
 _LINES: Final = 50
+# What tcpdump prints when it ends.
+_TCPDUMP_END: Final = re.compile(
+    r"(\d{1,15}) packets? captured\s+(\d{1,15}) packets? received by filter\s+(\d{1,15}) packets? dropped by kernel"
+)
 _HINT: Final = "it takes captures (pcap, pcapng), pasted output of nstat, netstat and ss, and logs of nginx and HAProxy"
 
 
@@ -41,12 +45,14 @@ class Given:
     Attributes:
         group: the folder below the one that was named; files of one group are of one host. Empty for all others.
         snapshots: of a dump.
+        tcpdump: what tcpdump printed when it ended: packets captured, received, and dropped by the kernel.
     """
 
     path: Path
     kind: EvidenceKind
     group: str = ""
     snapshots: list[Snapshot] = field(default_factory=list)
+    tcpdump: tuple[int, int, int] | None = None
 
     @property
     def shown(self) -> str:
@@ -143,9 +149,10 @@ def _dump(path: Path, group: str) -> Given:
         snapshots = parse_dump(text)
     except OtherSystemError as error:
         raise BadInput(Problem(f"is {error}", paths.shown(path), "the lab reads Linux's")) from None
-    if not any(each.tells_of_kernel for each in snapshots):
+    ended = _TCPDUMP_END.search(text)
+    if not ended and not any(each.tells_of_kernel for each in snapshots):
         raise BadInput(Problem("is no evidence that the lab reads", paths.shown(path), _HINT))
-    return Given(path, "dump", group, snapshots)
+    return Given(path, "dump", group, snapshots, (int(ended[1]), int(ended[2]), int(ended[3])) if ended else None)
 
 
 def _unpacked_head(head: bytes) -> bytes:

@@ -65,6 +65,7 @@ def _write_host(host: Host, scratch: Path, places: Places) -> None:
     places.role(host.instance).mkdir()
     if host.reduction is not None:
         capture = places.collector(host.instance, "capture.pcap")
+        _captured, received, dropped = host.tcpdump or (None, None, None)
         _move(scratch / host.instance / "capture.pcap", capture)
         report = {
             "schema": captures.SCHEMA,
@@ -75,8 +76,8 @@ def _write_host(host: Host, scratch: Path, places: Places) -> None:
             "started_us": host.reduction.first_us,
             "ended_us": host.reduction.last_us or 0,
             "packets_captured": host.reduction.packets,
-            "packets_received": None,
-            "packets_dropped_by_kernel": None,
+            "packets_received": received,
+            "packets_dropped_by_kernel": dropped,
             "bytes": capture.stat().st_size,
             "cpu_ms": 0,
             "truncated": False,

@@ -39,6 +39,12 @@ class Host:
         return [each for one in self.dumps for each in one.snapshots]
 
     @property
+    def tcpdump(self) -> tuple[int, int, int] | None:
+        """Return what tcpdump printed when it ended its capture: that of a capture has as many packets as it has."""
+        packets = self.reduction.packets if self.reduction else None
+        return next((each.tcpdump for each in self.dumps if each.tcpdump and each.tcpdump[0] == packets), None)
+
+    @property
     def sockets(self) -> set[str]:
         """Return the addresses that its dumps have as its own."""
         found = {local for each in self.snapshots for _state, local, *_rest in each.states}

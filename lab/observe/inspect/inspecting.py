@@ -46,7 +46,9 @@ def parse_logs(named: Sequence[str]) -> dict[EvidenceKind, list[Path]]:
         known = next((one for one in READERS if one == kind), None)
         if known is None or not equals:
             what = f"'{each}' names no kind of log" if not equals else f"'{kind}' is no kind of log"
-            hint = did_you_mean(kind, READERS) or f"give it as KIND=FILE; there are {', '.join(READERS)}"
+            hint = did_you_mean(kind, READERS) or f"give it as KIND=FILE, with one of {', '.join(READERS)}"
+            if not equals and Path(each).exists():
+                hint = f"give the file without --log, or as {next(iter(READERS))}={each}; kinds: {', '.join(READERS)}"
             raise BadInput(Problem(what, "--log", hint))
         found.setdefault(known, []).append(Path(path))
     return found
