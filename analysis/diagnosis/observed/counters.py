@@ -109,8 +109,8 @@ def _queues(samples: Samples, sysctls: Mapping[str, str | None]) -> Iterator[Fin
         default = f", {_DEFAULTS[limit]}" if limit in _DEFAULTS else ""
         if somaxconn is not None and somaxconn > limit:
             says += (
-                f" The program's own backlog of {limit:,}{default + ',' if default else ''} is the limit: {SOMAXCONN} is {somaxconn:,}, and no"
-                " sysctl makes the queue longer."
+                f" The program's own backlog of {limit:,}{default}{',' * bool(default)} is the limit:"
+                f" {SOMAXCONN} is {somaxconn:,}, and no sysctl makes the queue longer."
             )
         elif somaxconn is not None and somaxconn == limit:
             says += f" {SOMAXCONN} is {somaxconn:,} too, and cuts a longer backlog of the program down to it."
