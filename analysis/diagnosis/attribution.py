@@ -11,6 +11,7 @@ from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.requests import CLOCK_SLACK_US, NGINX_TURN_US
+from formats.knob_types import format_duration
 from formats.manifest import Manifest
 
 TABLES = ("waits", "attributed")
@@ -51,6 +52,9 @@ def attribute(
         "whole_until_us": whole_until_us,
         "proxied": proxied,
         "keep_alive_us": _keep_alive_us(manifest),
+        "slack_us": CLOCK_SLACK_US,
+        "ending_us": _ENDING_US,
+        **_answer_timer(manifest),
         "apart_us": _UNBOUNDED_US if apart_us is None else apart_us,
     }
     # An error log of seconds is by the second of its own machine.
@@ -93,9 +97,27 @@ def _keep_alive_us(manifest: Manifest) -> int | None:
     return 1000 * knob.value - CLOCK_SLACK_US
 
 
+def _answer_timer(manifest: Manifest) -> dict[str, object]:
+    """Return how long the last proxy bears a server's silence: the knob in words, with its line, and its value."""
+    proxies = [name for name in manifest.request_path if manifest.kind_of(name) == "proxy"]
+    role = manifest.roles[proxies[-1]] if proxies else None
+    name = role.knob(role.limits.answer_timeout) if role is not None and role.limits.answer_timeout else None
+    knob = manifest.knobs.get(name) if name else None
+    if knob is None or not isinstance(knob.value, int) or not knob.value:
+        return {"answer_timer": None, "answer_timeout_us": None}
+    place = f", {', '.join(knob.where)}" if knob.where else ""
+    return {
+        "answer_timer": f"{name} ({format_duration(knob.value)}{place})",
+        "answer_timeout_us": 1000 * knob.value,
+    }
+
+
 def _when(cause: Cause) -> str:
     return cause.when if cause.seen else f"NOT torn AND ({cause.when})"
 
+
+# A process that is not listed any more may still close its files.
+_ENDING_US = 50_000
 
 # More than a run lasts.
 _UNBOUNDED_US = 1 << 50

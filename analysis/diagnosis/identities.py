@@ -341,7 +341,14 @@ def _of_answers(proxy: str) -> Iterator[Identity]:
         read, logged = f"client.requests.status.{status}", f"access.{proxy}.status.{status}"
         if status != "4xx":
             # An upgrade of the protocol is the one answer of this class that k6 records.
-            yield Identity(f"answers-{status}", f"{says.format(status)}.", read, logged, if_any=status == "1xx")
+            yield Identity(
+                f"answers-{status}",
+                f"{says.format(status)}. An answer that began and did not end has a status at {proxy} alone.",
+                read,
+                f"{logged} - min({logged}, client.requests.cut)",
+                logged,
+                if_any=status == "1xx",
+            )
             continue
         sent = f"{logged} - access.{proxy}.status.{_CLIENT_CLOSED}"
         yield Identity(
@@ -349,7 +356,7 @@ def _of_answers(proxy: str) -> Iterator[Identity]:
             f"{says.format(status)}, without {_CLIENT_CLOSED}, its status for a client that closed first. A"
             f" {_CLIENT_TOO_SLOW}, for one that was too slow, may have been sent or not.",
             read,
-            f"{sent} - access.{proxy}.status.{_CLIENT_TOO_SLOW}",
+            f"{sent} - access.{proxy}.status.{_CLIENT_TOO_SLOW} - min({sent}, client.requests.cut)",
             sent,
         )
 

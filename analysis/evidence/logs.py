@@ -15,8 +15,10 @@ from typing import BinaryIO, NamedTuple
 from analysis.database import composed
 
 # Why the proxy gave a request up, where its log tells: no server was free in time; its kernel had no port left; no
-# server was up; a rule of its own answered or closed, held the client up first, or took too slow a client's request.
+# server was up; in the midst of an answer the server was silent for too long, or ended the connection; a rule of its
+# own answered or closed, or held the client up first; a client was too slow.
 QUEUE_TIMEOUT, NO_PORT, NO_SERVER = "queue-timeout", "no-port", "no-server"
+SERVER_SILENT, SERVER_BROKE = "server-silent", "server-broke"
 DENIED, TARPITTED, ANSWERED_ITSELF, CLIENT_SLOW = "denied", "tarpitted", "answered-itself", "client-slow"
 
 # A record's columns, whatever the log's format: nginx's names and units, the port of each try, `gave_up`; and of logs
@@ -194,6 +196,7 @@ HAPROXY_ACCESS = Format(
         "gave_up": f"CASE WHEN termination LIKE 'sQ%' THEN '{QUEUE_TIMEOUT}'"
         f" WHEN termination LIKE 'SC%' AND coalesce(server_address, '') IN ('', '-') THEN '{NO_SERVER}'"
         f" WHEN termination LIKE 'SC%' AND connect_ms < 0 AND coalesce(local_port, '') = '' THEN '{NO_PORT}'"
+        f" WHEN termination LIKE 'sD%' THEN '{SERVER_SILENT}' WHEN termination LIKE 'SD%' THEN '{SERVER_BROKE}'"
         f" WHEN termination LIKE 'PR%' THEN '{DENIED}' WHEN termination LIKE 'PT%' THEN '{TARPITTED}'"
         f" WHEN termination LIKE 'LR%' THEN '{ANSWERED_ITSELF}' WHEN termination LIKE 'cR%' THEN '{CLIENT_SLOW}' END",
     },

@@ -249,6 +249,12 @@ FIGURES: tuple[Figure, ...] = (
         _of_requests(lambda row, _: row["total"] - row["ok"]),
     ),
     Figure(
+        "client.requests.cut",
+        "Requests whose answer began to come and did not end, so that the client has no status of it.",
+        _REQUESTS_FILE,
+        _of_requests(lambda row, _: row["cut"]),
+    ),
+    Figure(
         "client.requests.error.<code>",
         "Requests that ended with this error code of k6, such as 1211, the timeout of a dial.",
         _REQUESTS_FILE,

@@ -247,6 +247,78 @@ def kept_until(scene: Scene, idle_s: float, later_s: float) -> None:
     connection.ask(BEGIN_S + 0.001).close_by_server(closed_s)
 
 
+@pytest.mark.parametrize(
+    ("closes", "idle_s", "ended", "cause"),
+    [
+        (5, 1.0, (Connection.half_close_by_server, 0.010), "stale-keepalive"),
+        (4, 1.0, (Connection.half_close_by_server, 0.010), "closed-without-answer"),
+        (5, 0.9, (Connection.half_close_by_server, 0.010), "closed-without-answer"),
+        (5, 1.0, (Connection.half_close_by_server, 0.100), "closed-without-answer"),
+        (5, 1.0, (Connection.reset_by_server, 0.100), "stale-keepalive"),
+        (5, 1.0, (Connection.reset_by_server, 1.100), "reset-by-peer"),
+    ],
+)
+def test_how_long_a_server_keeps_a_connection_is_measured_from_its_closes(
+    scene: Scene,
+    closes: int,
+    idle_s: float,
+    ended: tuple[Callable[[Connection, float], Connection], float],
+    cause: str,
+) -> None:
+    """Its own setting is not known. A RST without a FIN says that the request was not read."""
+    ends, later_s = ended
+    del scene.run.manifest["knobs"]["backend.keep_alive_timeout"]
+    for number in range(closes):
+        second = BEGIN_S - 3 + 0.1 * number
+        connection = scene.connection(client=f"172.18.0.3:4200{number}").handshake(second).ask(second + 0.001)
+        connection.answer(second + 0.002).close_by_server(second + 1.002 + 0.001 * number)
+    closed_s = BEGIN_S + 0.001 + later_s
+    scene.dial(time_us=at_us(closed_s - idle_s - 0.5))
+    scene.request(later_s + 0.1, reused=True, error="EOF")
+    connection = scene.connection().handshake(closed_s - idle_s - 0.5).ask(closed_s - idle_s - 0.1)
+    ends(connection.answer(closed_s - idle_s).ask(BEGIN_S + 0.001), closed_s)
+    found, evidence = scene.cause()
+
+    assert found == cause
+    if cause == "stale-keepalive":
+        assert "; it closed 5 idle connections after 1.000 s" in evidence
+
+
+@pytest.mark.parametrize(("gone", "cause"), [(True, "process-ended"), (False, "reset-by-peer")])
+def test_a_process_that_ended_takes_its_connections_with_it(scene: Scene, *, gone: bool, cause: str) -> None:
+    for reading in scene.run.samples["backend-1"].slow:
+        if gone and reading["kind"] == "processes" and reading["time_us"] > at_us(BEGIN_S + 0.3):
+            reading["processes"] = [one for one in reading["processes"] if one["comm"] != "java"]
+    scene.dial()
+    scene.request(0.3, error="read: connection reset by peer")
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).reset_by_server(BEGIN_S + 0.3)
+    found, evidence = scene.cause()
+
+    assert found == cause
+    if gone:
+        assert "before the request was read; process" in evidence
+        assert "(java) ended between 43.500 s and 44.500 s" in evidence
+
+
+@pytest.mark.parametrize(
+    ("ends", "cause"),
+    [
+        (Connection.half_close_by_server, "stream-cut-by-server"),
+        (Connection.reset_by_server, "stream-cut-by-server"),
+        (Connection.half_close_by_client, "stream-idle"),
+    ],
+)
+def test_an_answer_that_began_and_did_not_end(
+    scene: Scene, ends: Callable[[Connection, float], Connection], cause: str
+) -> None:
+    scene.dial()
+    scene.request(2, error="unexpected EOF", receiving_us=1_900_000)
+    connection = scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 0.1)
+    ends(connection, BEGIN_S + 2)
+
+    assert scene.cause()[0] == cause
+
+
 def test_an_answer_that_is_an_error(scene: Scene) -> None:
     scene.dial()
     scene.request(0.01, status=404)
@@ -740,6 +812,29 @@ def test_a_server_that_was_tried_and_a_client_that_closed_are_no_refusal_by_the_
     log(proxied, logged, 0.002, upstream_addr=tried, upstream_status=str(logged))
 
     assert proxied.cause()[0] == ("error-status" if tried else "unexplained")
+
+
+@pytest.mark.parametrize(
+    ("complaint", "cause"),
+    [
+        ("upstream timed out (110: Connection timed out) while reading upstream", "stream-cut-by-proxy"),
+        ("upstream prematurely closed connection while reading upstream", "stream-cut-by-server"),
+        ("something else", "unexplained"),
+    ],
+)
+def test_a_stream_breaks_off_at_a_proxy_that_has_sent_status_200(proxied: Scene, complaint: str, cause: str) -> None:
+    timer = {"value": 1_900, "unit": "ms", "where": ["nginx.conf:3"]}
+    proxied.run.manifest["knobs"]["nginx.proxy_read_timeout"] = timer
+    proxied.request(2, error="unexpected EOF", receiving_us=1_900_000)
+    log(proxied, 200, 2)
+    complain(proxied, f"*9 {complaint}", 2)
+    Connection(proxied.capture, CLIENT, NGINX).answer(BEGIN_S + 0.1).close_by_server(BEGIN_S + 2)
+    found, evidence = proxied.cause()
+
+    assert found == cause
+    if cause == "stream-cut-by-proxy":
+        assert "; the client had had 1.900 s of the answer; no data came for 1.900 s; " in evidence
+        assert "the timer is nginx.proxy_read_timeout (1900ms, nginx.conf:3)" in evidence
 
 
 def test_a_proxy_that_has_left_all_servers_out(proxied: Scene) -> None:

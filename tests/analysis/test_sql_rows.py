@@ -674,6 +674,33 @@ def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables
     assert found == [(1, 40, 0, 10, 30), (2, 0, 60, 0, 0)]
 
 
+@pytest.mark.parametrize(
+    ("idle_us", "found"),
+    [
+        ((100, 101, 102, 103, 104), [("s-1", 5, 100, 104, 100)]),
+        # Right after an answer; too few; a worker's end closes at any time.
+        ((1, 1, 1, 1, 100), []),
+        ((100, 101, 102, 103), []),
+        ((20, 40, 100, 101, 102), []),
+    ],
+)
+def test_how_long_a_server_keeps_connections_is_measured_where_its_closes_agree(
+    tables: Tables, idle_us: tuple[int, ...], found: list[tuple[object, ...]]
+) -> None:
+    rows = [(number, 1000 + each) for number, each in enumerate(idle_us)]
+    answered = {"client_last_data_time_us": 900, "server_last_data_time_us": 1000}
+    always = {"to_instance": "s-1", "established": True, "closed_by": "server", **answered}
+    tables.given("connections", "id server_fin_time_us", *rows, **always)
+    assert tables.made("idle_closes", idle_us=10, closes=5) == found
+
+
+def test_a_process_ended_between_the_reading_that_had_it_and_the_next(tables: Tables) -> None:
+    readings = [(10, 7, "gunicorn"), (10, 8, "gunicorn"), (20, 7, "gunicorn"), (30, None, None)]
+    tables.given("server_processes", "time_us pid comm", *readings, instance="s-1")
+    columns = "pid, seen_us, gone_us"
+    assert tables.made("ended_processes", columns) == [(7, 20, 30), (8, 10, 20)]
+
+
 def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(tables: Tables) -> None:
     tables.given("cases", "id outcome", (1, "slow"), (2, "ok"), **without(SLOW, "id", "outcome"))
     parts = (
@@ -693,6 +720,7 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
     zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause")}
     tables.given("waits", instance="k6-1", id=1, **(zero | {"syn_us": 40, "lag_us": 10}))
     given = {"bound_us": 50, "idle_percent_min": 5, "captured": True, "proxied": False, "keep_alive_us": None}
+    given |= {"ending_us": 0, "slack_us": 0, "answer_timer": None, "answer_timeout_us": None}
     columns = "id, part_max_us, parts_us, bound_us, torn"
     found = tables.made("known", columns, **given, apart_us=0, whole_until_us=150)
     assert found == [(1, 40, 50, 50, True)]
@@ -1091,7 +1119,8 @@ def test_requests_of_clients_are_counted_by_what_became_of_them(tables: Tables) 
     second = [(1, 200, 0, 9, 9), (0, 0, 1050, 8, 40)]
     tables.given("requests", "vu status error_code time_us end_us", *second, instance="k6-2", tls_us=7, reused=False)
     assert tables.named("requests_of_clients") == {
-        "total": 5, "ok": 3, "users": 3, "users_failed": 1, "lasted_us": 35, "handshakes": 2, "codes": {0: 4, 1050: 1},
+        "total": 5, "ok": 3, "users": 3, "users_failed": 1, "lasted_us": 35, "cut": 0, "handshakes": 2,
+        "codes": {0: 4, 1050: 1},
         "statuses": {200: 3, 500: 1},
     }  # fmt: skip
 

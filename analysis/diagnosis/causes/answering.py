@@ -20,26 +20,40 @@ _SENDS_ELSEWHERE = re.compile(r"return ([123]\d\d|[^\d])")
 PROXY_FULL = "proxy-connections-exhausted"
 _ON_CONNECTION = "On the connection between {client} and {server}."
 
+# Processes are read once a second.
+_ENDED = """coalesce(format('; process {} ({}) ended between {} and {}', ended_pid, ended_comm,
+        moment(ended_seen_us), moment(ended_gone_us)), '')"""
+
 # The server's data that the client had before it asked does not count.
 _UNANSWERED = """(NOT opaque AND coalesce(flow_server_last_data_time_us, 0) < time_us + blocked_us)"""
 # By how much another clock may be off and still tell on which side of the request's beginning they came.
 _UNANSWERED_APART = "abs(coalesce(flow_server_last_data_time_us, 0) - time_us - blocked_us)"
 _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
+# The client had a part of the answer, and no end of it.
+_CUT = "(outcome = 'failed' AND status = 0 AND receiving_us > 0 AND flow_id IS NOT NULL)"
 # Between a server's look at an idle connection and its FIN; a request that comes meanwhile is not read.
 _CLOSING_US = 50_000
+# A busy server closes late. A RST without a FIN says itself that the request was not read, so that much later will do.
+_UNREAD = 20
 
 
 def _idle_too_long(prefix: str) -> str:
     """Return SQL for: the server ended the connection when it had been idle for as long as it keeps one."""
-    return f"""({prefix}_close_us - {prefix}_server_last_data_time_us >= keep_alive_us
-                AND {prefix}_close_us - {prefix}_client_last_data_time_us <= {_CLOSING_US})"""
+    return f"""({prefix}_close_us - {prefix}_server_last_data_time_us >= {prefix}_keep_us
+                AND {prefix}_close_us - {prefix}_client_last_data_time_us <= {_CLOSING_US}
+                    * if({prefix}_first_rst_time_us = {prefix}_close_us, {_UNREAD}, 1))"""
 
 
 def _stale_says(prefix: str) -> str:
     return f"""format('flow {{}}/{{}}: {{}} closed the kept connection at {{}}{{}}, the request left at {{}}',
         {prefix}_observer, {prefix}_id, {prefix}_to_instance, moment({prefix}_close_us),
         coalesce(', ' || took({prefix}_close_us - {prefix}_server_last_data_time_us) || ' after its last answer', ''),
-        moment({prefix}_client_last_data_time_us))"""
+        moment({prefix}_client_last_data_time_us))
+        || coalesce(format('; it closed {{}} idle connections after ', {prefix}_idle_closes)
+                    || if({prefix}_idle_high_us - {prefix}_idle_low_us <= {_CLOSING_US},
+                          took({prefix}_idle_low_us),
+                          took({prefix}_idle_low_us) || ' to ' || took({prefix}_idle_high_us)), '')
+        || {_ENDED}"""
 
 
 def _process_connections(run: RunSettings) -> Remedy | None:
@@ -66,6 +80,30 @@ def _idle_before_the_server(run: RunSettings) -> Remedy | None:
     why = f"the proxy must give up an idle connection before the server does, after {format_duration(kept_ms)}"
     # With 0 the proxy never gives one up.
     return None if 0 < now_ms <= value_ms else Remedy(knob, format_duration(value_ms), why)
+
+
+def _closes_first(run: RunSettings) -> Remedy | str:
+    """Return which side must wait less, and the setting that says so."""
+    found = _idle_before_the_server(run)
+    if found is not None:
+        return found
+    sender = run.proxy if run.proxy and run.proxy != run.server else run.client
+    kept = run.limit(run.server, "idle")
+    waits = f"{run.server} keeps an idle connection for {run.shown(kept)}" if kept else "see the measured time"
+    rule = f"{sender} must close an idle connection before {run.server} does ({waits})"
+    purges = f"{sender}.pool_purge_delay"
+    if purges in run.manifest["knobs"]:
+        return (
+            f"{rule}: set {purges}, now {run.shown(purges)}, well below that; HAProxy has no timer for one connection"
+        )
+    return f"{rule}: shorten the idle timeout of {sender}, or lengthen that of {run.server}"
+
+
+def _longer_silence(run: RunSettings) -> str:
+    """Return the timer that must outlast a stream's pauses."""
+    knob = run.limit(run.proxy, "answer_timeout")
+    timer = f"raise {knob}, now {run.shown(knob)}," if knob else "raise the proxy's timeout for a silent server"
+    return f"{timer} above the longest pause of the stream, or let the server send a few bytes in each pause"
 
 
 def _patience(run: RunSettings) -> Remedy | None:
@@ -140,14 +178,19 @@ CAUSES = (
         meaning="The request went out on a kept connection that the server had just closed, or was about to close.",
         proof=(
             "The connection was kept, and in the capture no answer follows the client's last data. The server's FIN or"
-            " RST came before that data; or it came at most 50 ms after, when the connection had been idle for as long"
-            " as the server keeps one, so the server closed without reading the request. At a proxy: the same for"
-            " its connection, and the proxy answered 502."
+            " RST came before that data; or it came at most 50 ms after (a RST without a FIN, which says that the"
+            " request was not read: at most 1 s), when the connection had been idle for as long as the server keeps"
+            " one: by its setting, or as measured from at least 5 idle connections that it closed. By TLS: it closed"
+            " at most 50 ms before the request began. At a proxy: the same for its connection, and the proxy answered"
+            " 502."
         ),
         when=(
             f"({_BROKEN} AND reused AND {_UNANSWERED}"
             " AND flow_client_last_data_time_us BETWEEN time_us - apart_us AND end_us + apart_us"
-            f" AND (flow_close_us <= flow_client_last_data_time_us OR (NOT proxied AND {_idle_too_long('flow')})))"
+            f" AND (flow_close_us <= flow_client_last_data_time_us OR {_idle_too_long('flow')}))"
+            # By TLS, packets do not say which data is the request's; the client's times do.
+            f" OR ({_BROKEN} AND reused AND opaque AND receiving_us = 0 AND flow_close_us BETWEEN"
+            f" time_us - apart_us - {_CLOSING_US} AND time_us + blocked_us + apart_us)"
             " OR (outcome = 'failed' AND status = 502 AND try_status = 502"
             " AND up_server_last_data_time_us < up_client_last_data_time_us"
             f" AND (up_close_us <= up_client_last_data_time_us OR {_idle_too_long('up')}))"
@@ -170,8 +213,131 @@ CAUSES = (
             "{server}.idle": "how long {server} keeps an idle connection of a client",
             "{client}.server_idle": "how long {client} keeps one to a server",
         },
-        remedy=_idle_before_the_server,
+        remedy=_closes_first,
         lesson="stale-keep-alive",
+    ),
+    Cause(
+        name="stream-cut-by-proxy",
+        meaning="The answer had begun, and the proxy ended it because the server was silent for too long.",
+        proof=(
+            "The client has a part of the answer, and the proxy's access line has its status. The proxy's error log"
+            " says that the server timed out while the proxy read its answer, or the access log says so (HAProxy:"
+            " `sD`)."
+        ),
+        when=(
+            f"{_CUT} AND line_status BETWEEN 200 AND 399"
+            " AND (error_text LIKE 'upstream timed out%while reading upstream%' OR line_gave_up = 'server-silent')"
+        ),
+        says=f"""{LINE} || coalesce(format('; the client had had {{}} of the answer', took(receiving_us)), '')
+            || coalesce(format('; no data came for {{}}', took(flow_close_us - flow_server_last_data_time_us)), '')
+            || coalesce('; the timer is ' || answer_timer, '') || {ERROR}""",
+        seen=True,
+        label="stream cut by the proxy",
+        symptom="a stream or a long answer breaks off after the same pause; the log has status 200",
+        look="the proxy's error log: timed out while reading upstream",
+        because="the server paused in the midst of its answer for longer than {server} bears, and {server} cut it",
+        where="At {server}, between the client and the server.",
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "A proxy's timeout for a server counts from one piece of the answer to the next. A stream that pauses"
+                " for longer is cut. The status was sent long before, so no log shows an error status."
+            ),
+        ),
+        knobs={"{server}.answer_timeout": "how long {server} waits for the next piece of an answer"},
+        remedy=_longer_silence,
+        lesson=None,
+    ),
+    Cause(
+        name="stream-cut-by-server",
+        meaning="The answer had begun, and the server ended the connection before it was whole.",
+        proof=(
+            "The client has a part of the answer, and the server's FIN or RST came first. Through a proxy: its access"
+            " line has the status, and its error log or its access log (HAProxy: `SD`) says that the server ended the"
+            " connection."
+        ),
+        when=(
+            f"{_CUT} AND (line_line IS NULL AND NOT proxied AND (flow_closed_by = 'server' OR flow_first_rst_by ="
+            " 'server') AND flow_close_us BETWEEN time_us AND end_us + 1000000"
+            " OR line_status BETWEEN 200 AND 399 AND (line_gave_up = 'server-broke' OR error_text LIKE"
+            " 'upstream prematurely closed connection while reading upstream%' OR error_text LIKE"
+            " 'recv() failed (104:%while reading upstream%'))"
+        ),
+        says=f"""coalesce({LINE} || {ERROR}, {FLOW} || format(': {{}} from {{}} at {{}}',
+            if(flow_close_us = flow_server_fin_time_us, 'FIN', 'RST'), flow_to_instance, moment(flow_close_us)))
+            || format('; the client had had {{}} of the answer', took(receiving_us)) || {_ENDED}""",
+        label="stream cut by the server",
+        symptom="an answer breaks off; the log has status 200",
+        look="the server's log: did it restart or crash? its own timeouts",
+        because="the server ended the connection in the midst of its answer",
+        where="At the server, in the midst of its answer.",
+        hop=LAST_HOP,
+        explains=("The status was sent before, so the client has neither an error status nor the whole answer.",),
+        knobs={},
+        remedy="the server ended it: its log of that moment says why",
+        lesson=None,
+    ),
+    Cause(
+        name="stream-idle",
+        meaning="The answer had begun, then nothing came, and the client gave up.",
+        proof=(
+            "The client has a part of the answer and ended the connection first. From the server's last data on, at"
+            " least half of the request's time had passed."
+        ),
+        when=(f"{_CUT} AND flow_closed_by = 'client' AND 2 * (end_us - flow_server_last_data_time_us) >= total_us"),
+        says=f"""{FLOW} || format(': the last data came at {{}}; the client gave up {{}} later',
+            moment(flow_server_last_data_time_us), took(end_us - flow_server_last_data_time_us))""",
+        label="silent stream",
+        symptom="a stream stands still until the client's own timeout",
+        look="the server's log: what does it wait for?",
+        because="the server sent nothing more after the beginning of its answer, and the client gave up",
+        where="At the server, in the midst of its answer.",
+        hop=FIRST_HOP,
+        explains=("Nothing on the path ended the stream. The client's own timeout did.",),
+        knobs={},
+        remedy="let the server send a few bytes in each pause, or raise the client's timeout",
+        lesson=None,
+    ),
+    Cause(
+        name="process-ended",
+        meaning="A process of the server ended, and its connections with it.",
+        proof=(
+            "The server's FIN or RST came while the request waited for its answer, and a process of the server was"
+            " there in the reading before it, and not in the one after it. Readings are a second apart. At a proxy:"
+            " the same for its connection, and the proxy answered 502."
+        ),
+        when=(
+            f"ended_pid IS NOT NULL AND acted_says IS NULL AND ({_BROKEN} AND {_UNANSWERED} AND NOT proxied AND"
+            " flow_established AND NOT flow_perhaps_unknown AND flow_close_us BETWEEN time_us AND end_us + 1000000"
+            " AND coalesce(flow_client_fin_time_us >= flow_close_us, true)"
+            " OR outcome = 'failed' AND status = 502 AND try_status = 502"
+            " AND up_close_us >= up_client_last_data_time_us)"
+        ),
+        apart=f"if(status = 0, least(abs(flow_close_us - time_us), {_UNANSWERED_APART}), NULL)",
+        says=f"""if(status = 0, {FLOW} || format(': {{}} from {{}} at {{}}, {{}}',
+                if(flow_close_us = flow_server_fin_time_us, 'FIN', 'RST'), flow_to_instance, moment(flow_close_us),
+                CASE WHEN flow_accepted_after_us >= flow_close_us THEN 'while it waited in the accept queue'
+                     WHEN flow_first_rst_time_us = flow_close_us THEN 'before the request was read'
+                     ELSE 'while the request was under way' END),
+            {LINE} || {ERROR}) || {_ENDED}""",
+        label="a process ended",
+        symptom="resets in bursts, at moments when the server's processes change",
+        look="the server's log: workers that end, restart or crash",
+        because="a process of {server} ended, and its connections with it",
+        where="At {server}, whose process held the connection.",
+        hop="status > 0",
+        explains=(
+            (
+                "When a process ends, the kernel closes its connections: with a RST where data was not read, else with"
+                " a FIN. Connections in an accept queue that other processes share live on."
+            ),
+        ),
+        knobs={},
+        remedy=(
+            "let a process finish what it has accepted before it ends, recycle it less often (gunicorn:"
+            " max_requests, with max_requests_jitter), or retry what can be repeated"
+        ),
+        lesson=None,
     ),
     Cause(
         name="reset-by-peer",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from analysis.formatting import format_ms
+from analysis.formatting import format_knob, format_ms
 
 TIMEOUT_MARGIN_MS = 1000
 NO_KNOB = "no single setting fixes it; 'connlab explain' (make explain) explains single requests"
@@ -65,6 +65,11 @@ class RunSettings:
     def integer(self, name: str) -> int:
         """Return the value of a knob that is a number; durations in ms."""
         return int(self.knob(name))
+
+    def shown(self, name: str) -> str:
+        """Return a knob's value with the lines of the user's configuration that say it."""
+        knob = self.manifest["knobs"].get(name)
+        return "" if knob is None else ", ".join([format_knob(knob), *(knob.get("where") or ())])
 
     def has(self, knob: str) -> bool:
         """Return whether the path has the role that a knob is of."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from analysis.database import Integers, composed, create, literal
 from analysis.evidence import logs, processes
+from analysis.evidence.jsonl import integer, records
 from analysis.evidence.logs import lines_of
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import put_on_steady, tell_processes_apart
@@ -151,6 +152,7 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     )
     create(database, "machines", {"instance": "VARCHAR", "machine": "VARCHAR"})
     create(database, "waiting_sockets", {"instance": "VARCHAR", **dict.fromkeys(("time_us", "count"), "BIGINT")})
+    create(database, "server_processes", PROCESSES)
     # Whether the server that answers the requests asks another one.
     asks = len(raw.manifest.path) > len(raw.manifest.request_path)
     for instance, samples in raw.samples.items():
@@ -161,6 +163,7 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             if asks and instance in raw.manifest.of_role(raw.manifest.origin or "") and _TIME_WAIT in samples.counters:
                 counts = {"time_us": columns["time_us"], "count": samples.series(_TIME_WAIT)}
                 insert(database, "waiting_sockets", counts, f"'{instance}' AS instance, *")
+        _load_processes(database, raw, instance, samples)
     for machine, instances in raw.clocks.together(raw.samples).items():
         database.executemany("INSERT INTO machines VALUES (?, ?)", [[each, machine] for each in instances])
         # All samplers of a machine see the same host; one that has readings will do.
@@ -168,6 +171,27 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         if hosts:
             readings = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
             insert(database, "processors", {"machine": [machine] * len(hosts), **dict(readings)})
+
+
+PROCESSES = {"instance": "VARCHAR", "time_us": "BIGINT", "pid": "BIGINT", "comm": "VARCHAR"}
+
+
+def _load_processes(database: duckdb.DuckDBPyConnection, raw: RawRun, instance: str, samples: Samples) -> None:
+    """Load the processes of a server at each reading; a reading without any has a row without a number."""
+    manifest = raw.manifest
+    name = next((role for role in manifest.roles if instance in manifest.of_role(role)), None)
+    if name is None or manifest.kind_of(name) == "client" or not samples.processes:
+        return
+    names = manifest.roles[name].processes
+    rows = [
+        (reading["time_us"], process["pid"], str(process.get("comm")))
+        for reading in processes.select_role(samples.processes, names)
+        for process in [*records(reading, "processes"), {"pid": 0}]
+        if integer(process, "pid") is not None
+    ]
+    times_us, pids, comms = (np.array(part) for part in zip(*rows, strict=True))
+    columns = {"time_us": times_us.astype("int64"), "pid": pids.astype("int64"), "comm": comms.astype("object")}
+    insert(database, "server_processes", columns, f"'{instance}' AS instance, time_us, nullif(pid, 0) AS pid, comm")
 
 
 def tick_columns(

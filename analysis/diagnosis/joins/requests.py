@@ -118,8 +118,12 @@ def _link_results(database: duckdb.DuckDBPyConnection, results: Collection[str],
                     place += 1
 
 
+# A connection that a server closes so soon after an answer was never idle; so many closes show how long one may be.
+_CLOSED_AT_ONCE_US, _CLOSES_MIN = 10_000, 5
+
+
 def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_us: int, *, behind: bool) -> None:
-    """Make the tables `proxied`, `cases` and `behind`.
+    """Make the tables `proxied`, `cases`, `idle_closes`, `ended_processes` and `behind`.
 
     Args:
         database: that of the run.
@@ -129,5 +133,8 @@ def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_
     """
     make(database, ["request_links"], {sql(__name__, "proxied"): {"slack_us": CLOCK_SLACK_US}})
     database.execute(sql(__name__, "cases"), {"slow_us": None if slow_ms is None else slow_ms * 1000})
+    closes = {"idle_us": _CLOSED_AT_ONCE_US, "closes": _CLOSES_MIN}
+    make(database, ["connections"], {sql(__name__, "idle_closes"): closes})
+    make(database, ["server_processes"], {sql(__name__, "ended_processes"): {}})
     source = "requests WHERE status >= 500" if behind else "requests WHERE false"
     make(database, [source], {sql(__name__, "behind"): {"apart_us": CLOCK_SLACK_US + apart_us}})

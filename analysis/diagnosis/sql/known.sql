@@ -4,6 +4,16 @@ WITH broken AS (
     SELECT *, server_close_us(flow_server_fin_time_us, flow_first_rst_by, flow_first_rst_time_us) AS flow_close_us,
            server_close_us(up_server_fin_time_us, up_first_rst_by, up_first_rst_time_us) AS up_close_us
       FROM cases WHERE outcome <> 'ok'
+), ended AS (
+    SELECT broken.instance, broken.id, count(*) AS ended_count, min(ended_processes.pid) AS ended_pid,
+           min(ended_processes.comm) AS ended_comm, max(ended_processes.seen_us) AS ended_seen_us,
+           min(ended_processes.gone_us) AS ended_gone_us
+      FROM broken
+           JOIN ended_processes
+                ON ended_processes.instance = if(line_line IS NULL, flow_to_instance, up_to_instance)
+               AND if(line_line IS NULL, flow_close_us, up_close_us) + $apart_us >= ended_processes.seen_us
+               AND if(line_line IS NULL, flow_close_us, up_close_us) - $apart_us <= ended_processes.gone_us + $ending_us
+     GROUP BY ALL
 )
 SELECT broken.*, waits.* EXCLUDE (instance, id),
        greatest(pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, tls_wait_us,
@@ -18,9 +28,19 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        beside.* EXCLUDE (instance, id), behind.* EXCLUDE (instance, id),
        $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
        $proxied AS proxied, $apart_us::BIGINT AS apart_us, $keep_alive_us::BIGINT AS keep_alive_us,
-       coalesce(end_us > $whole_until_us, false) AS torn
+       coalesce(end_us > $whole_until_us, false) AS torn,
+       CASE WHEN $proxied THEN flow_idle.kept_us
+            ELSE coalesce($keep_alive_us::BIGINT, flow_idle.kept_us - $slack_us) END AS flow_keep_us,
+       coalesce($keep_alive_us::BIGINT, up_idle.kept_us - $slack_us) AS up_keep_us,
+       flow_idle.closes AS flow_idle_closes, flow_idle.low_us AS flow_idle_low_us,
+       flow_idle.high_us AS flow_idle_high_us, up_idle.closes AS up_idle_closes, up_idle.low_us AS up_idle_low_us,
+       up_idle.high_us AS up_idle_high_us, ended.* EXCLUDE (instance, id), $answer_timer AS answer_timer,
+       $answer_timeout_us::BIGINT AS answer_timeout_us
   FROM broken
        LEFT JOIN waits USING (instance, id)
        LEFT JOIN beside USING (instance, id)
        LEFT JOIN behind USING (instance, id)
+       LEFT JOIN ended USING (instance, id)
+       LEFT JOIN idle_closes AS flow_idle ON flow_idle.instance = broken.flow_to_instance
+       LEFT JOIN idle_closes AS up_idle ON up_idle.instance = broken.up_to_instance
  ORDER BY broken.instance, broken.id;
