@@ -309,6 +309,15 @@ def tolerant(model: type[BaseModel]) -> BeforeValidator:
 _Role = Annotated[Role, tolerant(Role), PlainSerializer(Role.as_written, dict[str, Any])]
 
 
+class OwnProgram(_Part):
+    """What runs a configuration of the user's own."""
+
+    image: Annotated[
+        str | None, Field(description="The user's image that has it, whose id is in `images`; null for the lab's own")
+    ] = None
+    version: Annotated[str | None, Field(description="As the program itself says; null if it did not")] = None
+
+
 class Manifest(_Part):
     """The whole file."""
 
@@ -338,6 +347,9 @@ class Manifest(_Part):
     git: Git = Git()
     lab: LabVersion = LabVersion()
     images: dict[str, str] = {}
+    programs: Annotated[
+        dict[Named, OwnProgram], Field(description="What runs a configuration of the user's own, by the role")
+    ] = {}
     host: Host = Host()
     path: list[Named] = []
     roles: Annotated[

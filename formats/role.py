@@ -84,6 +84,10 @@ class Configured(_Part):
     ] = None
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 class Knob(_Part, ABC):
     """What every knob has."""
 
@@ -111,6 +115,11 @@ class Knob(_Part, ABC):
         Configured | None, Field(description="Where a configuration of the user's own says it; its value is unknown")
     ] = None
 
+    default_since: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")], Any],
+        Field(description="Defaults of the program's other versions: each from a version on"),
+    ] = {}
+
     @abstractmethod
     def annotation(self) -> Any:  # noqa: ANN401 # what pydantic takes for a type
         """Return the type of its values, with their range."""
@@ -118,13 +127,22 @@ class Knob(_Part, ABC):
     @property
     def initial(self) -> Default:
         """Return the default, in milliseconds for a duration."""
-        value: Default = TypeAdapter(self.annotation(), config=ConfigDict(strict=True)).validate_python(self.default)
+        return self._valid(self.default)
+
+    def _valid(self, default: object) -> Default:
+        value: Default = TypeAdapter(self.annotation(), config=ConfigDict(strict=True)).validate_python(default)
         return value
+
+    def initial_in(self, version: str | None) -> Default:
+        """Return the default of a version of the program, such as 1.29.7; the lab's own if it is not known."""
+        here = [one for one in self.default_since if version and _numbers(one) <= _numbers(version)]
+        return self._valid(self.default_since[max(here, key=_numbers)]) if here else self.initial
 
     @model_validator(mode="after")
     def _default_is_valid(self) -> Self:
         try:
-            _ = self.initial
+            for one in (self.default, *self.default_since.values()):
+                self._valid(one)
         except ValidationError as error:
             raise knob_types.refusal(f"the default is not valid: {error.errors()[0]['msg']}") from None
         return self
@@ -254,6 +272,9 @@ class ConfigurationFormat(_Part):
     rules: Annotated[
         list[Text], Field(description="The first words of the lines by which it answers a request without a server")
     ] = []
+    version: Annotated[
+        Pattern, Field(description="A regular expression for its version in what it read; its one group is the number")
+    ]
 
 
 class Value(_Part):

@@ -125,6 +125,8 @@ def read_nginx_error(line: bytes) -> Message | None:
 # The second letter of `termination` is the phase in which the request ended; none went to a server out of the queue.
 _TRIED = "server_address NOT IN ('', '-') AND queue_ms >= 0 AND termination[2] NOT IN ('R', 'Q')"
 _SERVER = "(server_address || ':' || server_port)"
+# HAProxy writes nothing where there is none, and a dash before 3.0.
+_LOCAL_PORT = "try_cast(local_port AS INTEGER)"
 
 
 def _seconds(ms: str) -> str:
@@ -188,14 +190,14 @@ HAPROXY_ACCESS = Format(
         "upstream_response_time": _tries(
             _seconds(f"{_TOTAL_MS} - retries * coalesce({_BEFORE_MS}, 0)"), f"coalesce({_seconds(_BEFORE_MS)}, '')"
         ),
-        "upstream_local_port": _tries("nullif(local_port, '')"),
+        "upstream_local_port": _tries(f"{_LOCAL_PORT}::VARCHAR"),
         # As nginx has it: r for a session that was resumed.
-        "ssl_session_reused": "CASE WHEN coalesce(ssl_protocol, '') = '' THEN ''"
-        " WHEN ssl_session_reused = 'true' THEN 'r' ELSE '.' END",
+        "ssl_session_reused": "CASE WHEN coalesce(ssl_protocol, '') IN ('', '-') THEN ''"
+        " WHEN ssl_session_reused IN ('true', '1') THEN 'r' ELSE '.' END",
         # A try that never had a port has sent nothing; port_shortages.sql says whether there was one to have.
         "gave_up": f"CASE WHEN termination LIKE 'sQ%' THEN '{QUEUE_TIMEOUT}'"
         f" WHEN termination LIKE 'SC%' AND coalesce(server_address, '') IN ('', '-') THEN '{NO_SERVER}'"
-        f" WHEN termination LIKE 'SC%' AND connect_ms < 0 AND coalesce(local_port, '') = '' THEN '{NO_PORT}'"
+        f" WHEN termination LIKE 'SC%' AND connect_ms < 0 AND {_LOCAL_PORT} IS NULL THEN '{NO_PORT}'"
         f" WHEN termination LIKE 'sD%' THEN '{SERVER_SILENT}' WHEN termination LIKE 'SD%' THEN '{SERVER_BROKE}'"
         f" WHEN termination LIKE 'PR%' THEN '{DENIED}' WHEN termination LIKE 'PT%' THEN '{TARPITTED}'"
         f" WHEN termination LIKE 'LR%' THEN '{ANSWERED_ITSELF}' WHEN termination LIKE 'cR%' THEN '{CLIENT_SLOW}' END",

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from analysis.evidence.rawfiles import Places
-from formats.manifest import Knob, Listener, Manifest, listeners_of_traffic
+from formats.manifest import Knob, Listener, Manifest, OwnProgram, listeners_of_traffic
 from formats.role import Role
 from formats.safe_files import open_regular
 from lab import parallel
@@ -149,6 +149,8 @@ def _record_configuration(
 ) -> None:
     """Put the values of a configuration into the manifest; one that is not known has no place there."""
     role = resolved.registry.roles[name]
+    image = resolved.scenario.configurations[name].image
+    manifest.programs[name] = OwnProgram(image=image, version=found.version)
     manifest.roles[name] = _with_section_names(manifest.roles[name], found.called)
     if found.checks is not None or found.rules:
         update = {"checks": found.checks, "rules": found.rules}

@@ -106,7 +106,10 @@ def describe_configurations(resolved: ResolvedScenario, configurations: Configur
         file, entry = resolved.scenario.configurations[role].config, resolved.entries.get(role)
         if entry is not None:
             name = f" for {entry.host}" if entry.host else ""
-            yield f"{declared.display_name} runs {file}; the load comes to port {entry.port}{name} ({entry.where})"
+            image = resolved.scenario.configurations[role].image
+            program = " ".join(filter(None, (declared.display_name, found.version)))
+            program += f" of {image}" if image else ""
+            yield f"{program} runs {file}; the load comes to port {entry.port}{name} ({entry.where})"
         if found.changes:
             yield "  in the copy that runs:"
             yield from (f"    {one}" for one in found.changes)

@@ -261,6 +261,9 @@ class ConfigurationFile(Part):
     config: Annotated[
         Text, Field(description="The file, or a folder of fragments, by its path from the scenario's folder")
     ]
+    image: Annotated[
+        Text | None, Field(description="The image that has the program, such as acme/nginx:1.29; the lab's own")
+    ] = None
     port: Annotated[
         Port | None, Field(ge=1, description="Where the load enters; by default, the port that leads to the next role")
     ] = None
@@ -362,6 +365,11 @@ class Scenario(_WithConfigurations):
     def own_load(self) -> OwnLoad | None:
         """Return the load of one's own; None where the lab's workloads make it."""
         return self.load if self.load is not None and self.load.is_own else None
+
+    @property
+    def images(self) -> dict[str, str]:
+        """Return the images of one's own that have a configuration's program, by role."""
+        return {name: one.image for name, one in self.configurations.items() if one.image is not None}
 
     @property
     def configurations(self) -> dict[str, ConfigurationFile]:

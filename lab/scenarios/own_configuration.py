@@ -36,6 +36,21 @@ _COPY_MAX = 128 * 1024 - 64
 
 
 @dataclass(frozen=True)
+class OwnImage:
+    """An image of the user's own that has a proxy.
+
+    Attributes:
+        name: as the scenario has it.
+        made: what it is called with what the lab brings.
+        where: the line of the scenario.
+    """
+
+    name: str
+    made: str
+    where: str
+
+
+@dataclass(frozen=True)
 class OwnConfiguration:
     """A configuration in its folder.
 
@@ -44,6 +59,7 @@ class OwnConfiguration:
         hosts: the names by which the role reaches the next one.
         sources: its files as the program finds them.
         adaptation: how it becomes the copy that runs.
+        image: the user's image that has the program; None for the lab's own.
     """
 
     role: RoleName
@@ -52,6 +68,7 @@ class OwnConfiguration:
     hosts: tuple[str, ...]
     sources: Sources
     adaptation: Adaptation
+    image: "OwnImage | None" = None
 
     @property
     def folder(self) -> Path:
@@ -112,9 +129,20 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
         role=following,
         page=_page(resolved, topology),
         ipv6=HAS_IPV6,
+        own_image=written.image is not None,
     )
     file = paths.real(paths.real(resolved.place.home) / written.config)
-    return OwnConfiguration(role, file, declared.own, tuple(hosts), sources, adapt(declared, sources, around))
+    made = adapt(declared, sources, around)
+    return OwnConfiguration(role, file, declared.own, tuple(hosts), sources, made, image_of(resolved, role))
+
+
+def image_of(resolved: ResolvedScenario, role: RoleName) -> OwnImage | None:
+    """Return the image of the user's own that has a role's program; None if the lab's has it."""
+    written = resolved.scenario.configurations.get(role)
+    if written is None or written.image is None:
+        return None
+    made = f"connlab-own/{resolved.place.slug}-{role}"
+    return OwnImage(written.image, made, resolved.where(role, "image"))
 
 
 def _page(resolved: ResolvedScenario, topology: Topology) -> str | None:
@@ -214,7 +242,8 @@ def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Pro
     elif "mkdir()" in what or "Read-only" in what:
         hint = f"it can write only below {', '.join(('/tmp', *own.declared.writable))}"  # noqa: S108 # in the container
     elif "unknown directive" in what:
-        hint = f"correct it; if it is a module's, {called}'s image here has none of other packages"
+        inside = own.image.name if own.image else f"the lab's image of {called}"
+        hint = f"correct it; if {inside} lacks its module or is older, name an image that has it: image: …"
     elif unset := _unset_variable(own, match):
         hint = f"{unset} has no value: {own.role}: {{config: …, environment: {{{unset}: …}}}}"
     elif "No such file" in what:

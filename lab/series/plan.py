@@ -86,7 +86,11 @@ class Plan:
     def with_services(self) -> list[ResolvedScenario]:
         """Return a cell of each scenario that brings services."""
         return list(
-            {one.resolved.slug: one.resolved for one in self.cells.values() if one.resolved.registry.services}.values()
+            {
+                one.resolved.slug: one.resolved
+                for one in self.cells.values()
+                if one.resolved.registry.services or one.resolved.scenario.images
+            }.values()
         )
 
     def order(self) -> list[tuple[str, int]]:

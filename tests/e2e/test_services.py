@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Run, connlab, left_behind, refused
+from .conftest import Run, connlab, docker, left_behind, refused
 from .test_scenarios import assert_reproduced
 
 pytestmark = pytest.mark.e2e
@@ -42,7 +42,7 @@ def test_over_http2_a_connection_carries_all_requests_of_its_user(run: Callable[
     assert found.figures["client.named.a.total"] == 4
 
 
-@pytest.mark.parametrize("proxy", ["caddy", "apache"])
+@pytest.mark.parametrize("proxy", ["caddy", "apache", "traefik"])
 def test_failures_behind_a_proxy_that_the_lab_has_never_seen_are_explained(run: Callable[..., Run], proxy: str) -> None:
     found = run(str(SERVICES / f"behind-{proxy}"))
     assert_reproduced(found)
@@ -50,6 +50,19 @@ def test_failures_behind_a_proxy_that_the_lab_has_never_seen_are_explained(run: 
     causes = {name: count for name, count in found.figures.items() if name.startswith("ledger.cause.") and count}
     assert causes["ledger.cause.accept_queue_drop"] == found.figures["client.requests.failed"] == 6
     assert found.manifest["roles"][proxy]["kind"] == "proxy"
+
+
+def test_an_nginx_of_one_s_own_image_without_a_shell_has_its_own_version(run: Callable[..., Run]) -> None:
+    home = SERVICES / "own-image"
+    build = ("--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false")
+    label = ("--label", "connlab.source=own", "--tag", "connlab-own/own-image:test")
+    docker("buildx", "build", *build, *label, str(home / "image"))
+    found = run(str(home))
+    assert_reproduced(found)
+    program = found.manifest["programs"]["nginx"]
+    assert program["image"] == "connlab-own/own-image:test"
+    assert program["version"].startswith("1.22.")
+    assert found.manifest["knobs"]["nginx.proxy_connect_timeout"]["where"] == ["nginx.conf:12"]
 
 
 def test_a_server_s_own_log_tells_of_each_request(run: Callable[..., Run]) -> None:

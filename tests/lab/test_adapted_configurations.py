@@ -292,6 +292,11 @@ def test_a_directive_of_the_process_is_left_out(tmp_path: Path, line: str) -> No
     assert f"left out: {line.removesuffix(';')}" in str(found.changes[0])
 
 
+def test_a_module_stays_where_the_image_is_the_user_s(tmp_path: Path) -> None:
+    found = adapted(tmp_path, ROLES["nginx"], f"load_module modules/x.so;\n{WHOLE % SERVER}", own_image=True)
+    assert "load_module" not in str([*found.changes, *found.faults])
+
+
 @pytest.mark.parametrize(
     ("path", "runs"),
     [("/run/a.pid", "/run/a.pid;"), ("logs/a.pid", "-share-nginx-logs-a.pid;")],

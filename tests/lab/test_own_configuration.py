@@ -16,6 +16,7 @@ from analysis.reports.advice import rerun_command
 from formats.role import Checks
 from lab import paths
 from lab.console import listing
+from lab.engines.compose import images
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput, LabError
 from lab.roles.configurations import ParsedConfiguration, Setting, parse_configuration
@@ -25,9 +26,10 @@ from lab.runs import capacity, user_files
 from lab.runs.run import run
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
+from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import topology_of
 from lab.series import store
-from tests.lab.engine import InMemoryEngine
+from tests.lab.engine import InMemoryDocker, InMemoryEngine
 from tests.lab.support import MINIMAL, Make, resolving
 
 OWN = MINIMAL.replace("path: [k6, backend]", "path: [k6, nginx, backend]\nnginx: {config: ./nginx.conf}")
@@ -94,6 +96,36 @@ def test_values_are_found_where_the_file_says_them() -> None:
     assert found["upstream_keepalive"] == Setting(16, (Position("conf.d/app.conf", 3),))
     assert found["max_fails"] == Setting(0, (Position("conf.d/app.conf", 2),))
     assert found["listen_backlog"] == Setting(300, (Position("conf.d/app.conf", 6),))
+
+
+@pytest.mark.parametrize(
+    ("said", "upstream", "kept", "closes", "requests"),
+    [
+        ("nginx version: nginx/1.18.0 (Ubuntu)", "app", 0, "close", 100),
+        ("nginx version: nginx/1.26.3", "app", 0, "close", 1000),
+        ("nginx version: nginx/1.29.7", "app", 32, "", 1000),
+        ("nginx version: openresty/1.31.1.1", "app", 32, "", 1000),
+        # Only an upstream of the file keeps connections by itself.
+        ("nginx version: nginx/1.30.6", "backend:8080", 0, "", 1000),
+    ],
+)
+def test_the_version_of_the_program_decides_its_defaults(
+    said: str, upstream: str, kept: int, closes: str, requests: int
+) -> None:
+    text = f"""events {{ }}
+http {{
+    upstream app {{ server backend:8080; }}
+    server {{
+        listen 8080;
+        location / {{ proxy_pass http://{upstream}; }}
+    }}
+}}
+"""
+    found = parse_configuration(ROLES["nginx"], f"# connlab: {said}\n{dump(text, '')}", STANDS)
+    values = {name: one.value for name, one in found.settings.items()}
+    assert found.version == re.sub(r".*/([0-9.]+).*", r"\1", said)
+    assert (values["upstream_keepalive"], values["proxy_connection"]) == (kept, closes)
+    assert values["keepalive_requests"] == requests
 
 
 def test_what_no_line_says_is_the_program_s_default() -> None:
@@ -207,6 +239,33 @@ def test_nginx_finds_its_folder_and_reads_no_knob(make: Make, home: Path, tmp_pa
     assert any(folder.startswith("/etc/nginx:") for folder in service["tmpfs"])
     assert service["depends_on"] == {"collector-backend-1": {"condition": "service_healthy"}}
     assert content["services"]["collector-backend-1"]["networks"]["lab"]["aliases"] == ["backend-1", "backend"]
+
+
+def with_image(make: Make) -> ResolvedScenario:
+    return make(changes={"config: ./nginx.conf": 'image: "acme/nginx:1.29", config: ./nginx.conf'})
+
+
+@pytest.mark.parametrize(
+    ("command", "stderr", "message"),
+    [
+        ("pull *", "Error: pull access denied", "nginx:1.29 of nginx is not here, and cannot be pulled"),
+        (
+            "buildx build *",
+            "#9 0.1 connlab-nginx: the image has no nginx\nERROR: failed to solve",
+            "acme/nginx:1.29: the image has no nginx; name another image",
+        ),
+    ],
+)
+def test_an_image_that_cannot_run_the_configuration_is_said_with_its_line(
+    make: Make, fake_docker: InMemoryDocker, command: str, stderr: str, message: str
+) -> None:
+    if command.startswith("pull"):
+        fake_docker.says("image inspect * acme/nginx:1.29", stderr="No such image", exit_code=1)
+    fake_docker.says(command, stderr=stderr, exit_code=1)
+    with pytest.raises(BadInput) as refused:
+        images.service_image_ids(with_image(make))
+    assert "scenario.yaml:6: " in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_the_lab_says_what_it_adds_and_which_knobs_are_the_file_s_own(make: Make) -> None:
@@ -325,6 +384,7 @@ def test_values_of_sections_are_found_with_the_lines_of_the_user_s_file() -> Non
     assert found["server_maxconn"] == Setting(200, (Position("haproxy.cfg", 8),))
     assert found["pool_max_conn"] == Setting(7, (Position("haproxy.cfg", 14),))
     assert found["retries"] == Setting(3)
+    assert found["tls"] == Setting(value=False)
     assert sections().faults == []
 
 

@@ -138,9 +138,11 @@ def try_configuration(own: OwnConfiguration) -> str | None:
     # A test asks for the addresses of these names, and for nothing that stands there.
     hosts = [option for name in own.hosts for option in ("--add-host", f"{name}:127.0.0.1")]
     mounted, settings = (own.folder, MOUNTED), own.settings()
+    image = own.image.made if own.image else None
     if lacking := own.adaptation.certificates:
         # A run makes others, for the same files.
         with certificates.Authority() as authority:
             files = certificates.made_for_configuration(lacking)
             settings[certificates.VARIABLE] = certificates.pack_certificates(authority, files)
-    return try_folder(own.role, "test", mounted, settings, *folders, *hosts, refused=ConfigurationRefused)
+    options = (*folders, *hosts)
+    return try_folder(own.role, "test", mounted, settings, *options, refused=ConfigurationRefused, own_image=image)

@@ -60,6 +60,8 @@ class Compose:
 
     def examine_configuration(self, own: OwnConfiguration) -> str | None:
         """Run the entry point of the role's image on the configuration, without a network."""
+        if own.image is not None:
+            images.build_proxy(own.role, own.image)
         return try_configuration(own)
 
     def images(self, names: Iterable[str]) -> dict[str, str]:

@@ -1,12 +1,15 @@
 """The images of a run in Docker's store: the lab's own, and those of a scenario's services; what is missing is made."""
 
 import contextlib
+import re
 from collections.abc import Iterable
 
 from lab import paths, setup_scripts
 from lab.engines.compose.docker import DockerFailed, docker
 from lab.errors import BadInput, LabError, Problem
-from lab.scenarios import generators
+from lab.roles.declared_roles import ROLES
+from lab.scenarios import generators, own_configuration
+from lab.scenarios.own_configuration import OwnImage
 from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import Build, Service, needed_by, spoken
@@ -61,7 +64,40 @@ def service_image_ids(resolved: ResolvedScenario) -> dict[str, str]:
     """
     own = resolved.registry.services
     wanted = needed_by(own, [role for role in resolved.scenario.path if role in own])
-    return {name: _service_image_id(resolved, name, own[name]) for name in wanted}
+    found = {name: _service_image_id(resolved, name, own[name]) for name in wanted}
+    proxies = {role: own_configuration.image_of(resolved, role) for role in resolved.scenario.path}
+    return found | {role: build_proxy(role, image) for role, image in proxies.items() if image is not None}
+
+
+def build_proxy(role: str, image: OwnImage) -> str:
+    """Put what the lab brings into an image of the user's own with a proxy; return the id of the user's.
+
+    Raises:
+        BadInput: there is no such image, or it has no such program.
+        LabError: it cannot be built on.
+    """
+    found = _find_id(image.name)
+    if found is None:
+        _pull(image.name, role, image.where)
+        found = _find_id(image.name)
+    image_ids([role])
+    arguments = {"LAB": f"connlab/{role}", "IMAGE": image.name, "ROLE": role, "STOP_SIGNAL": ROLES[role].stop_signal}
+    options = [*_builder(), "--tag", image.made, "--file", str(paths.ROOT / "setup" / "own-proxy.Dockerfile")]
+    options += [f"--build-arg={key}={value}" for key, value in arguments.items()]
+    try:
+        docker("buildx", "build", *options, str(paths.ROOT / role), timeout_s=_BUILD_S)
+    except DockerFailed as error:
+        if refused := re.search(rf"connlab-{role}: (.+)", error.stderr):
+            raise BadInput(Problem(f"{image.name}: {refused[1]}", image.where, "name another image")) from None
+        said = "\n  ".join(error.stderr.strip().splitlines()[-8:])
+        raise LabError(f"the lab's entry point cannot be put into {image.name}:\n  {said}") from None
+    return str(found)
+
+
+def _builder() -> list[str]:
+    """Return the options of a build, as setup/lib.sh builds: by the engine's own builder, with the host's network."""
+    builder = ["--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false"]
+    return [*builder, "--progress", "plain", "--label", _LABEL]
 
 
 def _service_image_id(resolved: ResolvedScenario, name: str, service: Service) -> str:
@@ -73,7 +109,7 @@ def _service_image_id(resolved: ResolvedScenario, name: str, service: Service) -
     elif (present := _find_id(image)) is not None:
         return present
     else:
-        _pull(resolved, name, image)
+        _pull(image, name, resolved.where("services", name))
     found = _find_id(image)
     if found is None:
         raise LabError(f"there is no image {image}", hint="the engine says it has it: try again")
@@ -89,13 +125,11 @@ def _find_id(image: str) -> str | None:
 def _build_service(resolved: ResolvedScenario, name: str, build: Build, image: str) -> None:
     context = paths.real(resolved.place.home / build.context)
     try:
-        # As setup/lib.sh builds the lab's own: by the engine's own builder, with the host's network.
-        builder = ("--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false")
-        options = ["--quiet", "--label", _LABEL, "--tag", image]
+        options = [*_builder(), "--tag", image]
         options += ["--file", str(context / build.dockerfile)] if build.dockerfile else []
         options += ["--target", build.target] if build.target else []
         options += [f"--build-arg={key}={spoken(value)}" for key, value in build.args.items()]
-        docker("buildx", "build", *builder, *options, str(context), timeout_s=_BUILD_S)
+        docker("buildx", "build", *options, str(context), timeout_s=_BUILD_S)
     except DockerFailed as error:
         said = "\n  ".join(error.stderr.strip().splitlines()[-8:])
         what = f"the image of {name} cannot be built from {build.context}:\n  {said}"
@@ -104,10 +138,11 @@ def _build_service(resolved: ResolvedScenario, name: str, build: Build, image: s
         raise BadInput(Problem(what, resolved.where("services", name, "build"), hint)) from None
 
 
-def _pull(resolved: ResolvedScenario, name: str, image: str) -> None:
+def _pull(image: str, name: str, where: str) -> None:
     try:
         docker("pull", "--quiet", "--", image, timeout_s=_PULL_S)
     except DockerFailed as error:
         what = f"the image {image} of {name} is not here, and cannot be pulled: {error.reason}"
-        hint = "load it ('docker load'), build it ('build: <folder>'), or correct its name"
-        raise BadInput(Problem(what, resolved.where("services", name), hint)) from None
+        build = "docker build" if name in ROLES else "build: <folder>"
+        hint = f"load it ('docker load'), build it ('{build}'), or correct its name"
+        raise BadInput(Problem(what, where, hint)) from None

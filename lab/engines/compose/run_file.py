@@ -187,6 +187,10 @@ def _role_fields(
     if own := own_configuration.find_configuration(resolved, topology, role):
         fields["volumes"].append(bind_mount(own.folder, own_configuration.MOUNTED, read_only=True))
         fields["tmpfs"] = [f"{folder}:mode=1777,uid={ROLE_UID}" for folder in own.declared.writable]
+        if own.image:
+            # The image may check its health by a program that it needs its own entry point for. The collector asks.
+            check = {"test": ["CMD", "/connlab/bin/busybox", "true"], "start_period": "30s"}
+            fields |= {"image": own.image.made, "healthcheck": _HEALTH | check}
         # It asks for the addresses of all hosts that it names, once, at its start.
         led_to = [name for name in resolved.scenario.configurations[role].hosts.values() if name in topology.needed]
         # Its health checks may leave a server out for minutes that does not answer the first one.

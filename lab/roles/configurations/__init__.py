@@ -4,6 +4,7 @@ A role declares the format, and for each knob the place; a format has a reader h
 scenario but where the traffic comes in and which servers stand behind.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -51,7 +52,9 @@ def parse_configuration(role: Role, text: str, neighbours: Neighbours) -> Parsed
     if role.own is None:
         raise TypeError(f"{role.group} takes no configuration")
     reader = _READERS[role.own.format](text, role.own.folder, neighbours)
-    settings = {name: _setting(knob, reader) for name, knob in role.knobs.items() if knob.counts is None}
+    said = re.search(role.own.version, text, re.MULTILINE)
+    version = said[1] if said else None
+    settings = {name: _setting(knob, reader, version) for name, knob in role.knobs.items() if knob.counts is None}
     for name, knob in role.knobs.items():
         if knob.configured is not None and knob.configured.absent and settings[name] == Setting():
             settings[name] = settings.get(knob.configured.absent, Setting(why="no line says it"))
@@ -63,6 +66,7 @@ def parse_configuration(role: Role, text: str, neighbours: Neighbours) -> Parsed
         reader.called(),
         checks=reader.checks(),
         rules=tuple(reader.rules(role.own.rules)),
+        version=version,
     )
 
 
@@ -105,7 +109,7 @@ def adapt(role: Role, sources: Sources, around: Surroundings) -> Adaptation:
     return replace(found, files=filled_in | dict(found.files))
 
 
-def _setting(knob: Knob, reader: _Reader) -> Setting:
+def _setting(knob: Knob, reader: _Reader, version: str | None) -> Setting:
     """Return a knob's setting; an empty one where no line says it, and its default holds or what stands for it."""
     if knob.configured is None:
         return Setting(why="the lab does not read it from there")
@@ -113,10 +117,13 @@ def _setting(knob: Knob, reader: _Reader) -> Setting:
     if not said:
         return Setting(why="nothing there has it")
     lines = tuple(dict.fromkeys(one.where for one in said if one.where is not None))
-    if all(one.words is None for one in said):
+    if knob.configured.absent and all(one.words is None for one in said):
         return Setting()
-    initial = None if knob.configured.absent else knob.initial
-    values = [initial if one.words is None else _value(knob, one, reader) for one in said]
+    # What the program makes by itself has what it had in its older versions.
+    initial = None if knob.configured.absent else knob.initial_in(version)
+    values = [
+        _value(knob, one, reader) if one.words is not None else initial if one.named else knob.initial for one in said
+    ]
     if any(value != values[0] for value in values):
         return Setting(where=lines, why="it is not the same everywhere")
     if values[0] is None:

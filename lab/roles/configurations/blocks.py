@@ -66,7 +66,7 @@ class Blocks:
             _, host, _ = _target(one)
             found = self._upstream(host)
             if found is None:
-                yield Statement(None)
+                yield Statement(None, named=False)
             elif configured.parameter is None:
                 yield _inherited(found, configured.directive, [], inherits=False)
             else:

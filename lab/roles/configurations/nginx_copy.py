@@ -264,10 +264,10 @@ class NginxCopy:
             for one in self._tree.root.all(name):
                 self._leave_out(one, why)
         for one in self._tree.root.all("load_module"):
-            if not self._exists(one.arguments[0]):
+            if not (self._around.own_image or self._exists(one.arguments[0])):
                 self._leave_out(one, "the image has no modules of separate packages")
         for one in self._tree.root.all("stream"):
-            what = "left out: stream { }; the image has no module for it, and the load comes by HTTP"
+            what = "left out: stream { }; the load comes by HTTP"
             self._apply(one, self._copies.leave_out_block, what)
         for one in self._tree.missing:
             if one.arguments[0].startswith(_CERTBOT):

@@ -37,10 +37,15 @@ class Position:
 
 @dataclass(frozen=True)
 class Statement:
-    """What holds for a knob at one place; no words where no line says it, and the program's default holds."""
+    """What holds for a knob at one place; no words where no line says it, and the program's default holds.
+
+    Attributes:
+        named: whether the place is a block of the file; else the program has made it of an address.
+    """
 
     words: tuple[str, ...] | None
     where: Position | None = None
+    named: bool = True
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,7 @@ class ParsedConfiguration:
         changes: what differs in the copy that runs.
         checks: its health checks; None if it makes none.
         rules: the lines by which it answers without a server.
+        version: of the program that read it; None if it did not say.
     """
 
     settings: Mapping[str, Setting]
@@ -87,6 +93,7 @@ class ParsedConfiguration:
     changes: "Sequence[Change]" = ()
     checks: Checks | None = None
     rules: tuple[Rule, ...] = ()
+    version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,7 @@ class Surroundings:
         role: the next role's name; None at the path's end.
         page: what the lab's own role at the path's end answers with 200; None for a service of the scenario's own.
         ipv6: whether the kernel has IPv6.
+        own_image: whether the program is that of an image of the user's, which may have modules of its own.
     """
 
     behind: Sequence[str] = ()
@@ -170,6 +178,7 @@ class Surroundings:
     role: str | None = None
     page: str | None = None
     ipv6: bool = True
+    own_image: bool = False
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,10 @@ class Sections:
         """Return what holds at each place: global, clients, traffic, bind, servers, server."""
         ways = [way.split() for way in configured.directive.split(" | ")]
         if configured.at == "bind":
-            return [self._of_bind(section, one) for section in self._traffic for one in self._binds(section)]
+            binds = [(section, one) for section in self._traffic for one in self._binds(section)]
+            if configured.parameter != "backlog":
+                return [_flag(one, str(configured.parameter)) for _, one in binds]
+            return [self._of_bind(section, one) for section, one in binds]
         if configured.at == "clients":
             return [self._least(section, *ways[0]) for section in self._traffic]
         if configured.at == "server":
@@ -246,6 +249,10 @@ def _words(text: str) -> list[str]:
         return shlex.split(text, comments=True)
     except ValueError:
         return text.split()
+
+
+def _flag(line: Line, name: str) -> Statement:
+    return Statement((name,), line.where) if name in line.words else Statement(None)
 
 
 def _told(line: Line | None, name: list[str]) -> Statement:
