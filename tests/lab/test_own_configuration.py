@@ -30,7 +30,7 @@ from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import topology_of
 from lab.series import store
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
-from tests.lab.support import MINIMAL, Make, resolving
+from tests.lab.support import IMAGES, MINIMAL, Make, resolving
 
 OWN = MINIMAL.replace("path: [k6, backend]", "path: [k6, nginx, backend]\nnginx: {config: ./nginx.conf}")
 STANDS = Neighbours(8080, ("backend:8080", "backend-1:8080"))
@@ -261,6 +261,7 @@ def test_an_image_that_cannot_run_the_configuration_is_said_with_its_line(
 ) -> None:
     if command.startswith("pull"):
         fake_docker.says("image inspect * acme/nginx:1.29", stderr="No such image", exit_code=1)
+    fake_docker.says("image ls *", IMAGES)
     fake_docker.says(command, stderr=stderr, exit_code=1)
     with pytest.raises(BadInput) as refused:
         images.service_image_ids(with_image(make))
