@@ -243,7 +243,7 @@ def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Pro
         hint = f"it can write only below {', '.join(('/tmp', *own.declared.writable))}"  # noqa: S108 # in the container
     elif "unknown directive" in what:
         inside = own.image.name if own.image else f"the lab's image of {called}"
-        hint = f"correct it; if {inside} lacks its module or is older, name an image that has it: image: …"
+        hint = f"correct it; if {inside} lacks its module or is older, name one that has it by image: …"
     elif unset := _unset_variable(own, match):
         hint = f"{unset} has no value: {own.role}: {{config: …, environment: {{{unset}: …}}}}"
     elif "No such file" in what:

@@ -239,7 +239,7 @@ CONFIGURATION = Own(
     "run *connlab/nginx test",
     'nginx: [emerg] unknown directive "lsten" in /etc/nginx/own.conf:1',
     'shop/own.conf:1: nginx refuses it: unknown directive "lsten"; correct it;'
-    " if it is a module's, nginx's image here has none of other packages",
+    " if the lab's image of nginx lacks its module or is older, name one that has it by image: …",
 )
 
 
