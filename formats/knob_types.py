@@ -17,6 +17,15 @@ _DURATION = re.compile(r"(?P<number>[0-9]{1,12}(\.[0-9]{1,6})?)(?P<unit>ms|s|m|h
 
 DAY_MS = 86_400_000
 
+# What the values of a knob are in files; one without a unit is a count, a choice or a text.
+Unit = Literal["ms", "%", "kbit/s"]
+
+PERCENT_PATTERN = r"^[0-9]+(\.[0-9]+)?%$"
+_PERCENT = re.compile(r"(?P<number>[0-9]{1,3}(\.[0-9]{1,6})?)%")
+RATE_PATTERN = r"^[0-9]+(\.[0-9]+)?(kbit|mbit|gbit)$"
+_KBIT = {"gbit": 1_000_000, "mbit": 1000, "kbit": 1}
+_RATE = re.compile(r"(?P<number>[0-9]{1,9}(\.[0-9]{1,6})?)(?P<unit>kbit|mbit|gbit)")
+
 
 def parse_duration(text: str) -> int:
     """Read `20s`, `500ms`, `2m`, `1.5h` as whole milliseconds.
@@ -49,6 +58,11 @@ def format_knob_value(value: object, unit: str | None) -> str:
         return "true" if value else "false"
     if isinstance(value, int) and unit == "ms":
         return format_duration(value)
+    if isinstance(value, int | float) and unit == "%":
+        return f"{value:.15g}%"
+    if isinstance(value, int) and unit == "kbit/s":
+        name, each = next((name, each) for name, each in _KBIT.items() if value % each == 0) if value else ("kbit", 1)
+        return f"{value // each}{name}"
     return '""' if value == "" else str(value)
 
 
@@ -67,6 +81,30 @@ DURATION_SCHEMA = WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN,
 
 # A day at most: nginx, Tomcat and k6 take more, a run does not.
 Duration = Annotated[int, BeforeValidator(_read_duration), Field(le=DAY_MS), DURATION_SCHEMA]
+
+
+def _read_percent(value: object) -> float:
+    match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if match:
+        return float(match["number"])
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise refusal(f"'{value}' has no unit: write {value}%")
+    raise refusal(f"'{value}' is not a share: write a number with %, such as 0.5%")
+
+
+def _read_rate(value: object) -> int:
+    match = _RATE.fullmatch(value) if isinstance(value, str) else None
+    kbit = Fraction(match["number"]) * _KBIT[match["unit"]] if match else None
+    if kbit is not None and kbit.denominator == 1:
+        return int(kbit)
+    raise refusal(f"'{value}' is not a rate: write whole kilobits a second with a unit, such as 512kbit or 10mbit")
+
+
+PERCENT_SCHEMA = WithJsonSchema({"type": "string", "pattern": PERCENT_PATTERN, "examples": ["1%", "0.1%"]})
+RATE_SCHEMA = WithJsonSchema({"type": "string", "pattern": RATE_PATTERN, "examples": ["10mbit", "512kbit"]})
+
+Percent = Annotated[float, BeforeValidator(_read_percent), Field(le=100), PERCENT_SCHEMA]
+Rate = Annotated[int, BeforeValidator(_read_rate), Field(ge=1), RATE_SCHEMA]
 
 
 # What these give is an annotation, and only pydantic knows its kind.

@@ -29,7 +29,7 @@ from formats.field_types import (
     SeriesId,
     Us,
 )
-from formats.knob_types import refusal
+from formats.knob_types import Unit, refusal
 from formats.log_format import LogFormat
 from formats.predictions import Claim, Published, Tolerance
 from formats.role import TRAFFIC_PORT, Role
@@ -83,7 +83,7 @@ class Knob(_Part):
     """One knob.
 
     Attributes:
-        unit: of value, default and read_back, as the knob's declaration has it; null for what is no duration.
+        unit: of value, default and read_back, as the knob's declaration has it; null for what has none.
         read_back: what the running server, kernel or proxy says the value is; null where none of them can tell.
         where: the lines of the scenario's own configuration that say it; none for its program's default.
     """
@@ -91,7 +91,7 @@ class Knob(_Part):
     value: Scalar | None
     default: Scalar | None = None
     source: Source | None = None
-    unit: Literal["ms"] | None = None
+    unit: Unit | None = None
     read_back: Scalar | None = None
     where: list[str] | None = None
 
@@ -277,6 +277,69 @@ class Observed(_Part):
     connect_timeout_ms: Annotated[Ms, Field(gt=0)] | None = None
 
 
+class LinkUse(_Part):
+    """What a link carried from the moment it was set, the probes included.
+
+    Attributes:
+        packets: that came to the link.
+        lost: of these, by whatever the link was asked to do.
+        unqueued: that the kernel dropped because the collector did not take them; null by netem.
+        late: that left more than a millisecond after their time; null by netem.
+        late_max_us: how late the worst of them was.
+    """
+
+    packets: Count
+    lost: Count
+    unqueued: Count | None = None
+    late: Count | None = None
+    late_max_us: Count | None = None
+
+
+class LinkRecord(_Part):
+    """One direction of the way from an instance to a role.
+
+    Attributes:
+        instance: the sender, whose collector made the link.
+        way: netem: by the kernel; nfqueue: by the collector, which holds the packets.
+        asked: by the names of the link's knobs, as `delay` in ms, `loss` in %, `rate` in kbit/s.
+        read_back: the same, as the kernel or the collector has it.
+        use: null where the collector did not tell it.
+    """
+
+    instance: Instance
+    to: Named
+    way: Literal["netem", "nfqueue"]
+    asked: dict[Named, Scalar]
+    read_back: dict[Named, Scalar]
+    use: LinkUse | None = None
+
+
+class RoundTrip(_Part):
+    """What ICMP echoes measured between two instances, after the links were set and before the load.
+
+    Attributes:
+        instance: who sent them.
+        to: who answered.
+        min_us: of the round trips; null, as the others, where no echo was answered.
+        asked_ms: what the links of both directions make together.
+        asked_loss_percent: the same, of the share that gets lost on either way.
+        loss_low_percent: where a loss as measured may come from, with 95 % confidence (Wilson's interval).
+    """
+
+    instance: Instance
+    to: Instance
+    sent: Count
+    received: Count
+    min_us: Number | None
+    p50_us: Number | None
+    p99_us: Number | None
+    max_us: Number | None
+    asked_ms: Number
+    asked_loss_percent: Number
+    loss_low_percent: Number
+    loss_high_percent: Number
+
+
 class Look(_Part):
     """A look at the clock of an instance's machine, where that is not the lab's; Unix epoch in microseconds.
 
@@ -364,6 +427,10 @@ class Manifest(_Part):
     knobs: dict[KnobName, Knob] = {}
     sysctls: dict[str, dict[str, str | None]] = {}
     listeners: dict[str, list[Listener]] = {}
+    links: Annotated[
+        list[LinkRecord], Field(description="The links between roles, as asked and read back; empty for loopback's own")
+    ] = []
+    round_trips: Annotated[list[RoundTrip], Field(description="What was measured over the links before the load")] = []
     metrics_port: Annotated[
         Count | None,
         Field(description="Where each collector served its figures while the run lasted; null if none did"),

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from formats.field_types import Named, PlaceOfRun, Scalar
+from formats.knob_types import Unit
 from formats.manifest import Status as RunStatus
 from formats.manifest import tolerant
 from formats.predictions import Claim, Published
@@ -128,7 +129,7 @@ class Search(_Part):
     """What a search looks for, and what it found."""
 
     knob: str
-    unit: Annotated[Literal["ms"] | None, Field(description="The knob's; null for what is no duration")] = None
+    unit: Annotated[Unit | None, Field(description="The knob's; null for what has none")] = None
     until: Annotated[str, Field(description="The expression that is to hold")]
     low: int
     high: int

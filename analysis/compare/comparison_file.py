@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, PlainSerializer
 from analysis.compare.intervals import Interval
 from analysis.output import Written
 from formats.field_types import PlaceOfRun
+from formats.knob_types import Unit
 
 FILE = "comparison.json"
 PAGE = "comparison.html"
@@ -89,7 +90,7 @@ class SettingChange(Written):
     name: Annotated[str, Field(description="A knob, or its place in the manifest, as host.kernel")]
     a: Setting
     b: Setting
-    unit: Annotated[Literal["ms"] | None, Field(description="A knob's; null for what is no duration")] = None
+    unit: Annotated[Unit | None, Field(description="A knob's; null for what has none")] = None
     asked: Annotated[bool, Field(description="Whether somebody set it; else it differs unasked")]
 
 

@@ -13,7 +13,7 @@ from lab import parallel
 from lab.engines import protocol
 from lab.engines.protocol import Engine, Parts, Watch
 from lab.errors import EngineFailed, LabError
-from lab.runs import machine, readback
+from lab.runs import links, machine, readback
 from lab.runs.gauges import last_tick_us
 from lab.runs.live_display import Display
 from lab.runs.run_context import RunContext
@@ -64,6 +64,12 @@ def start_servers(context: RunContext, watch: Watch) -> None:
     with step("read back"):
         readback.read_back(engine, resolved, topology, context.manifest, context.places)
         context.save()
+    if resolved.scenario.network:
+        with step("links"):
+            try:
+                links.set_links(context)
+            finally:
+                context.save()
 
 
 def await_clients(engine: Engine, instances: list[str], watch: Watch) -> None:

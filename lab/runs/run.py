@@ -14,7 +14,7 @@ from formats.manifest import Guess
 from lab import paths, terminal
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
-from lab.runs import capacity, phases, raw_folders, run_results, scrape_targets, user_files
+from lab.runs import capacity, links, phases, raw_folders, run_results, scrape_targets, user_files
 from lab.runs.gauges import Gauges
 from lab.runs.live_display import Display
 from lab.runs.lock import Lock, is_ours, machine_lock
@@ -259,6 +259,7 @@ def _close(context: RunContext, fault: str | None) -> None:
     """Bring the evidence into its final form, then clear up; no signal comes between."""
     step = context.steps.step
     with step("close"), shielded():
+        links.record_use(context)
         with step("stop"):
             context.engine.stop_along_the_path(context.topology)
         with step("logs"):

@@ -10,7 +10,7 @@ from formats.knob_types import format_duration
 from formats.role import KINDS
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
-from lab.scenarios import generators, overrides, own_configuration, own_script, sysctls
+from lab.scenarios import generators, network, overrides, own_configuration, own_script, sysctls
 from lab.scenarios.forecast import expected_load_s, load_ms, user_ms
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.load_checks import load_problems
@@ -48,6 +48,7 @@ def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     yield from _bounds(resolved)
     yield from _between_knobs(resolved)
     yield from _sysctls(resolved)
+    yield from _links(resolved)
     if not of_path:
         yield from action_problems(resolved)
         yield from prediction_problems(resolved)
@@ -317,6 +318,17 @@ def _sysctls(resolved: ResolvedScenario) -> Iterator[Problem]:
             fault = sysctls.find_fault(name, value)
             if fault:
                 yield Problem(fault[0], resolved.where_knob(f"kernel.{role}.{name}"), fault[1])
+
+
+def _links(resolved: ResolvedScenario) -> Iterator[Problem]:
+    load = resolved.scenario.load
+    if resolved.scenario.network and load is not None and load.ip_family == "ipv6":
+        what = "a link is for IPv4 packets, and the clients come over IPv6"
+        yield Problem(what, resolved.where("network"), "leave load.ip_family out, or network")
+    for found in network.link_problems(list(resolved.scenario.path), resolved.scenario.network):
+        place = str(found.where)
+        where = resolved.where_knob(place) if network.is_network_knob(place) else resolved.where(*place.split("."))
+        yield replace(found, where=where)
 
 
 def _first_asked(resolved: ResolvedScenario, *knobs: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from formats.field_types import Scalar
-from formats.knob_types import DURATION_SCHEMA, format_knob_value
+from formats.knob_types import DURATION_SCHEMA, Unit, format_knob_value
 from formats.predictions import Part
 from formats.role import Role, Workload
 from lab.roles.declared_roles import ROLES
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
     RoleName = Literal[tuple(ROLES)]
 
-KnobValue = int | bool | str
+KnobValue = int | float | bool | str
 
 
 class RoleKnobs(Part):
@@ -122,6 +122,7 @@ class KnownKnob:
 
     Attributes:
         default: in milliseconds for a duration.
+        unit: of its values in files; None for a count, a choice or a text.
         workloads: those that read it; None = all.
         env: the environment variable that carries it; None = no program that runs in the topology reads it.
     """
@@ -129,8 +130,8 @@ class KnownKnob:
     group: str
     field: str
     default: KnobValue
-    is_duration: bool
     description: str
+    unit: Unit | None = None
     workloads: tuple[Workload, ...] | None = None
     env: str | None = None
 
@@ -140,9 +141,9 @@ class KnownKnob:
         return f"{self.group}.{self.field}"
 
     @property
-    def unit(self) -> Literal["ms"] | None:
-        """Return the unit of its values in files; None for what is no duration."""
-        return "ms" if self.is_duration else None
+    def is_duration(self) -> bool:
+        """Return whether its values are durations."""
+        return self.unit == "ms"
 
 
 def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, KnownKnob]:
@@ -156,7 +157,9 @@ def build_catalogue(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, 
             continue  # kernel: its names are the kernel's, not ours
         for field, info in outer.annotation.model_fields.items():
             default: KnobValue = info.default
-            knob = KnownKnob(group, field, default, DURATION_SCHEMA in info.metadata, info.description or "")
+            knob = KnownKnob(
+                group, field, default, info.description or "", unit="ms" if DURATION_SCHEMA in info.metadata else None
+            )
             if of_role := declared.get(knob.name):
                 of_lab_alone = of_role.counts or of_role.fixed or knob.name in of_lab
                 env = None if of_lab_alone else of_role.env or f"CONNLAB_{field.upper()}"

@@ -13,6 +13,7 @@ from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.knobs import Knobs, RoleName
 from lab.scenarios.load_url import check_url
+from lab.scenarios.network import Link, link_schema
 from lab.scenarios.services import ComposeFiles, Services, check_image
 
 _OF_ARMS = re.compile(r"\barms\.")
@@ -27,6 +28,8 @@ _WITHOUT_SERVICES: dict[str, Any] = {
 Value = bool | int | float | str
 # A service of the scenario's own is known by its name only there.
 _PATH = {"type": "array", "items": {"type": "string", "examples": list(ROLES)}, "minItems": 2}
+_LINK = {"type": "object", "additionalProperties": False, "properties": link_schema()}
+_NETWORK = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _LINK}}
 # Knobs by their full names, and `path`. What a value may be is the knob's to say, once it stands in its scenario.
 Settings = Annotated[
     dict[str, Value | list[str]],
@@ -335,6 +338,11 @@ class Scenario(_WithConfigurations):
     services: Services = Field(default_factory=dict)
     load: OwnLoad | None = None
     knobs: Annotated[Knobs, Field(description="What differs from the defaults")] = Knobs()
+    network: Annotated[
+        dict[RoleName, dict[RoleName, Link]],
+        Field(description="How far roles are from each other, and what gets lost: from, then to"),
+        WithJsonSchema(_NETWORK),
+    ] = Field(default_factory=dict)
     warmup: Warmup = Warmup()
     drain: Annotated[
         Duration, Field(ge=0, le=600_000, description="How long the sockets are watched after the load")

@@ -11,6 +11,7 @@ from lab.reading.document import Document, Location
 from lab.reading.validation_messages import did_you_mean, nearest
 from lab.scenarios.knobs import CATALOGUE, KnownKnob
 from lab.scenarios.model import Preset, Scenario, Value
+from lab.scenarios.network import KEY, Link, is_network_knob
 
 _EXAMPLE = "write it as backend.accept_count=10"
 _SYSCTL_EXAMPLE = "write it as kernel.backend.net.ipv4.tcp_syn_retries=6"
@@ -42,7 +43,9 @@ class Override:
 
 
 def knob_location(knob: str) -> Location:
-    """Return the place of a knob in a scenario's document: `kernel.k6.net.x` has three keys, others two."""
+    """Return the place of a knob in a scenario's document: `kernel.k6.net.x` has three keys, most others two."""
+    if is_network_knob(knob):
+        return tuple(knob.split("."))
     return ("knobs", *knob.split(".", 2 if knob.startswith("kernel.") else 1))
 
 
@@ -115,11 +118,18 @@ def _scalar(text: str) -> int | bool | str:
 def may_be_knob(name: str) -> bool:
     """Return whether a name is a knob of the lab's, or may be one of a service that only its scenario knows."""
     group, dot, _ = name.partition(".")
-    return name in CATALOGUE or (bool(dot) and group not in _GROUPS and re.fullmatch(_OF_SERVICE, name) is not None)
+    return (
+        name in CATALOGUE
+        or is_network_knob(name)
+        or (bool(dot) and group not in _GROUPS and re.fullmatch(_OF_SERVICE, name) is not None)
+    )
 
 
 def nearest_knob(name: str, catalogue: Mapping[str, KnownKnob] = CATALOGUE) -> str:
     """Return which knob was meant; a field's name alone, or under another group, finds its knob."""
+    if name.startswith(f"{KEY}."):
+        end = nearest(name.rpartition(".")[2], Link.model_fields) or "delay"
+        return f"a link's knob is {KEY}.<from>.<to>.<knob>, such as {KEY}.k6.nginx.{end}"
     by_field = {knob.field: knob.name for knob in catalogue.values()}
     group, _, field = name.rpartition(".")
     beside = {knob.field: knob.name for knob in catalogue.values() if knob.group == group}

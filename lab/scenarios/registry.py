@@ -20,6 +20,7 @@ from lab.scenarios import generators, services
 from lab.scenarios.compose_path import Composed
 from lab.scenarios.knobs import CATALOGUE, KnownKnob, build_catalogue, knobs_with
 from lab.scenarios.model import OwnLoad, Scenario
+from lab.scenarios.network import Link
 from lab.scenarios.services import Build, Service, Services, split_volume
 
 _SERVICES: TypeAdapter[dict[str, Service]] = TypeAdapter(Services)
@@ -69,7 +70,11 @@ def _of(text: bytes, made: str | None) -> Registry:
     names: Any = Literal[(*ROLES, *roles)]
     knobs = knobs_with(roles, names)
     scenario = create_model(
-        "Scenario", __base__=Scenario, path=(list[names], Field(min_length=2)), knobs=(knobs, knobs())
+        "Scenario",
+        __base__=Scenario,
+        path=(list[names], Field(min_length=2)),
+        knobs=(knobs, knobs()),
+        network=(dict[names, dict[names, Link]], Field(default={})),
     )
     known = build_catalogue(knobs, {**ROLES, **roles})
     return Registry({**ROLES, **roles}, scenario, known, own)

@@ -24,7 +24,7 @@ from lab.reading.validation_messages import (
     siblings,
 )
 from lab.roles.configurations import Entry, WantedEntry
-from lab.scenarios import generators, places
+from lab.scenarios import generators, network, places
 from lab.scenarios.configuration_files import entry_by_file
 from lab.scenarios.knobs import CATALOGUE, KnobValue, KnownKnob, flat_values, format_knob
 from lab.scenarios.load_url import LoadUrl, parse_url
@@ -60,6 +60,8 @@ class Variant:
 
 
 AS_WRITTEN = Variant()
+# network, from, to, knob.
+_LINK_KNOB_KEYS = 4
 
 # The kernel has the file if it has IPv6.
 HAS_IPV6 = Path("/proc/net/if_inet6").exists()
@@ -279,7 +281,9 @@ def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], v
     except ValidationError as error:
         found = list_findings(error)
         raise BadInput([_problem(finding, registry, parsed, overrides, variant) for finding in found]) from None
-    return ResolvedScenario(place, registry, scenario, flat_values(scenario.knobs), parsed, overrides, variant)
+    values = {**flat_values(scenario.knobs), **network.link_values(scenario.network)}
+    registry = replace(registry, knobs={**registry.knobs, **network.known_link_knobs(scenario.network)})
+    return ResolvedScenario(place, registry, scenario, values, parsed, overrides, variant)
 
 
 def _with_load(content: dict[str, Any], registry: Registry) -> dict[str, Any]:
@@ -331,7 +335,10 @@ def _problem(
     finding: ErrorDetails, registry: Registry, parsed: Document, overrides: tuple[Override, ...], variant: Variant
 ) -> Problem:
     location = locate(finding)
-    what, hint = knob_sentence(finding, siblings(registry.scenario, location), registry.knobs)
+    knobs = registry.knobs
+    if location[:1] == (network.KEY,) and len(location) == _LINK_KNOB_KEYS:
+        knobs = network.known_link_knobs({str(location[1]): {str(location[2]): network.Link()}})
+    what, hint = knob_sentence(finding, siblings(registry.scenario, location), knobs)
     if variant.path and location[:1] == ("path",):
         return Problem(what, variant.path[1], hint)
     return Problem(what, _where(location, parsed, overrides), hint)

@@ -60,12 +60,12 @@ class _Knob:
 
     def text(self, value: int) -> str:
         """Write a value as an override takes it."""
-        return f"{value}ms" if self.unit else str(value)
+        return format_knob_value(value, self.unit)
 
     def read(self, option: str, text: str) -> int:
         """Read a value that the user gave."""
         try:
-            return parse_duration(text) if self.unit else int(text)
+            return parse_duration(text) if self.unit == "ms" else int(text)
         except ValueError as error:
             what = str(error) if self.unit else f"'{text}' is not a whole number"
             raise BadInput(Problem(what, f"--{option} {text}")) from None

@@ -94,8 +94,8 @@ def test_a_report_writes_a_knob_as_a_scenario_does(name: str, value: KnobValue) 
 
 def test_the_unit_of_a_knob_is_its_declaration_s_not_its_name_s() -> None:
     declared = [
-        KnownKnob("shop", "patience", 0, is_duration=True, description=""),
-        KnownKnob("shop", "timeout", 0, is_duration=False, description=""),
+        KnownKnob("shop", "patience", 0, "", unit="ms"),
+        KnownKnob("shop", "timeout", 0, ""),
     ]
     knobs = {knob.name: knob for knob in declared}
     assert [format_knob(name, 60_000, knobs) for name in knobs] == ["1m", "60000"]

@@ -25,6 +25,8 @@ func commands() []command {
 		{"http", "[--method M] [--body B] [--times N] URL", "send one request, or N one after the other, and print the last answer's body; fail from status 400 on", httpCommand},
 		{"tls", "ADDRESS:PORT", "make handshakes of TLS there, and print as JSON which versions it takes, whether tickets, and whether HTTP/2", tlsCommand},
 		{"hold", "[--for 1h]", "do nothing until SIGTERM or SIGINT, or until the time is over: then fail", hold},
+		{"link", "[--set JSON]", "make the ways to peers longer, slower or lossy, and print how they stand as JSON; without settings only print", linkCommand},
+		{"ping", "[--count N] [--every 2ms] ADDRESS", "measure round trips and losses by ICMP echoes, and print them as JSON", pingCommand},
 		{"inspect", "[--sysctl NAME]…", "print this network namespace's settings, listeners and addresses as JSON", inspectCommand},
 		{"events", "", "print the kernel's tracepoints whose events can be recorded here; fail where there are none, and say why", eventsCommand},
 	}

@@ -40,6 +40,8 @@ FILE_NAME = "compose.run.yaml"
 _PROFILE = "run"
 # What a service declares as Compose has it.
 _AS_THEY_ARE = ("entrypoint", "working_dir", "init", "tty", "stdin_open", "shm_size", "ulimits", "stop_signal")
+# The most that the kernel knows: 256 times the usual.
+_CPU_SHARES = 262_144
 _HEALTH = {"interval": "1h", "timeout": "5s", "retries": 1, "start_interval": "250ms"}
 
 
@@ -112,6 +114,7 @@ def build_run_file(
             addresses=[*filter(None, [second.get(instance)]), *of_clients.of_instances.get(instance, [])],
             metrics_port=metrics_port,
         )
+        on_collector |= _rights(environment, has_link=bool(resolved.scenario.network.get(role)))
         add(
             "collector",
             collector,
@@ -121,7 +124,6 @@ def build_run_file(
             # A container has its own raw files and no other's.
             volumes=[bind_mount(places.collector(instance), "/raw")],
             environment=environment,
-            **_event_rights(environment),
             **on_collector,
         )
         joined = {"network_mode": f"service:{collector}", "pid": f"service:{collector}"}
@@ -156,9 +158,14 @@ def build_run_file(
     }
 
 
-def _event_rights(environment: Mapping[str, str]) -> dict[str, Any]:
-    more = event_capabilities(environment)
-    return {"cap_add": list(more)} if more else {}
+def _rights(environment: Mapping[str, str], *, has_link: bool) -> dict[str, Any]:
+    """Return what a collector may do beyond what all do: record the kernel's events, make links, add addresses."""
+    more = [*event_capabilities(environment)]
+    if has_link or environment.get("CONNLAB_ADDRESSES"):
+        more.append("NET_ADMIN")
+    rights: dict[str, Any] = {"cap_add": list(dict.fromkeys(more))} if more else {}
+    # Where it holds the packets itself, nothing else on the machine is to delay them.
+    return rights | ({"cpu_shares": _CPU_SHARES} if has_link else {})
 
 
 def _role_fields(

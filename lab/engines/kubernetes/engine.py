@@ -75,6 +75,8 @@ class Kubernetes(Containers):
         if client_addresses(resolved, topology).of_instances:
             where = resolved.where("load", "url" if topology.url and topology.url.address else "ip_family")
             yield Problem("clients come to the addresses that the cluster gives its pods", where, _ELSEWHERE)
+        if resolved.scenario.network:
+            yield Problem("links do not run on Kubernetes yet", resolved.where("network"), _ELSEWHERE)
         for instance in topology.second_names:
             knob = f"{topology.role_of(instance)}.addresses"
             what = f"a pod has one address, and {knob} asks for a second one for {instance}"
