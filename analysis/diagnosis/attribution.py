@@ -4,6 +4,8 @@ The table `waits` says where the time went of each request that was slow, or end
 what the evidence proves, 0 where it proves none; the parts need not add up to the whole.
 """
 
+from collections.abc import Mapping, Sequence
+
 import duckdb
 
 from analysis.database import composed, make, sql
@@ -27,6 +29,7 @@ def attribute(
     captured: bool,
     whole_until_us: int | None,
     apart_us: int | None,
+    syns_again: Mapping[str, int],
 ) -> None:
     """Make the tables `waits`, `known`, `decided` and `attributed`.
 
@@ -38,13 +41,20 @@ def attribute(
         whole_until_us: until when the captures hold all packets; None: to their end. What came of a request after that
             may be missing.
         apart_us: how far the times of two instances may be off against each other; None if nobody knows.
+        syns_again: how many SYNs the kernel of each client sent again.
     """
     joined.need("cases")
     database = joined.database
     proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
     database.execute(composed(__name__, "macros_of_evidence", start_us=str(start_us)))
     known_us = apart_us or 0
-    build_waits(database, proxied=proxied, silent=_silent(manifest), apart_us=known_us)
+    build_waits(
+        database,
+        proxied=proxied,
+        silent=_silent(manifest),
+        apart_us=known_us,
+        unseen_syns=_clients_with_unseen_syns(database, syns_again) if captured else [],
+    )
     constants = {
         "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
         "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
@@ -128,8 +138,37 @@ _APART = "CASE cause {} END".format(
 )
 
 
-def build_waits(database: duckdb.DuckDBPyConnection, *, proxied: bool, silent: list[str], apart_us: int) -> None:
-    """Make the table `waits`; `silent`: servers none of whose pages tells of their threads."""
+# The kernel's first retransmission of a SYN comes a second after it, less a tick of its clock.
+_SYN_TIMEOUT_US = 990_000
+
+
+def _clients_with_unseen_syns(database: duckdb.DuckDBPyConnection, syns_again: Mapping[str, int]) -> list[str]:
+    """Return the clients whose kernels sent SYNs that no capture has: they got lost before they came to a server."""
+    captured = dict(
+        database.execute(
+            "SELECT from_instance, sum(syn_count - 1)::BIGINT FROM connections WHERE syn_count > 1 GROUP BY ALL"
+        ).fetchall()
+    )
+    return [client for client, sent in syns_again.items() if sent > captured.get(client, 0)]
+
+
+def build_waits(
+    database: duckdb.DuckDBPyConnection,
+    *,
+    proxied: bool,
+    silent: list[str],
+    apart_us: int,
+    unseen_syns: Sequence[str] = (),
+) -> None:
+    """Make the table `waits`.
+
+    Args:
+        database: with the cases.
+        proxied: whether a proxy stands on the path.
+        silent: servers none of whose pages tells of their threads.
+        apart_us: how far the times of two instances may be off.
+        unseen_syns: clients whose kernels sent SYNs that no capture has.
+    """
     database.execute(sql(__name__, "scraped"), {"gap_us": 1000 * limits.SECONDLY_GAP_MS})
     database.execute(sql(__name__, "queued_ticks"))
     database.execute(sql(__name__, "idle_spans"))
@@ -138,4 +177,6 @@ def build_waits(database: duckdb.DuckDBPyConnection, *, proxied: bool, silent: l
     else:
         database.execute(sql(__name__, "served_directly"), {"apart_us": apart_us})
     make(database, ["actions"], {sql(__name__, "acted"): {}})
-    database.execute(sql(__name__, "waits"), {"silent": silent})
+    database.execute(
+        sql(__name__, "waits"), {"silent": silent, "unseen_syns": list(unseen_syns), "syn_timeout_us": _SYN_TIMEOUT_US}
+    )

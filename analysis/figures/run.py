@@ -69,11 +69,17 @@ class Run:
         )
         attribute = partial(
             attribution.attribute, joined, self.raw.manifest, found.start_us, captured=captured,
-            whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us,
+            whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us, syns_again=self._syns_again(),
         )  # fmt: skip
         joined.make_later(attribute, *attribution.TABLES)
         joined.make_later(partial(observed.build_ledger_of_run, joined.database, self.raw, found), "spans", "ledger")
         return joined
+
+    def _syns_again(self) -> dict[str, int]:
+        """Return how many SYNs the kernel of each client sent again while it was sampled."""
+        counters = {one: samples.counters.get("TcpExt.TCPSynRetrans") for one, samples in self.raw.samples.items()}
+        clients = self.raw.manifest.clients
+        return {one: found.values[-1] - found.values[0] for one, found in counters.items() if found and one in clients}
 
     def _whole_until_us(self) -> int | None:
         """Return until when every capture of the run holds all packets; None: to its end."""

@@ -327,20 +327,52 @@ def test_an_answer_that_is_an_error(scene: Scene) -> None:
     assert scene.cause()[0] == "error-status"
 
 
-def test_a_lost_syn_that_a_later_one_recovered_makes_a_request_slow(scene: Scene) -> None:
+def overflow(scene: Scene) -> None:
+    """Let the backend's kernel count a SYN that met a full queue as the request begins."""
+    for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S + 0.05, 70):
+        for name in ("TcpExt.ListenOverflows", "TcpExt.ListenDrops"):
+            tick["counters"][name] += 1
+
+
+@pytest.mark.parametrize(
+    ("overflows", "cause", "more"),
+    [(1, "waited-for-syn-retry", ""), (0, "syn-lost", "; the server's kernel dropped none of them")],
+)
+def test_a_lost_syn_that_a_later_one_recovered_makes_a_request_slow(
+    scene: Scene, overflows: int, cause: str, more: str
+) -> None:
     scene.dial(lasted_s=1.0003)
     scene.request(1.1, status=200)
     scene.connection().syns(BEGIN_S).handshake(BEGIN_S + 1).ask(BEGIN_S + 1.001).answer(BEGIN_S + 1.0995)
+    if overflows:
+        overflow(scene)
 
     assert scene.cause() == (
-        "waited-for-syn-retry",
-        "flow backend-1/1: 2 SYNs at 44.000 s, 45.000 s, answered at 45.000 s (1.000 s of 1.100 s)",
+        cause,
+        f"flow backend-1/1: 2 SYNs at 44.000 s, 45.000 s, answered at 45.000 s (1.000 s of 1.100 s){more}",
     )
+
+
+@pytest.mark.parametrize(("again", "cause"), [(1, "syn-lost"), (0, "unexplained")])
+def test_a_syn_that_never_came_is_known_from_the_client_s_counter(scene: Scene, again: int, cause: str) -> None:
+    scene.dial(lasted_s=1.0003)
+    scene.request(1.1, status=200)
+    scene.connection().handshake(BEGIN_S + 1).ask(BEGIN_S + 1.001).answer(BEGIN_S + 1.0995)
+    for tick in scene.run.samples["k6-1"].tick_between(0, 90):
+        sent_again = again if tick["time_us"] > at_us(BEGIN_S + 0.95) else 0
+        tick["counters"]["TcpExt.TCPSynRetrans"] = sent_again
+
+    found, evidence = scene.cause()
+    assert found == cause
+    if again:
+        came = "the dial began at 44.000 s, and the first SYN that came to backend-1 did at 45.000 s"
+        assert evidence.startswith(f"flow backend-1/1: {came} (1.0")
 
 
 def test_parts_that_explain_the_whole_only_together_name_the_greatest(scene: Scene) -> None:
     scene.dial(lasted_s=1.0003)
     scene.request(2.8, status=200)
+    overflow(scene)
     # A second for the SYN, another in the accept queue: less than half each, and more than half together.
     scene.connection().syns(BEGIN_S).handshake(BEGIN_S + 1).ask(BEGIN_S + 1.001).answer(BEGIN_S + 2.79)
     for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S + 1, BEGIN_S + 2):
@@ -611,6 +643,7 @@ WAITS = ("waited-for-syn-retry", "waited-for-ack-retry", "waited-in-accept-queue
 def held_up(scene: Scene, connection: Connection, wait: str, begin_s: float) -> Connection:
     """A connection to the backend that can carry its request only a second later than it might."""
     if wait == "waited-for-syn-retry":
+        overflow(scene)
         return connection.syns(begin_s).handshake(begin_s + 1).ask(begin_s + 1.001)
     if wait == "waited-for-ack-retry":
         grow(scene, "TcpExt.ListenOverflows", "TcpExt.ListenDrops")

@@ -37,6 +37,9 @@ def _recovered_says(prefix: str, part: str) -> str:
         || format(', answered at {{}} ({{}} of {{}})', moment({prefix}_answered_us), took({part}), took(total_us))"""
 
 
+_NOT_DROPPED = "'; the server''s kernel dropped none of them'"
+
+
 def _made_late_says(prefix: str, part: str) -> str:
     return f"""format('flow {{}}/{{}}: the ACK of {{}} met a full accept queue of {{}}, and so did {{}} packets in all,'
         || ' until one made the connection at {{}} ({{}} of {{}})', {prefix}_observer, {prefix}_id,
@@ -101,8 +104,12 @@ CAUSES = (
     ),
     Cause(
         name="waited-for-syn-retry",
-        meaning="Earlier SYNs of its connection were lost, and a later one was answered. No error shows this.",
-        proof="In the capture the connection has more than one SYN, and the answer is to a later one.",
+        meaning="Earlier SYNs of its connection met a full queue, and a later one was answered. No error shows this.",
+        proof=(
+            "In the capture the connection has more than one SYN, and the answer is to a later one. Around each lost"
+            " SYN the server's kernel counted at least as many overflows, or SYNs without a place in its SYN queue, as"
+            " SYNs were lost there."
+        ),
         when=f"{_main('syn_us')} OR {_main('up_syn_us')}",
         apart=_APART,
         says=f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_recovered_says("flow", "syn_us")},
@@ -125,6 +132,39 @@ CAUSES = (
         remedy=more_places,
         accept_queue="full",
         lesson="nginx-backlog",
+    ),
+    Cause(
+        name="syn-lost",
+        meaning="A SYN of its connection, or the answer to it, got lost on the way, and a later one was answered.",
+        proof=(
+            "In the capture at the server the connection has more than one SYN, and the server's kernel dropped none of"
+            " them. Or its only SYN there came a second or more after the dial began (the first retransmission's"
+            " timeout), and the client's kernel sent more SYNs again (`TcpExt.TCPSynRetrans`) than all captures have."
+            " If no SYN is ever answered, the cause is `connect-timeout`."
+        ),
+        when=f"{_main('lost_us')} OR {_main('up_lost_us')}",
+        apart=_APART,
+        says=f"""if(coalesce(lost_us, 0) >= coalesce(up_lost_us, 0),
+            if(coalesce(flow_syns_lost, 0) > 0, {_recovered_says("flow", "lost_us")} || {_NOT_DROPPED},
+               format('flow {{}}/{{}}: the dial began at {{}}, and the first SYN that came to {{}} did at {{}}'
+                      || ' ({{}} of {{}})', flow_observer, flow_id, moment(dial_time_us), flow_to_instance,
+                      moment(flow_first_time_us), took(lost_us), took(total_us))),
+            {UP} || '; ' || {_recovered_says("up", "up_lost_us")} || {_NOT_DROPPED})""",
+        label="served after a SYN got lost on the way",
+        symptom="some answers whole seconds late, and the server's counters of full queues stay",
+        look="captures at both ends: which SYNs arrive? `nstat TcpExtTCPSynRetrans` at the client",
+        because="a SYN of {client} to {server}, or its answer, got lost on the way",
+        where=BEFORE_CONNECTION,
+        hop="coalesce(up_lost_us, 0) > coalesce(lost_us, 0)",
+        explains=(
+            (
+                "A client that gets no answer to its SYN sends it again after a second, then less and less often. It"
+                " cannot tell a lost packet from a full queue: only the server's counters and captures can."
+            ),
+        ),
+        knobs={},
+        remedy="look for what loses packets between the two: a kept connection needs no SYN",
+        lesson=None,
     ),
     Cause(
         name="waited-for-ack-retry",

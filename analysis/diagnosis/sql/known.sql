@@ -16,14 +16,14 @@ WITH broken AS (
      GROUP BY ALL
 )
 SELECT broken.*, waits.* EXCLUDE (instance, id),
-       greatest(pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, tls_wait_us,
-                thread_us, server_us, handler_us, lag_us, retry_us, pause_us)
+       greatest(pool_us, up_pool_us, syn_us, up_syn_us, lost_us, up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us,
+                tls_wait_us, thread_us, server_us, handler_us, lag_us, retry_us, pause_us)
            AS part_max_us,
-       list_sort([pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, tls_wait_us,
-                  thread_us, server_us, handler_us, lag_us, retry_us, pause_us], 'DESC')[2]
+       list_sort([pool_us, up_pool_us, syn_us, up_syn_us, lost_us, up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us,
+                  tls_wait_us, thread_us, server_us, handler_us, lag_us, retry_us, pause_us], 'DESC')[2]
            AS part_next_us,
-       pool_us + up_pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + tls_wait_us + thread_us
-           + server_us + handler_us + lag_us + retry_us + pause_us
+       pool_us + up_pool_us + syn_us + up_syn_us + lost_us + up_lost_us + ack_us + up_ack_us + queue_us + up_queue_us
+           + tls_wait_us + thread_us + server_us + handler_us + lag_us + retry_us + pause_us
            AS parts_us,
        beside.* EXCLUDE (instance, id), behind.* EXCLUDE (instance, id),
        $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,

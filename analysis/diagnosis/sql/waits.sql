@@ -1,6 +1,10 @@
 -- A part that is not proven is NULL while it is worked out, and 0 at the end.
 -- - pool: it waited for a connection that was there already; at the proxy, too (up_pool).
--- - syn: from the first SYN to the first answer, of a connection made for it whose first SYN got lost.
+-- - syn: from the first SYN to the first answer, of a connection made for it, if the server's kernel counted a drop at a
+--   full queue around each lost SYN.
+-- - lost: the same, if nothing was dropped there: the SYNs, or the answers to them, got lost on the way. A SYN that never
+--   came to the server is in no capture of the server's; then the client's kernel sent SYNs again that nobody captured,
+--   and the first one that came did so a retransmission timeout after the dial began.
 -- - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 -- - queue: in the accept queue; that is surely over at the last tick that still saw it there.
 -- - tls_wait: in the TLS handshake of a connection made for it, without the accept queue, lost packets and pauses.
@@ -45,9 +49,20 @@ WITH readings AS (
            CASE WHEN reused THEN blocked_us END AS pool_us,
            CASE WHEN try_reused THEN try_connect_us END AS up_pool_us,
            CASE WHEN NOT reused AND flow_syns_lost > 0 AND flow_answered_us IS NOT NULL
+                 AND flow_syns_overflowed + flow_syns_syn_queue_full = flow_syns_lost
                 THEN least(flow_answered_us, end_us) - flow_first_time_us END AS syn_us,
            CASE WHEN up_syns_lost > 0 AND up_answered_us IS NOT NULL
+                 AND up_syns_overflowed + up_syns_syn_queue_full = up_syns_lost
                 THEN least(up_answered_us, end_us) - greatest(up_first_time_us, time_us) END AS up_syn_us,
+           CASE WHEN NOT reused AND flow_syns_lost > 0 AND flow_answered_us IS NOT NULL
+                 AND flow_syns_not_dropped = flow_syns_lost
+                THEN least(flow_answered_us, end_us) - flow_first_time_us
+                WHEN NOT reused AND coalesce(flow_syns_lost, 0) = 0 AND flow_answered_us IS NOT NULL
+                 AND list_contains($unseen_syns::VARCHAR[], instance)
+                 AND flow_first_time_us - dial_time_us >= $syn_timeout_us
+                THEN least(flow_answered_us, end_us) - dial_time_us END AS lost_us,
+           CASE WHEN up_syns_lost > 0 AND up_answered_us IS NOT NULL AND up_syns_not_dropped = up_syns_lost
+                THEN least(up_answered_us, end_us) - greatest(up_first_time_us, time_us) END AS up_lost_us,
            CASE WHEN NOT reused AND flow_ack_dropped_min > 0
                 THEN least(coalesce(flow_queued_us, end_us), end_us) - flow_handshake_ack_time_us END AS ack_us,
            CASE WHEN up_ack_dropped_min > 0
@@ -67,7 +82,7 @@ WITH readings AS (
                 THEN if(scrapes > 0, service_us, least(service_us, average_us)) END AS handler_us,
            end_us - left_us AS lag_us,
            CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us,
-           CASE WHEN greatest(syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, 0) <= 0
+           CASE WHEN greatest(syn_us, up_syn_us, lost_us, up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us, 0) <= 0
                 THEN acted.overlap_us END AS pause_us,
            acted.paused
       FROM readings JOIN cases USING (instance, id) LEFT JOIN acted USING (instance, id)
@@ -78,6 +93,7 @@ SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
            AND idle_spans.end_us > left_us AND idle_spans.start_us < left_us + lag_us) AS idle_percent,
        greatest(pool_us, 0) AS pool_us, greatest(up_pool_us, 0) AS up_pool_us,
        greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
+       greatest(lost_us, 0) AS lost_us, greatest(up_lost_us, 0) AS up_lost_us,
        greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
        greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
        greatest(tls_wait_us, 0) AS tls_wait_us, greatest(thread_us, 0) AS thread_us,
