@@ -2,8 +2,8 @@
 # Makes sure that the lab's images are here and are made from the sources in this folder.
 #   images.sh              all that a run needs
 #   images.sh all          all that `make test` needs
-#   images.sh image …      these: base go go-check java node pages prometheus collector backend nginx haproxy gateway k6
-#                          generators flows kubernetes pause
+#   images.sh image …      these: base go go-check java node pages prometheus kernels collector backend nginx haproxy
+#                          gateway k6 generators flows kubernetes pause
 #   images.sh pull         what a run needs and a registry has; builds nothing
 #   images.sh fingerprints what each image of a run is made from
 #   images.sh tags         the tag of each in a registry
@@ -16,7 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
 source setup/lib.sh
 
-readonly toolchains=(go go-check java node pages prometheus) roles=(collector k6 gateway backend nginx haproxy)
+readonly toolchains=(go go-check java node pages prometheus kernels) roles=(collector k6 gateway backend nginx haproxy)
 readonly needed=(base "${roles[@]}" flows)
 version=$(lab_version)
 readonly version registry=${CONNLAB_IMAGES:-}
@@ -48,6 +48,7 @@ source_of() {
     go | go-check | java | node) fingerprint "$(base_here)" setup/toolchain.Dockerfile ;;
     pages) fingerprint "$(base_here)" setup/toolchain.Dockerfile setup/pages.Dockerfile ;;
     prometheus) fingerprint "$(base_here)" setup/prometheus.Dockerfile ;;
+    kernels) fingerprint "$(base_here) $(source_of collector)" setup/kernels.Dockerfile setup/kernels ;;
     kubernetes | pause) fingerprint "$(base_here)" setup/kubernetes setup/toolchain.Dockerfile ;;
     *) die "there is no image '$1'" "hint: one of ${needed[*]} ${toolchains[*]}" ;;
   esac
@@ -146,6 +147,10 @@ ensure() {
       build pages setup --file setup/pages.Dockerfile
       ;;
     prometheus) build prometheus setup --file setup/prometheus.Dockerfile ;;
+    kernels)
+      ensure collector
+      build kernels setup --file setup/kernels.Dockerfile
+      ;;
     collector | gateway | k6)
       ensure go
       build "$image" "$image"
@@ -216,7 +221,7 @@ for image in "$@"; do
     continue
   fi
   case $image in
-    go | go-check | collector | gateway | k6 | flows | kubernetes | pause) compiled+=("$image") ;;
+    go | go-check | collector | gateway | k6 | flows | kubernetes | pause | kernels) compiled+=("$image") ;;
     *) others+=("$image") ;;
   esac
 done

@@ -3,7 +3,9 @@
 From Linux's net/ipv4/tcp_timer.c. The first retransmission comes after TCP_TIMEOUT_INIT, 1 s. `tcp_retransmit_timer()`
 doubles the timeout after each retransmission, up to TCP_RTO_MAX, 120 s (from 6.15 on `tcp_rto_max_ms`), but in
 SYN_SENT not until more than `tcp_syn_linear_timeouts` have been sent (6.5 and later). `tcp_write_timeout()` gives up
-after `tcp_syn_retries` + `tcp_syn_linear_timeouts` retransmissions. With 6 and 4, the defaults, SYNs leave at
+after `tcp_syn_retries` + `tcp_syn_linear_timeouts` retransmissions; or, by `retransmits_timed_out()`, once
+`tcp_syn_retries` of them would have taken as long without linear ones: with 2 and 4 that is after 7 s, and the SYNs
+leave at 0, 1, 2, 3, 4 and 5 s. With 6 and 4, the defaults, SYNs leave at
 0, 1, 2, 3, 4, 5, 7, 11, 19, 35 and 67 s; with 6 and 0 at 0, 1, 3, 7, 15, 31 and 63 s.
 
 These are the earliest times. kernel/time/timer.c keeps timers in a wheel of levels, the further away the coarser, and
@@ -49,10 +51,18 @@ def syn_ladder(syn_retries: int, linear_timeouts: int, timeout_max_ms: int = TIM
     timeout_ms = INITIAL_TIMEOUT_MS
     for retransmission in range(1, syn_retries + linear_timeouts + 1):
         last = ladder[-1]
+        if last.earliest_ms + timeout_ms >= _model_timeout_ms(syn_retries, timeout_max_ms):
+            break
         ladder.append(Syn(last.earliest_ms + timeout_ms, last.latest_ms + timeout_ms + timer_lateness_ms(timeout_ms)))
         if retransmission > linear_timeouts:
             timeout_ms = min(2 * timeout_ms, timeout_max_ms)
     return tuple(ladder)
+
+
+def _model_timeout_ms(retries: int, timeout_max_ms: int) -> int:
+    """Return after how long the kernel gives up, however many it has sent (tcp_model_timeout)."""
+    doubled = min(retries, (timeout_max_ms // INITIAL_TIMEOUT_MS).bit_length() - 1)
+    return ((2 << doubled) - 1) * INITIAL_TIMEOUT_MS + (retries - doubled) * timeout_max_ms
 
 
 def before(ladder: tuple[Syn, ...], connect_timeout_ms: int) -> tuple[Syn, ...]:

@@ -168,6 +168,11 @@ PARTS = (
         fmt="setup/check.sh --mend go-check collector gofmt -w -s .",
     ),
     Part(
+        "kernels",
+        "links by netem, and the ladder of SYNs, on two other kernels under emulation",
+        test=".venv/bin/pytest tests/kernels",
+    ),
+    Part(
         "gateway",
         "the gateway, on real connections",
         test="setup/check.sh go-check gateway",

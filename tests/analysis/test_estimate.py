@@ -63,7 +63,7 @@ def test_one_ladder_leaves_one_number(overflows: int, timeout_ms: int, linear: d
 
 
 def test_known_retries_alone_leave_two_kinds_of_clients() -> None:
-    assert [client.syns_max for client in estimated(1, 30_000, syn_retries=2).clients] == [3, 7]
+    assert [client.syns_max for client in estimated(1, 30_000, syn_retries=2).clients] == [3, 6]
 
 
 def test_a_last_syn_that_the_timer_may_keep_back_widens_the_bounds() -> None:

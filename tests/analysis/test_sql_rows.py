@@ -645,7 +645,7 @@ def test_the_time_in_a_server_counts_where_it_tells_nothing_of_itself(
 ) -> None:
     tables.given("cases", **SLOW)
     tables.given("served", instance="k6-1", id=1, server="shop-1", taken_us=120, to_us=180)
-    assert tables.made("waits", "server_us", silent=silent) == [(server_us,)]
+    assert tables.made("waits", "server_us", silent=silent, unseen_syns=[], syn_timeout_us=40) == [(server_us,)]
 
 
 def test_a_pause_overlaps_a_request_that_went_to_its_server(tables: Tables) -> None:
@@ -667,11 +667,17 @@ def test_the_last_error_of_a_connection_within_the_request_s_time_stands_beside_
 
 def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables) -> None:
     flow = {"flow_syns_lost": 1, "flow_first_time_us": 110, "flow_answered_us": 150, "reused": False}
-    tables.given("cases", **SLOW, **flow, tls_us=30)
+    overflowed = {"flow_syns_overflowed": 1, "flow_syns_syn_queue_full": 0, "flow_syns_not_dropped": 0}
+    on_the_way = {"flow_syns_overflowed": 0, "flow_syns_syn_queue_full": 0, "flow_syns_not_dropped": 1}
+    came_late = {"flow_first_time_us": 150, "flow_answered_us": 155, "dial_time_us": 105, "reused": False}
+    tables.given("cases", **SLOW, **flow, **overflowed, tls_us=30)
     tables.given("cases", **(SLOW | {"id": 2}), reused=True, blocked_us=60)
-    tables.given("served", "id left_us", (1, 190), (2, None), instance="k6-1")
-    found = tables.made("waits", "id, syn_us, pool_us, lag_us, tls_wait_us", silent=[])
-    assert found == [(1, 40, 0, 10, 30), (2, 0, 60, 0, 0)]
+    tables.given("cases", **(SLOW | {"id": 3}), **flow, **on_the_way)
+    tables.given("cases", **(SLOW | {"id": 4}), **came_late)
+    tables.given("served", "id left_us", (1, 190), (2, None), (3, None), (4, None), instance="k6-1")
+    columns = "id, syn_us, lost_us, pool_us, lag_us, tls_wait_us"
+    found = tables.made("waits", columns, silent=[], unseen_syns=["k6-1"], syn_timeout_us=40)
+    assert found == [(1, 40, 0, 0, 10, 30), (2, 0, 0, 60, 0, 0), (3, 0, 40, 0, 0, 0), (4, 0, 50, 0, 0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -706,10 +712,12 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
     parts = (
         "pool",
         "syn",
+        "lost",
         "ack",
         "queue",
         "up_pool",
         "up_syn",
+        "up_lost",
         "up_ack",
         "up_queue",
         "thread",
