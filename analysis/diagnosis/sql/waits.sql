@@ -1,10 +1,10 @@
 -- A part that is not proven is NULL while it is worked out, and 0 at the end.
 -- - pool: it waited for a connection that was there already; at the proxy, too (up_pool).
--- - syn: from the first SYN to the first answer, of a connection made for it, if the server's kernel counted a drop at a
---   full queue around each lost SYN.
--- - lost: the same, if nothing was dropped there: the SYNs, or the answers to them, got lost on the way. A SYN that never
---   came to the server is in no capture of the server's; then the client's kernel sent SYNs again that nobody captured,
---   and the first one that came did so a retransmission timeout after the dial began.
+-- - syn: from the first SYN to the first answer, of a connection made for it, if the server's kernel counted a drop at
+--   a full queue around each lost SYN.
+-- - lost: the same, if nothing was dropped there: the SYNs, or the answers to them, got lost on the way. A SYN that
+--   never came to the server is in no capture of the server's; then the client's kernel sent SYNs again that nobody
+--   captured, and the first one that came did so a retransmission timeout after the dial began.
 -- - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 -- - queue: in the accept queue; that is surely over at the last tick that still saw it there.
 -- - tls_wait: in the TLS handshake of a connection made for it, without the accept queue, lost packets and pauses.
