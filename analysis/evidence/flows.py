@@ -303,6 +303,7 @@ class Packet:
         seq: where it begins in what its sender sends: 0 is the SYN, 1 the first byte. It does not wrap around.
         ack: what its sender expects next of the other side, counted as `seq`; None without ACK.
         window: how much more its sender can take, before the scale that the handshake agreed on.
+        tls: what record of TLS begins its data, such as `ClientHello`; None if none is seen.
     """
 
     number: int
@@ -313,6 +314,7 @@ class Packet:
     seq: int
     ack: int | None
     window: int = 1
+    tls: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +393,9 @@ def _packet(row: dict[str, Any], time_us: int) -> Packet:
     flags = _flags(tuple(row["flags"]))
     from_client = row["from"] == "client"
     data_bytes, window = row["payload_bytes"], row["window"]
-    return Packet(row["number"], time_us, from_client, flags, data_bytes, row["seq"], row["ack"], window)
+    # An earlier `flows` tells nothing of TLS.
+    tls = row.get("tls")
+    return Packet(row["number"], time_us, from_client, flags, data_bytes, row["seq"], row["ack"], window, tls)
 
 
 @cache

@@ -11,6 +11,7 @@ from analysis.evidence.flows import Flags, Packet
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.reports.stories import ladders
+from analysis.reports.stories.narrator import packet_moments
 from analysis.reports.stories.packets import split_segments
 from analysis.reports.stories.timeline import Ladder, Ladders
 from formats import manifest
@@ -118,8 +119,10 @@ def test_a_capture_without_packets_lacks_nothing_that_a_ladder_could_tell(run: R
     assert (found.lacks, [one.packets for one in found.ladders]) == ([], [[]] * len(found.ladders))
 
 
-def packet(number: int, *, client: bool = True, flags: int = 16, data: int = 0, seq: int = 0) -> Packet:
-    return Packet(number, 1_000 * number, client, Flags(flags), data, seq, 0)
+def packet(
+    number: int, *, client: bool = True, flags: int = 16, data: int = 0, seq: int = 0, tls: str | None = None
+) -> Packet:
+    return Packet(number, 1_000 * number, client, Flags(flags), data, seq, 0, tls=tls)
 
 
 @pytest.mark.parametrize(
@@ -139,3 +142,21 @@ def test_packets_are_shown_as_segments(
     found = split_segments([packet(number, **each) for number, each in enumerate(packets, start=1)])
 
     assert [(each.kind, each.again, each.lost, each.frames) for each in found] == expected
+
+
+def test_each_record_of_tls_is_told_and_a_long_one_once() -> None:
+    said = ["ClientHello for shop.example offers h2", None, "alert unknown_ca", "encrypted data", "encrypted data"]
+    sent = [packet(number, data=5, seq=5 * number, tls=tls) for number, tls in enumerate(said, start=1)]
+    moments = packet_moments(sent, ("k6-1", "nginx"), "k6-1", "capture.pcap", lambda _number, _at: ((), None))
+
+    assert [(each.event.text, each.label) for each in moments] == [
+        (
+            "k6-1 sends 10 bytes in 2 segments within 1.0 ms, TLS: ClientHello for shop.example offers h2",
+            "ClientHello, 10 bytes in 2 packets",
+        ),
+        ("k6-1 sends 5 bytes, TLS: alert unknown_ca", "alert unknown_ca, 5 bytes"),
+        (
+            "k6-1 sends 10 bytes in 2 segments within 1.0 ms, TLS: encrypted data",
+            "encrypted data, 10 bytes in 2 packets",
+        ),
+    ]

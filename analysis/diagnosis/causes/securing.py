@@ -42,7 +42,10 @@ CAUSES = (
         seen=True,
         label="TLS handshake failed",
         symptom="connecting works, and the request fails at once with an error that names TLS or a certificate",
-        look="`openssl s_client -connect <server>`: which alert, which versions, which certificate",
+        look=(
+            "`connlab explain`: which side sent which alert, if it was not encrypted;"
+            " `openssl s_client -connect <server>`: which versions, which certificate"
+        ),
         because="the TLS handshake between {client} and {server} failed",
         where=_WHERE,
         hop=HOP_OF_DIAL,

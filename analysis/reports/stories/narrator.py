@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import cached_property
@@ -279,7 +280,8 @@ def _segment_text(segment: Segment, ends: Sequence[str], number: int, count: int
         case "data":
             lasted = format_us(segment.last_us - segment.time_us)
             within = f" in {segment.packets} segments within {lasted}" if segment.packets > 1 else ""
-            return f"{sender} sends {format_count(segment.data_bytes, 'byte')}{again}{within}"
+            secured = f", TLS: {segment.tls}" if segment.tls else ""
+            return f"{sender} sends {format_count(segment.data_bytes, 'byte')}{again}{within}{secured}"
 
 
 def _segment_label(segment: Segment, number: int, count: int) -> str:
@@ -289,7 +291,9 @@ def _segment_label(segment: Segment, number: int, count: int) -> str:
         return f"SYN {number} of {count}"
     if segment.kind == "data":
         parts = f" in {segment.packets} packets" if segment.packets > 1 else ""
-        return f"{format_count(segment.data_bytes, 'byte')}{again}{parts}"
+        # What a ClientHello asks for is too long for a picture.
+        secured = f"{re.split(' for | offers ', segment.tls)[0]}, " if segment.tls else ""
+        return f"{secured}{format_count(segment.data_bytes, 'byte')}{again}{parts}"
     return segment.kind.upper() + again
 
 

@@ -129,13 +129,14 @@ Kind: TypeAlias = Literal["syn", "syn-ack", "ack", "data", "fin", "rst"]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A packet, or several with data of one side that follow each other.
+    """A packet, or several with data of one side that follow each other; a record of TLS that another follows is apart.
 
     Attributes:
         kind: `ack` is the one that completes the handshake, be it bare or with data.
         again: whether it was sent before.
         lost: whether it is a SYN without an answer.
         packets: how many; `first` and `last` are their numbers in the capture.
+        tls: the record of TLS that begins its data.
     """
 
     kind: Kind
@@ -148,6 +149,7 @@ class Segment:
     packets: int
     first: int
     last: int
+    tls: str | None = None
 
     @property
     def frames(self) -> str:
@@ -172,13 +174,17 @@ def split_segments(packets: Sequence[Packet]) -> list[Segment]:
             lost = kind == "syn" and not answered.get(packet.number, True)
             data_bytes = packet.data_bytes if kind == "data" else 0
             alike = (kind, packet.from_client, again)
-            if found and kind == "data" and alike == (found[-1].kind, found[-1].from_client, found[-1].again):
+            tls = packet.tls if kind == "data" else None
+            # A long record goes on in packets that begin with none.
+            goes_on = bool(found) and tls in (None, found[-1].tls)
+            if goes_on and kind == "data" and alike == (found[-1].kind, found[-1].from_client, found[-1].again):
                 before = found.pop()
                 size, count = before.data_bytes + data_bytes, before.packets + 1
                 segment = replace(before, last_us=packet.time_us, data_bytes=size, packets=count, last=packet.number)
             else:
                 at_us, number = packet.time_us, packet.number
-                segment = Segment(kind, at_us, at_us, packet.from_client, again, lost, data_bytes, 1, number, number)
+                client = packet.from_client
+                segment = Segment(kind, at_us, at_us, client, again, lost, data_bytes, 1, number, number, tls)
             found.append(segment)
     return found
 

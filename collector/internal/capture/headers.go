@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"connlab/collector/internal/packet"
+	"connlab/collector/internal/tlsrecord"
 )
 
 // headersMin is how much is kept of a packet without a recognisable TCP header: Ethernet, IPv4 and TCP at their
@@ -16,7 +17,7 @@ import (
 const headersMin = 54
 
 // copyHeaders copies tcpdump's pcap file to path and cuts the data off each packet, so that nobody can read there what
-// was sent. Whenever the input pauses, the file has everything that was read so far.
+// was sent. Of TLS it leaves the kind of the record, and an alert in clear. Whenever the input pauses, the file has everything that was read so far.
 func copyHeaders(path string, input io.Reader) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -59,12 +60,15 @@ func copyHeaders(path string, input io.Reader) (err error) {
 	}
 }
 
-// headerBytes is how much of a packet its headers are.
+// headerBytes is how much of a packet is kept: its headers, and what begins a record of TLS.
 func headerBytes(linkType uint32, data []byte, wire uint32) uint32 {
 	var segment packet.Segment
 	headers := uint32(headersMin)
 	if packet.Decode(linkType, data, wire, &segment) == packet.TCP {
 		headers = wire - min(wire, segment.Payload)
+		if headers < uint32(len(data)) {
+			headers += uint32(tlsrecord.Kept(data[headers:]))
+		}
 	}
 	return min(uint32(len(data)), headers)
 }

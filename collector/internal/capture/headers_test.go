@@ -64,6 +64,25 @@ func TestNoDataOfAPacketIsKept(t *testing.T) {
 	}
 }
 
+func TestOfTLSTheKindOfTheRecordIsKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		data string
+		kept int
+	}{
+		"ClientHello": {"\x16\x03\x01\x03\xe3\x01secret!!", 6},
+		"alert":       {"\x15\x03\x03\x00\x02\x02\x30secret!!", 7},
+		"data":        {"\x17\x03\x03\x03\xe3secret!!", 5},
+	} {
+		input := savefile(0x0800)
+		copy(input[fileHeaderBytes+packetHeaderBytes+headersMin:], test.data)
+		content := copied(t, input)
+		if bytes.Contains(content, []byte("secret")) || !bytes.HasSuffix(content, []byte(test.data)[:test.kept]) ||
+			len(content) != fileHeaderBytes+packetHeaderBytes+headersMin+test.kept {
+			t.Errorf("%s: %q", name, content[fileHeaderBytes+packetHeaderBytes+headersMin:])
+		}
+	}
+}
+
 func TestAnInputThatBreaksOffLeavesItsWholePackets(t *testing.T) {
 	input := savefile(0x0800)
 	for cut := range len(input) {

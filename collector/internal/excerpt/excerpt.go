@@ -5,6 +5,7 @@ import (
 	"connlab/collector/internal/flow"
 	"connlab/collector/internal/packet"
 	"connlab/collector/internal/pcapfile"
+	"connlab/collector/internal/tlsrecord"
 )
 
 // Packet is a TCP segment of a chosen connection.
@@ -20,6 +21,7 @@ type Packet struct {
 	RawAck       uint32
 	PayloadBytes uint32 // on the wire
 	Window       uint16 // as it stands in the header, unscaled
+	TLS          string // what record begins its data; "" if none is seen
 	CutBytes     uint32 // of the packet, beyond what the capture kept
 }
 
@@ -44,6 +46,9 @@ func Read(files []*pcapfile.File, chosen []Connection, visit func(*Packet) error
 			}
 			p = each.packet(each.side, seg)
 			p.Number, p.TimeNs, p.FineClock = number, rec.TimeNs, rec.FineClock
+			if start := rec.WireLen - min(rec.WireLen, seg.Payload); start < uint32(len(rec.Data)) {
+				p.TLS = tlsrecord.Describe(rec.Data[start:])
+			}
 			p.CutBytes = rec.WireLen - uint32(len(rec.Data))
 			if err := visit(&p); err != nil {
 				return err

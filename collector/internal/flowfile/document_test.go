@@ -113,6 +113,8 @@ func (c *packetColumn) typeName() string {
 		return "`client`, `server`"
 	case packetFlags:
 		return "list of `" + strings.Join(flagNames, "`, `") + "`"
+	case packetText:
+		return "text or null"
 	}
 	panic("a column without a getter")
 }
@@ -193,6 +195,8 @@ func packetsJSONSchema() object {
 			s = append(s, member{"type", []string{"integer", "null"}})
 		case packetSide:
 			s = append(s, member{"enum", []string{"client", "server"}})
+		case packetText:
+			s = append(s, member{"type", []string{"string", "null"}})
 		case packetFlags:
 			s = append(s, member{"type", "array"}, member{"items", object{{"enum", flagNames}}})
 		}

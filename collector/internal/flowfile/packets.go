@@ -28,6 +28,7 @@ type (
 	maybePacketNumber func(*excerpt.Packet) (value int64, known bool)
 	packetSide        func(*excerpt.Packet) flow.Side
 	packetFlags       func(*excerpt.Packet) packet.Flags
+	packetText        func(*excerpt.Packet) string // "" stands for null
 )
 
 // packetColumns are all columns in their order. docs/flows.md and
@@ -57,6 +58,8 @@ var packetColumns = []packetColumn{
 		packetNumber(func(p *excerpt.Packet) int64 { return int64(p.PayloadBytes) })},
 	{"window", "", "The receive window in its header, without the scale that the handshake agreed on.",
 		packetNumber(func(p *excerpt.Packet) int64 { return int64(p.Window) })},
+	{"tls", "", "What record of TLS begins its data, such as `ClientHello` or `alert unknown_ca`; null if none is seen. The kind of a record is never encrypted; TLS 1.3 encrypts alerts and all messages after the ServerHello, and calls them data. What a ClientHello asks for is there if the capture kept its data.",
+		packetText(func(p *excerpt.Packet) string { return p.TLS })},
 	{"cut_bytes", "bytes", "How much of the packet's end the capture did not keep.",
 		packetNumber(func(p *excerpt.Packet) int64 { return int64(p.CutBytes) })},
 }
@@ -122,9 +125,19 @@ func appendPacket(line []byte, p *excerpt.Packet) []byte {
 			line = append(line, `"`+get(p).String()+`"`...)
 		case packetFlags:
 			line = appendFlags(line, get(p))
+		case packetText:
+			line = appendText(line, get(p))
 		}
 	}
 	return append(line, "}\n"...)
+}
+
+// appendText appends a text of printable ASCII.
+func appendText(line []byte, text string) []byte {
+	if text == "" {
+		return append(line, "null"...)
+	}
+	return strconv.AppendQuote(line, text)
 }
 
 func appendFlags(line []byte, flags packet.Flags) []byte {
