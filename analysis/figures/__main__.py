@@ -19,6 +19,7 @@ from formats.role import Role
 
 _HEADINGS = {
     "client": "The client",
+    "link": "Distance and loss",
     "kernel": "The kernel's counters",
     "listen": "Accept queues",
     "sockets": "Sockets by state",

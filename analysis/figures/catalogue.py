@@ -29,6 +29,7 @@ from analysis.figures import (
     kernel,
     kernel_events,
     ledger,
+    links,
     model,
     programs,
     proxies,
@@ -39,7 +40,7 @@ from formats.role import Role
 
 _OBSERVED: tuple[Figure, ...] = tuple(
     figure
-    for module in (client, kernel, programs, proxies, flows, kernel_events, exchanges, ledger)
+    for module in (client, kernel, programs, proxies, flows, kernel_events, exchanges, links, ledger)
     for figure in module.FIGURES
 )
 
@@ -281,6 +282,8 @@ def figure_names(run: Run) -> Iterator[str]:
     scope = Scope(manifest.roles, {name: knob.value for name, knob in manifest.knobs.items()}, counters)
     for figure in scope.figures():
         if figure.pattern.startswith("events.") and not run.raw.records.kernel_events:
+            continue
+        if figure.pattern.startswith("link.") and not manifest.round_trips:
             continue
         # Where requests are known, these say the same in other words.
         if figure.pattern.startswith(("ledger.connections.", exchanges.PREFIX)) and exchanges.records_requests(run):

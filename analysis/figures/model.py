@@ -14,6 +14,8 @@ from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run
 from formats.manifest import PORT_RANGE, port_count
 
+_TLS_1_3 = "TLSv1.3"
+
 
 def _of_settings(compute: Callable[[Settings], Value]) -> Compute:
     """Return a figure of the settings alone."""
@@ -56,6 +58,21 @@ def _failed_dials_syns(edge: str, *kinds: str) -> Compute:
         return run.resting_on(run.clients, {Evidence.DIALS: CLIENT}, lambda _: _compute(run, of_dials))
 
     return of_run
+
+
+def _round_trips_to_connect(settings: Settings) -> int:
+    """Return the round trips before a request leaves on a new connection to the first server."""
+    manifest = settings.manifest
+    first = next((name for name in manifest.request_path if manifest.kind_of(name) != "client"), None)
+    if first is None:
+        raise ModelNotApplicable("the run has no server")
+    role = manifest.roles[first]
+    if not role.tls:
+        return 1
+    newest = settings.get(role.knob(role.listener.newest)) if role.listener.newest else None
+    if newest not in (_TLS_1_3, "TLSv1.2"):
+        raise ModelNotApplicable(f"the newest TLS version of {first} is not known")
+    return 2 if newest == _TLS_1_3 else 3
 
 
 def _of_role(name: str, read: Callable[[Settings, str], int | None], before: int | None = None) -> Compute:
@@ -126,6 +143,14 @@ FIGURES: tuple[Figure, ...] = (
         "analysis.diagnosis.accept_queue_limits",
         _of_settings(listen_backlog),
         unit="connections",
+    ),
+    Figure(
+        "model.round_trips_to_connect",
+        "Round trips before a request can leave on a new connection to the first server: one for TCP's handshake; one"
+        " more for a whole handshake by TLS 1.3, two by an older version. A kept connection needs none.",
+        "the manifest",
+        _of_settings(_round_trips_to_connect),
+        unit="round trips",
     ),
     Figure(
         "model.syn_ladder_ms",

@@ -131,6 +131,7 @@ def why(run: RunFolder, name: str) -> str:
         ("tomcat.backend.issued", 0),
         ("model.accept_capacity", 3),
         ("model.listen_backlog", 1),
+        ("model.round_trips_to_connect", 1),
         ("model.syn_ladder_ms", (0, 1_000, 3_000, 7_000, 15_000)),
         ("model.syns_per_failed_dial", 5),
         ("model.users_served", 3),
@@ -192,6 +193,20 @@ def test_a_role_is_the_sum_of_its_instances_and_the_greatest_of_their_maxima(run
     assert value(run, "model.accept_capacity") == 6
     assert why(run, "model.users_served") == "the model gives none: the model is of one backend"
     assert why(run, "kernel.backend.TcpExt.ListenOverflows") == "this kernel has no counter TcpExt.ListenOverflows"
+
+
+def test_a_round_trip_is_as_it_was_measured_before_the_load(run: RunFolder) -> None:
+    assert why(run, "link.backend.round_trip_ms") == "no link leads to backend, or from it to the role before it"
+    echoes = {"to": "backend-1", "sent": 1000, "min_us": 50_100, "p99_us": 52_000, "max_us": 60_000}
+    asked = {"asked_ms": 50, "asked_loss_percent": 1, "loss_low_percent": 0.5, "loss_high_percent": 1.8}
+    run.manifest["round_trips"] = [
+        {"instance": "k6-1", **echoes, **asked, "received": 990, "p50_us": 50_250},
+        {"instance": "k6-2", **echoes, **asked, "received": 985, "p50_us": 50_300},
+    ]
+    assert value(run, "link.backend.round_trip_ms") == 50.3
+    assert value(run, "link.backend.lost_percent") == 1.5
+    run.manifest["round_trips"][0]["p50_us"] = None
+    assert why(run, "link.backend.round_trip_ms") == "no echo was answered"
 
 
 def test_what_instruments_took_is_unknown_without_their_own_records(run: RunFolder) -> None:
