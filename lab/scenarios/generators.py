@@ -39,10 +39,11 @@ def service_of(load: OwnLoad) -> Service:
     """Return the service that a generator is."""
     name = name_of(load)
     words = getattr(load, name) if name in GENERATORS else None
-    command = [*_COMMANDS.get(str(name), [str(name)] if load.image is None else []), *shlex.split(words or "")]
     fields: dict[str, Any] = {
         "image": load.image or IMAGE,
-        "command": load.command if words is None else command,
+        # Another image may start the program by itself, or not.
+        "entrypoint": None if words is None else _COMMANDS.get(str(name), [str(name)]),
+        "command": load.command if words is None else shlex.split(words),
         "environment": {"HOME": "/tmp", **load.environment},  # noqa: S108 # the container's own
     }
     return Service.model_validate({name: value for name, value in fields.items() if value is not None})

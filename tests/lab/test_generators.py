@@ -41,7 +41,8 @@ def test_a_generator_is_a_client_in_a_container_of_its_own_with_the_target_fille
     found = make()
     made = part(found, "wrk-1")
     assert made["image"] == "connlab/generators"
-    assert made["command"] == ["wrk", "-t1", "-c9", "-d1s", "http://backend-1:8080/api/delay?ms=5"]
+    assert made["entrypoint"] == ["wrk"]
+    assert made["command"] == ["-t1", "-c9", "-d1s", "http://backend-1:8080/api/delay?ms=5"]
     assert [volume["target"] for volume in made["volumes"]] == ["/raw", "/load"]
     assert made["network_mode"] == "service:collector-wrk-1"
     assert [capture_mode(found, role) for role in found.scenario.path] == ["off", "headers"]
@@ -60,6 +61,12 @@ def test_any_image_makes_a_load_and_says_which_file_has_its_requests(make: Make)
     assert made["environment"]["URL"] == "http://backend-1:8080/"
     role: Role = found.roles["generator"]
     assert (role.kind, role.logs) == ("client", {"out.csv": "vegeta"})
+
+
+def test_a_named_generator_of_another_image_is_its_program_whatever_that_image_starts(make: Make) -> None:
+    changes = {LOAD: "load: {locust: '-f a.py -H {target}', image: acme/locust:2}\n", "[wrk,": "[locust,"}
+    made = part(make(changes=changes), "locust-1")
+    assert (made["entrypoint"], made["command"]) == (["locust"], ["-f", "a.py", "-H", "http://backend-1:8080"])
 
 
 @pytest.mark.parametrize(
