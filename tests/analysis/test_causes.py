@@ -599,6 +599,19 @@ def in_vain(connection: Connection, *seconds: float) -> Connection:
     return connection
 
 
+def test_a_handshake_that_the_server_has_forgotten_ends_with_a_reset_of_its_data(scene: Scene) -> None:
+    """Without tcp_abort_on_overflow too: the last SYN-ACK is sent, the server forgets, and data finds no connection."""
+    scene.dial()
+    scene.request(4, error="read: connection reset by peer")
+    connection = scene.connection().handshake(BEGIN_S).answered_again(BEGIN_S + 1, BEGIN_S + 3)
+    in_vain(connection, BEGIN_S + 0.5, BEGIN_S + 3.9).reset_by_server(BEGIN_S + 3.9001)
+    grow(scene, "TcpExt.ListenOverflows", "TcpExt.ListenDrops")
+    cause, evidence = scene.cause()
+
+    assert cause == "accept-queue-drop"
+    assert evidence.endswith("and all data, 2 packets, met a full accept queue of backend-1")
+
+
 def test_a_proxy_whose_syns_the_backend_s_syn_queue_has_no_place_for(proxied: Scene) -> None:
     proxied.request(2, status=504)
     log(proxied, 504, 2, upstream_status="504", upstream_response_time="1.998", **NO_CONNECTION)

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis.diagnosis.joins import admissions
 from analysis.evidence import flows
+from analysis.evidence.flows import Flags, Packet
 from tests.analysis.packets import ACK, Capture
 from tests.analysis.support import MEASURE_S, at_us
 
@@ -54,3 +56,19 @@ def test_a_program_that_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: pyt
     assert reduction.rows is None
     assert len(reduction.losses) == 1
     assert reduction.losses[0].startswith("flows did not end within 0 s; hint: ")
+
+
+@pytest.mark.parametrize(("crossed", "dropped"), [(True, (0, 1)), (False, (1, 1))])
+def test_an_ack_that_crossed_a_repeated_syn_ack_may_have_made_the_connection(
+    *, crossed: bool, dropped: tuple[int, int]
+) -> None:
+    """Only a SYN-ACK that the server sends after an ACK proves that this ACK met a full queue."""
+    syn_ack, ack = (False, Flags.SYN | Flags.ACK, 0), (True, Flags.ACK, 0)
+    again = [syn_ack, ack] if crossed else [ack, syn_ack]
+    sent = [(True, Flags.SYN, 0), syn_ack, *again, ack, (True, Flags.ACK, 9), (False, Flags.ACK, 0)]
+    packets = [
+        Packet(number, 10 * number, of_client, flags, size, 1, 10)
+        for number, (of_client, flags, size) in enumerate(sent)
+    ]
+    found = admissions.admission(packets)
+    assert (found.dropped_min, found.dropped_max) == dropped

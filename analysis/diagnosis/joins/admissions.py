@@ -90,7 +90,11 @@ def admission(packets: Sequence[Packet], aborts: bool = False) -> Admission:  # 
     if not _is_repeated(before):
         # The ACK made it, or that which answered the last SYN-ACK.
         acks = list(takewhile(lambda packet: not _is_data(packet), before)) or before[:1]
-        return Admission(acks[-1].time_us, len(acks) - 1, len(acks) - 1)
+        # A server repeats its SYN-ACK only until an ACK finds room. One that it sent just before an ACK came in says
+        # nothing of that ACK.
+        repeated = [packet.number for packet in packets if not packet.from_client and packet.flags & Flags.SYN]
+        proven = sum(packet.number < max(repeated, default=0) for packet in acks[:-1])
+        return Admission(acks[-1].time_us, proven, len(acks) - 1)
     last = max(index for index, packet in enumerate(before) if _is_data(packet))
     if answer is not None and last < len(before) - 1 and not _acknowledges(answer, before[last]):
         # None of its data found a connection, and the server has one: that of the last bare ACK.

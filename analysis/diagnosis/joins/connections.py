@@ -79,13 +79,16 @@ def build_connection_tables(database: duckdb.DuckDBPyConnection, raw: RawRun, wi
     """
     build_admissions(database, raw)
     database.execute(sql(__name__, "connections"), window.edges)
-    database.execute(sql(__name__, "connections_raced"))
+    database.execute(sql(__name__, "connections_raced"), {"order_us": _ORDER_US})
     for name in ("accepted", "told_accepts", "accepted_as_told"):
         database.execute(sql(__name__, name))
     build_syn_drop_proof(database, raw)
 
 
 HOPS = {"hop": "BIGINT", "client": "VARCHAR", "server": "VARCHAR", "observer": "VARCHAR"}
+
+# By how much the order of packets in a capture may differ from that in which processors took them.
+_ORDER_US = 100
 
 # TCP_TIMEWAIT_LEN (include/net/tcp.h).
 TIME_WAIT_MS = 60_000
