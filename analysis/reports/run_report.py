@@ -14,7 +14,7 @@ from analysis.diagnosis import causes
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.formatting import format_count, format_ms
 from analysis.output import write as write_file
-from analysis.reports import conditions, drawings, rendering, summary, time_series, timelines
+from analysis.reports import conditions, drawings, rendering, summary, time_series, timelines, waterfall
 from analysis.reports.run_record import Record, ReportError, load_manifest_json, load_record
 from analysis.reports.time_series import Chart, chart_table
 from analysis.verdicts import connections_file, derived, guesses
@@ -114,13 +114,20 @@ def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
         for name, count in server.causes.items()
     ]
     charts = list(_queue_charts(folder, account.seconds or 0))
+    rows = waterfall.build_waterfall(folder, account)
     return rendering.render(
         "observed",
-        {"charts": [chart.drawn() for chart in charts], "phases": []},
-        {"run": recorded, "account": account, "causes": sorted(found, key=lambda each: -each[0]), "charts": charts},
+        {"charts": [chart.drawn() for chart in charts], "phases": [], "waterfall": rows},
+        {
+            "run": recorded,
+            "account": account,
+            "causes": sorted(found, key=lambda each: -each[0]),
+            "charts": charts,
+            "waterfall": rows,
+        },
         {"number": formatting.format_value, "format_count": format_count},
         styles=("theme", "report"),
-        scripts=("timeline", "report"),
+        scripts=("timeline", "report", "waterfall"),
     )
 
 

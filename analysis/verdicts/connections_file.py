@@ -181,6 +181,9 @@ class Connections(Written):
     crossings: list[Crossing]
     failed: list[FailedBehindOverflows]
     advice: list[Advice]
+    start_us: Annotated[
+        int | None, Field(description="When what was observed begins, Unix epoch; null where nothing was recorded")
+    ] = None
     inspection: Annotated[
         Inspection | None, Field(description="What only files from elsewhere need; null where collectors watched")
     ] = None
@@ -189,7 +192,8 @@ class Connections(Written):
 def write(run: Run) -> Connections:
     """Write connections.json and connections.parquet of an observed run into its derived/."""
     seen = observed.observe(run.raw)
-    account = _account(run, seen).model_copy(update={"inspection": inspection.build_inspection(run, seen)})
+    more = {"inspection": inspection.build_inspection(run, seen), "start_us": seen.window.start_us if seen else None}
+    account = _account(run, seen).model_copy(update=more)
     for file in (TABLE, QUEUES):
         (run.raw.folder / file).unlink(missing_ok=True)
     if seen is not None:

@@ -1535,6 +1535,25 @@ def test_lines_of_kernel_events_are_whole_if_they_tell_time_and_both_ends(apart:
     ]  # fmt: skip
 
 
+def test_waterfall_has_connections_by_time_and_leaves_out_those_that_did_not_fail_first(
+    apart: Tables, tmp_path: Path
+) -> None:
+    columns = "observer id outcome first_time_us last_time_us handshake_us first_data_us first_byte_us client_address"
+    more = "client_port to_instance"
+    refused = ("refused", 105, 106, None, None, None, "c", 2, "web:80")
+    rows = [
+        ("web", 1, "answered", 110, 190, 5, 7, 20, "c", 1, "web:80"), ("web", 2, *refused), ("peer", 1, *refused),
+        ("web", 3, "answered", 103, 104, 1, -1, None, "c", 3, "web:80"),
+    ]  # fmt: skip
+    path = tmp_path / "connections.parquet"
+    apart.given("written", f"{columns} {more}", *rows)
+    apart.database.execute(f"COPY written TO '{path}' (FORMAT parquet)")
+    found = apart.made("waterfall", path=str(path), start_us=100, peers=["peer"], most=2)
+    assert found == [
+        ("answered", "web:80", 3, 3, 1, 1, 1, 1, "c:3"), ("refused", "web:80", 3, 5, -1, -1, -1, 1, "c:2"),
+    ]  # fmt: skip
+
+
 def test_closes_are_those_of_an_instance_each_once(apart: Tables) -> None:
     columns = "instance id time_us bytes_sent bytes_received error"
     apart.given(

@@ -12,6 +12,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from analysis.compare import compare_series, judge_series
 from analysis.derivation import analyse
 from analysis.reports import comparison_page, index, run_report
@@ -149,7 +151,20 @@ def observed_blind(run: RunFolder) -> None:
     run.lines.clear()
 
 
-OBSERVED = {"overflow": observed, "blind": observed_blind, "hostile": observed_hostile}
+OBSERVED = {"overflow": observed, "blind": observed_blind, "hostile": observed_hostile, "crowd": observed}
+CROWD = 100_000
+
+
+def multiply_connections(folder: Path) -> None:
+    """Give an observation as many connections as a page has at most, all over its time."""
+    file, whole = folder / "derived" / "connections.parquet", folder / "whole.parquet"
+    duckdb.execute(
+        f"""COPY (SELECT * REPLACE (first_time_us + late_us AS first_time_us, last_time_us + late_us AS last_time_us)
+                    FROM (SELECT * FROM read_parquet('{file}'),
+                                 (SELECT range % 1000 * 40000 AS late_us FROM range({CROWD})) LIMIT {CROWD}))
+             TO '{whole}' (FORMAT parquet)"""  # noqa: S608
+    )
+    whole.replace(file)
 
 
 def grid(results: Results, axes: dict[str, list[str]], runs: dict[str, list[Record]], **more: Any) -> Path:  # noqa: ANN401  whatever a series has
@@ -335,6 +350,8 @@ def make(results: Path) -> None:
     for name, watched in OBSERVED.items():
         folder = results / "observed" / "observed-shop" / name
         put(folder, watched, run=name)
+        if name == "crowd":
+            multiply_connections(folder)
         run_report.write(folder)
     many(results / "many")
     for name, series in COMPARISONS.items():

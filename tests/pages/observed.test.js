@@ -66,3 +66,59 @@ test("the queue is drawn against its limit, and a foreign name stays text", asyn
   await hostile.close();
   assert.ok(text.includes("<script>window.hurt=1</script>"), text);
 });
+
+describe("the waterfall", () => {
+  let shown;
+  before(async () => {
+    shown = await open(browser, observed("crowd"));
+  });
+  after(() => shown.close());
+
+  const count = () => textOf(shown.page, "#waterfall-count");
+
+  test("has every connection of 100,000, and none stalls the page", async () => {
+    assert.equal(await count(), "100,000 of 100,000 connections");
+    assert.deepEqual(shown.seen.errors, []);
+    // Drawn in pieces: the page answers between two of them.
+    const longest = await shown.page.evaluate(async () => {
+      let [last, gap] = [performance.now(), 0];
+      document.getElementById("waterfall-all").click();
+      for (let frame = 0; frame < 60; frame += 1) {
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+        gap = Math.max(gap, performance.now() - last);
+        last = performance.now();
+      }
+      return gap;
+    });
+    if (SCREENSHOTS) console.log(`longest frame: ${Math.round(longest)} ms`);
+    if (SCREENSHOTS) await picture(shown.page, "waterfall-crowd");
+  });
+
+  test("is filtered by outcome and by peer, and zooms with the charts above it", async () => {
+    const { page } = shown;
+    const outcomes = await page.locator("#waterfall-outcome option").allInnerTexts();
+    assert.ok(outcomes.includes("never-answered"), outcomes.join());
+    await page.selectOption("#waterfall-outcome", "never-answered");
+    const failed = await count();
+    assert.notEqual(failed, "100,000 of 100,000 connections");
+    await page.fill("#waterfall-peer", "nobody");
+    assert.equal(await count(), "0 of 100,000 connections");
+    await page.fill("#waterfall-peer", "");
+    await page.selectOption("#waterfall-outcome", "");
+    await page.click("#zoom-in");
+    await page.click("#zoom-in");
+    assert.notEqual(await count(), "100,000 of 100,000 connections");
+    await page.click("#waterfall-all");
+    assert.equal(await count(), "100,000 of 100,000 connections");
+    assert.match(await textOf(page, "#cursor-at"), /s$/);
+  });
+
+  test("tells of a connection that is pointed at", async () => {
+    const few = await open(browser, observed("overflow"));
+    await few.page.locator("#waterfall").scrollIntoViewIfNeeded();
+    await few.page.locator("#waterfall").hover({ position: { x: 200, y: 30 } });
+    assert.match(await textOf(few.page, "#waterfall-row"), /172\.18\.0\.3:\d+ → .*: [a-z-]+, at /);
+    if (SCREENSHOTS) await picture(few.page, "waterfall-few");
+    await few.close();
+  });
+});

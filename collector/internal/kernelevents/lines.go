@@ -3,6 +3,7 @@ package kernelevents
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,6 +33,9 @@ var kinds = map[kind]string{
 // waitingMax bounds how many connections are remembered until somebody accepts them; no queue of a kernel is longer.
 const waitingMax = 1 << 20
 
+// noDrop are reasons that say nothing of the path: none, and what a socket had received as its program closed it.
+var noDrop = []string{"", "NOT_SPECIFIED", "QUEUE_PURGE"}
+
 // lines turns what the programs hand over into lines of events.jsonl.
 type lines struct {
 	// waiting has, by the kernel's socket, when a connection entered an accept queue.
@@ -57,7 +61,7 @@ func (l *lines) append(to []byte, raw []byte) []byte {
 	}
 	is := kind(binary.NativeEndian.Uint32(raw[recordKind:]))
 	reason := binary.NativeEndian.Uint32(raw[recordReason:])
-	if is == droppedKind && l.dropReasons[reason] == "NOT_SPECIFIED" {
+	if is == droppedKind && slices.Contains(noDrop, l.dropReasons[reason]) {
 		return to
 	}
 	name, known := kinds[is]
