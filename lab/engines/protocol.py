@@ -349,9 +349,10 @@ def request_from(engine: Engine, instance: str, url: str, *, method: str = "GET"
     return _json(answer or "null", f"{instance} at {url}")
 
 
-def inspect_tls(engine: Engine, instance: str, port: int) -> dict[str, Any]:
-    """Return what an instance's listener of TLS takes, as handshakes from inside its namespace show."""
-    answer = _json(engine.ask(instance, "collector", "tls", f"127.0.0.1:{port}"), f"collector-{instance}")
+def inspect_tls(engine: Engine, instance: str, port: int, oldest: str) -> dict[str, Any]:
+    """Return what an instance's listener of TLS takes from a version on, as handshakes inside its namespace show."""
+    command = ("collector", "tls", "--oldest", oldest, f"127.0.0.1:{port}")
+    answer = _json(engine.ask(instance, *command), f"collector-{instance}")
     if not isinstance(answer, dict):
         raise LabError(f"collector-{instance} did not describe the listener's TLS: {answer!r}")
     return answer

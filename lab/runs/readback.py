@@ -44,7 +44,7 @@ def read_back(
         [instance for instance in topology.all if instance not in in_files],
     )
     handshakes = parallel.each(
-        lambda instance: _tls_told(engine, topology.roles[topology.role_of(instance)], instance),
+        lambda instance: _tls_told(engine, resolved, topology.roles[topology.role_of(instance)], instance),
         [
             instance
             for instance in topology.all
@@ -128,10 +128,12 @@ def _knobs_of_tls(role: Role) -> dict[str, str]:
     return {what: role.knob(name) for what, name in named.items() if name}
 
 
-def _tls_told(engine: Engine, role: Role, instance: str) -> dict[str, KnobValue]:
+def _tls_told(engine: Engine, resolved: ResolvedScenario, role: Role, instance: str) -> dict[str, KnobValue]:
     """Return the knobs of an instance's TLS as handshakes with it show them; whatever they cannot show is left out."""
-    shown = protocol.inspect_tls(engine, instance, role.port)
-    return {knob: shown[what] for what, knob in _knobs_of_tls(role).items() if shown.get(what) is not None}
+    knobs = _knobs_of_tls(role)
+    # A program may log a handshake that it refuses, so older versions are not tried.
+    shown = protocol.inspect_tls(engine, instance, role.port, str(resolved.values[knobs["oldest"]]))
+    return {knob: shown[what] for what, knob in knobs.items() if shown.get(what) is not None}
 
 
 def _configuration_read(

@@ -142,7 +142,7 @@ def test_handshakes_and_the_program_s_own_word_must_both_show_the_tls_that_was_a
     context = opened("backend.tls=true")
     fake_docker.says("* inspect *", namespace())
     fake_docker.says("* http *", json.dumps({"settings": {**SETTINGS, **TLS_SETTINGS, **settings}}))
-    fake_docker.says("* tls 127.0.0.1:8080", json.dumps({**SHOWN, **shown}))
+    fake_docker.says("* tls --oldest TLSv1.2 127.0.0.1:8080", json.dumps({**SHOWN, **shown}))
     if message is None:
         back(context)
         return

@@ -23,7 +23,7 @@ func commands() []command {
 		{"healthy", "", "succeed once the collector beside samples and captures, and its role is ready", healthy},
 		{"ready", "[--within 90s]", "wait until the role answers CONNLAB_READY_URL with 200; there may be none", ready},
 		{"http", "[--method M] [--body B] [--times N] URL", "send one request, or N one after the other, and print the last answer's body; fail from status 400 on", httpCommand},
-		{"tls", "ADDRESS:PORT", "make handshakes of TLS there, and print as JSON which versions it takes, whether tickets, and whether HTTP/2", tlsCommand},
+		{"tls", "[--oldest VERSION] ADDRESS:PORT", "make handshakes of TLS there, and print as JSON which versions it takes, whether tickets, and whether HTTP/2", tlsCommand},
 		{"hold", "[--for 1h]", "do nothing until SIGTERM or SIGINT, or until the time is over: then fail", hold},
 		{"link", "[--set JSON]", "make the ways to peers longer, slower or lossy, and print how they stand as JSON; without settings only print", linkCommand},
 		{"ping", "[--count N] [--every 2ms] ADDRESS", "measure round trips and losses by ICMP echoes, and print them as JSON", pingCommand},

@@ -1,9 +1,12 @@
 package probe
 
 import (
+	"bytes"
 	"crypto/tls"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,9 +26,17 @@ func TestAListenerTellsByHandshakesWhatItTakes(t *testing.T) {
 			server := httptest.NewUnstartedServer(http.NotFoundHandler())
 			server.EnableHTTP2 = test.http2
 			server.TLS = &tls.Config{MinVersion: test.oldest, MaxVersion: test.newest, SessionTicketsDisabled: !test.tickets}
+			// A server that is left in the middle of a handshake says so.
+			var said bytes.Buffer
+			server.Config.ErrorLog = log.New(&said, "", 0)
 			server.StartTLS()
-			defer server.Close()
-			found, err := TLS(server.Listener.Addr().String(), time.Minute)
+			defer func() {
+				server.Close()
+				if strings.Contains(said.String(), "handshake") {
+					t.Error(said.String())
+				}
+			}()
+			found, err := TLS(server.Listener.Addr().String(), test.oldest, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +55,7 @@ func TestAListenerTellsByHandshakesWhatItTakes(t *testing.T) {
 func TestAListenerWithoutTLSIsAnError(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	if found, err := TLS(server.Listener.Addr().String(), time.Minute); err == nil {
+	if found, err := TLS(server.Listener.Addr().String(), tls.VersionTLS12, time.Minute); err == nil {
 		t.Errorf("%+v", found)
 	}
 }
