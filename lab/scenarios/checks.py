@@ -78,7 +78,8 @@ def path_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         )
     elif [roles[role].kind for role in path].count("proxy") > 1:
         what = f"the path {shown} has two proxies, but the lab can follow requests through one only"
-        yield Problem(what, where, "leave one of the two out")
+        hint = "leave one out, or declare your own proxy as a service without 'like: proxy' (docs/other-proxies.md)"
+        yield Problem(what, where, hint)
 
 
 def _generator(resolved: ResolvedScenario) -> Iterator[Problem]:

@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[2]
 # As HAProxy wrote them in runs: an answer; one at the fourth try; a timeout at the second; a timeout in its queue; no
 # port; a refusal at the second try; and the sentence when it stops.
 RECORDED = Path(__file__).parent / "testdata" / "haproxy-access.jsonl"
+# HAProxy 2.6, which does not write JSON by itself: an answer, no server that is up, and a refusal at both tries.
+OLDER = Path(__file__).parent / "testdata" / "haproxy-2.6-access.jsonl"
 STATS = Path(__file__).parent / "testdata" / "haproxy-stats.csv"
 
 LINE: dict[str, Any] = {
@@ -47,6 +49,18 @@ def records(file: Path) -> list[dict[str, Any]]:
     result = duckdb.sql(logs.HAPROXY_ACCESS.lines(), params={"path": str(file), "fields": logs.HAPROXY_ACCESS.fields})
     assert result is not None
     return [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
+
+
+def test_lines_of_a_haproxy_before_3_0_say_the_same() -> None:
+    schema = json.loads((ROOT / "schemas" / "haproxy.schema.json").read_text())
+    for line in OLDER.read_text().splitlines():
+        Draft202012Validator(schema).validate(json.loads(line))
+    answered, without_server, refused = records(OLDER)
+    assert answered["request_uri"] == '/q?a="b"'
+    assert (answered["upstream_addr"], answered["upstream_local_port"]) == ("127.0.0.1:9001", "51342")
+    assert (without_server["upstream_addr"], without_server["gave_up"]) == ("", "no-server")
+    assert refused["upstream_addr"] == "127.0.0.1:9, 127.0.0.1:9"
+    assert [one["ssl_session_reused"] for one in (answered, without_server, refused)] == ["", "", ""]
 
 
 def test_recorded_lines_are_as_the_schema_has_them() -> None:
