@@ -238,6 +238,25 @@ def test_how_long_the_backend_keeps_a_connection_says_nothing_of_the_proxy_s(pro
     assert proxied.cause()[0] == "closed-without-answer"
 
 
+@pytest.mark.parametrize(
+    ("idle_s", "closes", "cause"), [(5, False, "flow-forgotten"), (0.5, False, "unexplained"), (5, True, "unexplained")]
+)
+def test_a_request_that_never_came_to_an_idle_connection(
+    scene: Scene, idle_s: float, closes: object, cause: str
+) -> None:
+    asked_s = BEGIN_S - idle_s
+    scene.dial(time_us=at_us(asked_s - 0.1))
+    scene.request(3, reused=True, error="request timeout", code=1050)
+    connection = scene.connection().handshake(asked_s - 0.1).ask(asked_s).answer(asked_s + 0.001)
+    if closes:
+        connection.close_by_server(BEGIN_S - 0.2)
+
+    found, evidence = scene.cause()
+    assert found == cause
+    if cause == "flow-forgotten":
+        assert evidence.startswith("flow backend-1/1: its last data came to backend-1 at ")
+
+
 def kept_until(scene: Scene, idle_s: float, later_s: float) -> None:
     """A connection that the server closes so long after its last answer, and after it was asked again."""
     closed_s, answered_s = BEGIN_S + 0.001 + later_s, BEGIN_S + 0.001 + later_s - idle_s

@@ -37,6 +37,11 @@ _CLOSING_US = 50_000
 _UNREAD = 20
 
 
+# When the server's capture had the client's data last; by TLS, any packet. What forgets sooner is no table of a NAT's.
+_LAST_SEEN = "coalesce(flow_client_last_data_time_us, flow_last_time_us)"
+_IDLE_US = 1_000_000
+
+
 def _idle_too_long(prefix: str) -> str:
     """Return SQL for: the server ended the connection when it had been idle for as long as it keeps one."""
     return f"""({prefix}_close_us - {prefix}_server_last_data_time_us >= {prefix}_keep_us
@@ -215,6 +220,40 @@ CAUSES = (
         },
         remedy=_closes_first,
         lesson="stale-keep-alive",
+    ),
+    Cause(
+        name="flow-forgotten",
+        meaning="Something between the two had forgotten the idle connection, and let none of the request through.",
+        proof=(
+            "The connection was kept, and had been idle for a second or more. The capture at the server has no data of"
+            " the request, and neither FIN nor RST until the request failed: the server still took the connection for"
+            " open. So the client's data, which its kernel sent again and again, got lost on the way."
+        ),
+        when=(
+            f"outcome = 'failed' AND status = 0 AND flow_id IS NOT NULL AND captured AND reused"
+            f" AND flow_established AND {_LAST_SEEN} + {_IDLE_US} <= time_us + blocked_us - apart_us"
+            f" AND coalesce(flow_close_us, flow_client_fin_time_us, end_us) >= end_us - apart_us"
+        ),
+        says=f"""{FLOW} || format(
+            ': its last data came to {{}} at {{}}, {{}} before the request, of which nothing came; no FIN and no RST',
+            flow_to_instance, moment({_LAST_SEEN}), took(time_us + blocked_us - {_LAST_SEEN}))
+            || coalesce('; k6: ' || error, '')""",
+        label="forgotten on the way",
+        symptom="the first request after a pause hangs until it times out, or is reset, and the server saw nothing",
+        look="captures at both ends; `ss -ti` at the client: backoff; idle timeouts of NAT, firewall, balancer",
+        because="something between {client} and {server} had forgotten the idle connection",
+        where=_ON_CONNECTION,
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "A NAT or a firewall keeps a table of connections, and forgets those that are idle for too long. The"
+                " two ends do not know: the client sends, nothing answers, and its kernel sends again for minutes."
+                " Close idle connections sooner than the table forgets them, or send TCP keep-alive probes more often."
+            ),
+        ),
+        knobs={"{client}.server_idle": "how long {client} keeps an idle connection to a server"},
+        remedy="close idle connections sooner than what stands between forgets them, or send keep-alive probes",
+        lesson=None,
     ),
     Cause(
         name="stream-cut-by-proxy",
