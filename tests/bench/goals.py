@@ -66,6 +66,15 @@ BENCHES = (
         ),
     ),
     Bench(
+        "events",
+        f"{_PYTHON}.instrument events",
+        "a load with the kernel's own events, beside all the rest, and without",
+        (
+            Goal("new_connections.throughput_lost", "events, new connections: throughput lost", 0.05, shown=_PERCENT),
+            Goal("kept_connections.throughput_lost", "events, kept connections: throughput lost", 0.03, shown=_PERCENT),
+        ),
+    ),
+    Bench(
         "k6",
         "setup/check.sh go k6 ./bench",
         "k6 with the records of requests and dials, and without",

@@ -1,6 +1,9 @@
 """Measures what the instrument costs a run: sampler, scrapes and captures on and off, in turn. One JSON line.
 
     .venv/bin/python -m tests.bench.instrument [REPETITIONS]
+    .venv/bin/python -m tests.bench.instrument events [REPETITIONS]
+
+With `events` it measures what the kernel's events cost beside all that: on and off, in turn.
 
 Two closed loops, as fast as they go: each request on a new connection, which is the worst case for a capture and for
 the sampler, and connections that are kept. Off means that the collectors stand still from the load's begin to its end,
@@ -13,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from lab import parallel
 from lab.engines.protocol import Engine, Watch
@@ -30,6 +34,8 @@ _LOADS = {
     "kept_connections": ("load.keep_alive=true", "load.calls=5000"),
 }
 _OFF = ("capture.mode=off",)
+_EVENTS = "events"
+_WITH_EVENTS = ("capture.events=kernel",)
 
 
 @dataclass(frozen=True)
@@ -42,19 +48,27 @@ class _Seen:
 
 def main() -> int:
     """Measure each load with the instrument and without, in turn."""
-    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    found = {name: _compared(settings, repetitions) for name, settings in _LOADS.items()}
-    sys.stdout.write(json.dumps({"bench": "instrument", "repetitions": repetitions, **found}) + "\n")
+    of_events = sys.argv[1:2] == [_EVENTS]
+    numbers = sys.argv[1 + of_events :]
+    repetitions = int(numbers[0]) if numbers else 7
+    measure = _run_with_events if of_events else _run
+    found = {name: _compared(settings, repetitions, measure) for name, settings in _LOADS.items()}
+    name = _EVENTS if of_events else "instrument"
+    sys.stdout.write(json.dumps({"bench": name, "repetitions": repetitions, **found}) + "\n")
     return 0
 
 
-def _compared(settings: tuple[str, ...], repetitions: int) -> dict[str, float]:
+class _Measure(Protocol):
+    def __call__(self, settings: tuple[str, ...], *, with_instrument: bool) -> _Seen: ...
+
+
+def _compared(settings: tuple[str, ...], repetitions: int, measure: _Measure) -> dict[str, float]:
     on: list[_Seen] = []
     off: list[_Seen] = []
     for number in range(repetitions):
         # Each goes first as often as the other.
         for with_instrument in (True, False) if number % 2 else (False, True):
-            (on if with_instrument else off).append(_run(settings, with_instrument=with_instrument))
+            (on if with_instrument else off).append(measure(settings, with_instrument=with_instrument))
     return {
         "per_second_on": round(statistics.median(one.per_second for one in on)),
         "per_second_off": round(statistics.median(one.per_second for one in off)),
@@ -78,6 +92,11 @@ def _run(settings: tuple[str, ...], *, with_instrument: bool) -> _Seen:
             return _said(folder)
     finally:
         phases.run_load = _load
+
+
+def _run_with_events(settings: tuple[str, ...], *, with_instrument: bool) -> _Seen:
+    """Run with sampler, scrapes and captures, and with the kernel's events if asked."""
+    return _run((*settings, *(_WITH_EVENTS if with_instrument else ())), with_instrument=True)
 
 
 _load, _resume = phases.run_load, phases.release_clients

@@ -74,7 +74,8 @@ def test_what_the_kernel_tells_is_what_both_programs_and_the_packets_tell(
     asked = docker("exec", f"{NAME}-client", "python3", "/late/client.py", late)
     most = {each["port"]: each["most_us"] for each in lines(asked)}
     least = {each["port"]: each["least_us"] for each in lines(docker("logs", f"{NAME}-server"))}
-    assert observing.wait(HANG_S) == 0
+    said, _ = observing.communicate(timeout=HANG_S)
+    assert observing.returncode == 0, said
     (folder,) = folders(results) - before
     server, client = f"{NAME}-server", f"{NAME}-client"
 
