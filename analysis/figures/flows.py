@@ -91,6 +91,10 @@ def _checks(run: Run, joined: Joined, servers: list[str], _found: Mapping[str, s
     return total(joined.row(sql(__name__, "checks_to"), instance=each)["checks"] for each in servers)
 
 
+def _resent(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
+    return total(joined.row(sql(__name__, "resent_to"), instance=each)["resent"] for each in servers)
+
+
 def _listed(joined: Joined, servers: list[str], column: str) -> Integers:
     rows = [row for each in servers for row in joined.rows(sql(__name__, "of_each_connection"), instance=each)]
     return np.array([row[column] for row in rows if row[column] is not None], dtype=np.int64)
@@ -172,6 +176,13 @@ FIGURES: tuple[Figure, ...] = (
         "Established connections that no request used, if the proxy in front makes health checks; 0 if it makes none.",
         _SOURCE,
         _of_connections(_checks),
+    ),
+    Figure(
+        "flows.<server>.resent",
+        "Requests that met a kept connection just as the server closed it, and that the client's side sent again over"
+        " another one, without an error; without TLS.",
+        _SOURCE,
+        _of_connections(_resent),
     ),
     *(Figure(f"flows.<server>.{name}", meaning, _SOURCE, _count(name)) for name, meaning in _COUNTS.items()),
     Figure(

@@ -1071,6 +1071,17 @@ def test_a_connection_that_no_try_used_is_a_check(tables: Tables) -> None:
     assert tables.made("checks_to", instance="nginx") == [(1,)]
 
 
+def test_a_request_that_the_server_closed_upon_and_that_did_not_fail_was_sent_again(tables: Tables) -> None:
+    columns = "id closed_by first_rst_by client_last_data_time_us"
+    # Closed upon the request; failed for it; answered before; reset; closed by the client.
+    flows = [(1, "server", None, 9), (2, "server", None, 9), (3, "server", None, 4), (4, None, "server", 9)]
+    ends = {"in_window": True, "established": True, "server_last_data_time_us": 5}
+    tables.given("connections", columns, *flows, (5, "client", None, 9), **MADE, **ends)
+    tables.given("requests", "id dial status error_code", (1, 2, 0, 1000), instance="k6-1", tls_us=0)
+    tables.given("dial_links", "dial flow", (2, 2), (1, 1), instance="k6-1", observer="nginx")
+    assert tables.made("resent_to", instance="nginx") == [(2,)]
+
+
 def test_no_connection_to_a_server_counts_as_none(tables: Tables) -> None:
     assert set(tables.named("connections_to", instance="nginx").values()) == {0}
 

@@ -1,0 +1,16 @@
+-- The requests that met a connection which the server closed without an answer to them, and that did not fail for it:
+-- the client's side sent them again over another connection. What passes by TLS is not told from the end of TLS itself.
+WITH failed AS (
+    SELECT dial_links.observer, dial_links.flow
+      FROM requests JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
+     WHERE NOT succeeded(requests.error_code, requests.status) OR requests.tls_us > 0
+    UNION ALL
+    SELECT try_links.observer, try_links.flow
+      FROM try_links JOIN tries USING (instance, line, try)
+     WHERE tries.try = tries.tries AND tries.status = 502
+)
+SELECT count(*) AS resent
+  FROM connections ANTI JOIN failed ON failed.observer = connections.observer AND failed.flow = connections.id
+ WHERE in_window AND established AND to_instance = $instance
+   AND client_last_data_time_us > server_last_data_time_us
+   AND (closed_by = 'server' OR (first_rst_by = 'server' AND client_fin_time_us IS NULL));
