@@ -322,10 +322,9 @@ def _sysctls(resolved: ResolvedScenario) -> Iterator[Problem]:
 
 
 def _links(resolved: ResolvedScenario) -> Iterator[Problem]:
-    load = resolved.scenario.load
-    if resolved.scenario.network and load is not None and load.ip_family == "ipv6":
-        what = "a link is for IPv4 packets, and the clients come over IPv6"
-        yield Problem(what, resolved.where("network"), "leave load.ip_family out, or network")
+    if resolved.scenario.network and resolved.ip_family == "ipv6":
+        what = "clients come over IPv6, and links are those of IPv4"
+        yield Problem(what, resolved.where("network"), "write load: {ip_family: ipv4}, or leave network out")
     for found in network.link_problems(list(resolved.scenario.path), resolved.scenario.network):
         place = str(found.where)
         where = resolved.where_knob(place) if network.is_network_knob(place) else resolved.where(*place.split("."))

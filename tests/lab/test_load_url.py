@@ -67,7 +67,7 @@ def test_a_generator_gets_the_url_and_its_parts(shop: Path) -> None:
     text = text.replace(text[text.index("knobs:") : text.index("predictions:")], "")
     text = text.replace("client.requests.ok == load.users", "ledger.connections.nginx.failed == 0")
     assert services(resolving(shop, text)())["wrk-1"]["command"] == [
-        *("wrk", "https://shop.example/cart/1", "shop.example", "443")
+        *("https://shop.example/cart/1", "shop.example", "443")
     ]
 
 
@@ -89,6 +89,13 @@ def test_the_first_server_has_the_address_that_a_url_names(shop: Path, url: str,
     made = services(resolving(shop, with_load(f'{{url: "{url}"}}'))())
     assert made["k6-1"]["environment"]["CONNLAB_TARGETS"] == url.rstrip("/")
     assert made["collector-nginx"]["environment"]["CONNLAB_ADDRESSES"] == own
+
+
+def test_a_link_of_ipv4_does_not_stand_for_clients_over_ipv6(shop: Path) -> None:
+    (shop / "nginx.conf").write_text(NGINX.replace("listen 80;", "listen [::]:80;").replace("listen 443 ssl;", ""))
+    text = with_load("{url: https://shop.example/}\nnetwork: {k6: {nginx: {delay: 20ms}}}")
+    with pytest.raises(BadInput, match=r"clients come over IPv6, .* write load: \{ip_family: ipv4\}"):
+        resolving(shop, text)()
 
 
 @pytest.mark.parametrize(
