@@ -718,15 +718,28 @@ def test_connections_of_a_proxy_that_began_together_are_distinguished_by_their_o
 
 def test_connections_that_took_another_time_than_the_tries_are_not_theirs(proxied: Scene) -> None:
     """Two tries began within nginx's millisecond: by the order of its lines the slow one would get the other's SYNs."""
-    proxied.request(1.5, status=200)
-    other = {"connection": 10, "remote_port": 41_010, "upstream_response_time": "1.018"}
-    log(proxied, 200, 1.02, **other, upstream_connect_time="1.000", upstream_header_time="1.018")
-    times = {"upstream_connect_time": "0.000", "upstream_header_time": "1.498"}
-    log(proxied, 200, 1.5, upstream_response_time="1.498", **times)
-    proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 0.0021)
-    proxied.connection(BACKEND, "172.18.0.4:50001").syns(BEGIN_S + 0.0022).handshake(BEGIN_S + 1.002)
+    proxied.request(3.5, status=200)
+    other = {"connection": 10, "remote_port": 41_010, "upstream_response_time": "3.018"}
+    log(proxied, 200, 3.02, **other, upstream_connect_time="3.000", upstream_header_time="3.018")
+    times = {"upstream_connect_time": "1.000", "upstream_header_time": "3.498"}
+    log(proxied, 200, 3.5, upstream_response_time="3.498", **times)
+    proxied.connection(BACKEND, "172.18.0.4:50000").syns(BEGIN_S + 0.0021).handshake(BEGIN_S + 1.002)
+    proxied.connection(BACKEND, "172.18.0.4:50001").syns(BEGIN_S + 0.0022, BEGIN_S + 1).handshake(BEGIN_S + 3.002)
 
     assert proxied.cause() == ("unexplained", "it is unknown which connection to 172.18.0.2:8080 was its own")
+
+
+def test_a_connection_whose_syn_was_sent_again_belongs_to_the_try_that_connected_late(proxied: Scene) -> None:
+    """Beside it, a try over a kept connection connects at once, so that there are fewer connections than tries."""
+    proxied.request(1.5, status=200)
+    kept = {"connection": 10, "remote_port": 41_010, "upstream_response_time": "0.018"}
+    log(proxied, 200, 0.02, **kept, upstream_connect_time="0.000", upstream_header_time="0.018")
+    times = {"upstream_connect_time": "1.000", "upstream_header_time": "1.498"}
+    log(proxied, 200, 1.5, upstream_response_time="1.498", **times)
+    proxied.connection(BACKEND, "172.18.0.4:50001").syns(BEGIN_S + 0.0022).handshake(BEGIN_S + 1.002)
+
+    _, evidence = proxied.cause()
+    assert "which connection" not in evidence
 
 
 def test_a_line_of_another_request_over_the_connection_is_no_evidence(proxied: Scene) -> None:

@@ -25,6 +25,11 @@ CLOCK_SLACK_US = 5_000
 NGINX_TURN_US = 50_000
 
 
+# The same on a machine without a processor to spare, or where each turn has TLS handshakes to reckon.
+_BUSY_TURN_US = 100_000
+# A connection that took longer had its SYN sent again: the kernel waits a second before it does so.
+_RETRY_US = 900_000
+
 # nginx stamps its lines to the millisecond, from a clock that it reads once in each turn of its event loop.
 _NGINX_SLACK_US = 2_000
 # How late it may notice that a server closed, or write its line, on a machine without a processor to spare.
@@ -50,13 +55,14 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
         database.execute(sql(__name__, "dial_links_by_time"), {"slack_us": slack_us})
         database.execute(sql(__name__, "dial_links_by_group"), {"slack_us": slack_us})
     nginx_us, turn_us, late_us = (each + apart_us for each in (_NGINX_SLACK_US, NGINX_TURN_US, _NGINX_LATE_US))
+    busy_us = _BUSY_TURN_US + apart_us
     at_the_proxy: dict[str, dict[str, int]] = {
         "sessions": {"slack_us": slack_us},
         "request_links": {"slack_us": nginx_us, "late_us": late_us},
         "tries": {},
         "try_links_by_dial": {},
         "try_links_by_port": {"slack_us": nginx_us, "turn_us": turn_us},
-        "try_links_by_order": {"slack_us": nginx_us, "turn_us": turn_us},
+        "try_links_by_order": {"slack_us": nginx_us, "turn_us": busy_us, "retry_us": _RETRY_US},
         "try_links_by_time": {"slack_us": nginx_us, "alone_us": _ALONE_US + apart_us},
         "try_links_by_breach": {"slack_us": nginx_us, "late_us": late_us},
     }
