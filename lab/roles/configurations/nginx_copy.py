@@ -468,7 +468,7 @@ class NginxCopy:
             if place and (word == "resolve" or word.startswith("service="))
         }
         if left:
-            what = f"{block.text}: resolved once, as this nginx does"
+            what = f"{block.text}: resolved once, since addresses do not change in a run"
             self._apply(block, partial(self._copies.set_arguments, arguments=left), what)
 
         def change(new: str) -> None:
