@@ -196,6 +196,15 @@ def test_what_two_observers_of_the_clients_hop_count_differently_is_false(run: R
     assert failing(run, 0) == false
 
 
+@pytest.mark.parametrize(("lost", "false"), [(1, set()), (0, {"syns-repeated"})])
+def test_a_syn_that_a_link_lost_is_in_no_capture(run: RunFolder, lost: int, false: set[str]) -> None:
+    count("k6-1", "TcpExt.TCPSynRetrans")(run)
+    link = {"instance": "k6-1", "to": "backend", "way": "netem", "asked": {}, "read_back": {}}
+    run.manifest["links"] = [{**link, "use": {"packets": 100, "lost": lost}}]
+
+    assert failing(run, 0) == false
+
+
 def test_all_identities_behind_a_proxy_hold(proxied_run: RunFolder) -> None:
     assert failing(proxied_run, 1) == set()
 
