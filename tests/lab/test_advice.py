@@ -262,6 +262,33 @@ def test_where_no_knob_helps_it_says_so(tmp_path: Path, cause: str) -> None:
     assert found.why
 
 
+@pytest.mark.parametrize(
+    ("scenario", "cause", "words"),
+    [
+        ("haproxy-maxconn-queue", "stale-keepalive", "set haproxy.pool_purge_delay, now 5s, well below that"),
+        ("accept-queue-overflow", "stale-keepalive", "k6 must close an idle connection before backend does"),
+        (
+            "spike-through-nginx",
+            "stream-cut-by-proxy",
+            "raise nginx.proxy_read_timeout, now 1m, above the longest pause",
+        ),
+        ("spike-through-nginx", "refused-by-proxy", "(app.conf:3: limit_req zone=api)"),
+    ],
+)
+def test_advice_without_a_value_names_the_side_and_the_setting(
+    tmp_path: Path, scenario: str, cause: str, words: str
+) -> None:
+    folder = recorded(tmp_path, resolve(scenario), {cause: 3})
+    content = json.loads((folder / "manifest.json").read_bytes())
+    if "nginx" in content["roles"]:
+        rules = {"limit_req zone=api": "app.conf:3", "return 301 /": "app.conf:4"}
+        content["roles"]["nginx"]["rules"] = [{"text": text, "where": where} for text, where in rules.items()]
+    (folder / "manifest.json").write_text(json.dumps(content))
+    found = advice.advise_on_run(folder)
+    assert found.knob is None
+    assert words in found.why
+
+
 def test_a_run_without_faults_needs_no_advice(tmp_path: Path) -> None:
     assert advice.advise_on_run(recorded(tmp_path, resolve("accept-queue-overflow"), {})).cause is None
 
