@@ -9,10 +9,10 @@ COPY --from=lab /usr/bin/bash-static /connlab/bin/bash
 COPY --from=lab /usr/bin/busybox /connlab/bin/busybox
 COPY --from=lab /usr/share/connlab-${ROLE} /usr/share/connlab-${ROLE}
 COPY --from=lab /usr/local/bin/connlab-${ROLE} /connlab/entry
-RUN ["/connlab/bin/busybox", "--install", "-s", "/connlab/bin"]
+RUN --network=none ["/connlab/bin/busybox", "--install", "-s", "/connlab/bin"]
 ENV PATH=/connlab/bin:${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
 WORKDIR /
-RUN ["/connlab/bin/bash", "/connlab/entry", "adopt"]
+RUN --network=none ["/connlab/bin/bash", "/connlab/entry", "adopt"]
 USER 10001:10001
 STOPSIGNAL ${STOP_SIGNAL}
 ENTRYPOINT ["/connlab/bin/bash", "/connlab/entry"]
