@@ -84,6 +84,12 @@ class Composed:
         names = self._names.setdefault(files, {})
         changed: dict[str, Any] = {**content, _KEY: dict(own), "path": list(path)}
         before = None
+        for step in own:
+            if step in project.services and _has_source(own[step]):
+                self.notices.append(
+                    f"{project.shown}: nothing of the service {step} is taken, because the scenario says where"
+                    " it comes from; say its port, command and all else there, too"
+                )
         for index, step in enumerate(path):
             if _has_source(own.get(step)) or (step in ROLES and (index == 0 or step not in project.services)):
                 continue

@@ -282,8 +282,9 @@ def test_the_scenario_adds_to_a_service_of_the_project(project: Project) -> None
 
 def test_a_service_that_the_scenario_declares_itself_stands_in_place_of_the_project_s(project: Project) -> None:
     more = ("knobs:", "services: {queue: {image: acme/queue}}\nknobs:")
-    own = project(SHOP, more, files=APP).registry.services
-    assert (own["queue"].image, set(own)) == ("acme/queue", {"web", "queue"})
+    registry = project(SHOP, more, files=APP).registry
+    assert (registry.services["queue"].image, set(registry.services)) == ("acme/queue", {"web", "queue"})
+    assert "nothing of the service queue is taken" in "\n".join(registry.notices)
 
 
 def test_one_service_of_a_file_above_the_scenario_is_named_in_services(tmp_path: Path) -> None:
