@@ -1,5 +1,6 @@
 """derived/connections.json: the account of an observed system; from the same raw files always the same bytes."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -269,7 +270,25 @@ def _lacks(run: Run) -> list[str]:
         # What a sampler costs belongs to what an observation does to a system.
         if each.instrument.startswith("sampler/") or each.spoils & _EVIDENCE
     ]
-    return list(dict.fromkeys(found))
+    return [*dict.fromkeys(found), *_clock_jumps(run)]
+
+
+# No capture of an incident is longer; one that seems to be had its clock set, or is of several.
+_CAPTURE_DAYS_MAX = 30
+_DAY_US = 86_400_000_000
+
+
+def _clock_jumps(run: Run) -> Iterator[str]:
+    """Yield what is wrong with the times of a capture that was recorded elsewhere."""
+    files = run.raw.manifest.observed.files if run.raw.manifest.observed else []
+    for each in files:
+        reduction = run.raw.reductions.get(each.instance)
+        if each.kind != "capture" or reduction is None or reduction.first_us is None or reduction.last_us is None:
+            continue
+        days = (reduction.last_us - reduction.first_us) // _DAY_US
+        if days > _CAPTURE_DAYS_MAX:
+            what = "a clock was set, or it is of several captures; do not rely on its times"
+            yield f"{each.name} spans {days:,} days: {what}"
 
 
 def _with_own_names(run: Run, problem: Problem) -> str:

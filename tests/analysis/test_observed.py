@@ -70,6 +70,8 @@ def test_a_node_s_clock_may_differ_from_the_lab_s(watched: RunFolder, ahead_s: i
     # The window begins earlier, by as much as nobody knows of the two clocks.
     full_percent = [each["targets"][0]["listeners"][0].pop("full_percent") for each in (found, by_one_clock)]
     assert full_percent[0] == pytest.approx(full_percent[1], abs=1)
+    # It begins earlier for the same reason.
+    assert abs(found.pop("start_us") - by_one_clock.pop("start_us")) < 1000
     assert found == by_one_clock
 
 

@@ -93,6 +93,13 @@ def exchange(*, syn_ack: float = 0.05, ack: float = 0.001, request: float = 0.00
     return capture
 
 
+def test_a_capture_whose_clock_jumped_is_named(inspected: Inspect) -> None:
+    jumped = exchange()
+    jumped.tcp(86_400 * 600, f"{CLIENT}:41001", SERVER, ACK, seq=1_301, ack=6_901)
+    assert any("spans 600 days" in each for each in inspected("a.pcap", a_pcap=jumped)["lacks"])
+    assert not any("spans" in each for each in inspected("b.pcap", b_pcap=exchange())["lacks"])
+
+
 @pytest.mark.parametrize(
     ("capture", "sentence"),
     [
