@@ -27,4 +27,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+# All users at once have room in its accept queue.
+http.server.ThreadingHTTPServer.request_queue_size = 64
 http.server.ThreadingHTTPServer(("", 8000), Handler).serve_forever()
