@@ -218,6 +218,13 @@ def test_a_bind_line_of_ipv6_alone_takes_no_client_of_ipv4(tmp_path: Path) -> No
     }
 
 
+def test_files_that_nginx_is_to_answer_with_and_that_are_not_here_are_named(tmp_path: Path) -> None:
+    found = nginx(tmp_path, "server { listen 80; root /srv/shop/public; }", behind=(), role=None)
+    assert [str(one) for one in found.changes] == [
+        "root /srv/shop/public: the folder is not here, and nginx answers 404 for what is in it (nginx.conf:3)"
+    ]
+
+
 def test_servers_that_no_load_reaches_do_not_hinder_a_path_that_ends_at_haproxy(tmp_path: Path) -> None:
     text = "default_backend app\nbackend app\n    server one 10.0.0.7:8080\n"
     beside = "\nbackend app\n    server one app:8080 check\n    server two 10.0.0.7:8080 ssl verify none\n"

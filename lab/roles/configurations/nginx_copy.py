@@ -30,6 +30,8 @@ _CLIENT_CERTIFICATES = ("ssl_client_certificate", "ssl_verify_client", "ssl_crl"
 _CERTBOT = "/etc/letsencrypt/"
 _EXACT = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _WITHOUT_SERVER = "write server { listen 80; location / { proxy_pass http://…; } } in http { }"
+# Where the image has pages of its own.
+_OF_IMAGE = ("/usr/share/nginx/", "/var/www/html")
 _LAB_PORT, _PLAIN_PORT, _TLS_PORT = 8080, 80, 443
 
 
@@ -211,6 +213,7 @@ class NginxCopy:
         self._logging()
         self._tls()
         self._proxying(server)
+        self._files(server)
         return Adaptation(
             entry,
             self._copies.changed,
@@ -435,6 +438,17 @@ class NginxCopy:
         self._apply(certificate, lambda each: self._copies.set_arguments(each, {0: made}), what)
         if self._is_new(key, key.text):
             self._copies.set_arguments(key, {0: f"{made}.key"})
+
+    def _files(self, server: Block | None) -> None:
+        """Say where the files are not here that nginx itself is to answer with."""
+        if server is None or self._around.behind:
+            return
+        for one in server.within("root"):
+            path = one.arguments[0]
+            if path.startswith("/") and "$" not in path and not path.startswith(_OF_IMAGE) and not self._exists(path):
+                what = f"{one.text}: the folder is not here, and nginx answers 404 for what is in it"
+                if self._is_new(one, what):
+                    self._changes.append(Change(what, one.where))
 
     def _proxying(self, server: Block | None) -> None:
         own_ports = {one.port for each in self._servers for one in _listens(each)}
