@@ -303,6 +303,18 @@ def test_how_long_a_server_keeps_a_connection_is_measured_from_its_closes(
         assert "; it closed 5 idle connections after 1.000 s" in evidence
 
 
+@pytest.mark.parametrize(("before_s", "cause"), [(0.010, "stale-keepalive"), (0.060, "unexplained")])
+def test_over_tls_the_client_s_times_tell_that_a_kept_connection_had_just_been_closed(
+    scene: Scene, before_s: float, cause: str
+) -> None:
+    scene.dial(time_us=at_us(BEGIN_S - 2))
+    scene.request(0.01, reused=True, tls_us=1, error="EOF")
+    connection = scene.connection().handshake(BEGIN_S - 2).ask(BEGIN_S - 1.9).answer(BEGIN_S - 1.8)
+    connection.half_close_by_server(BEGIN_S - before_s).ask(BEGIN_S + 0.001)
+
+    assert scene.cause()[0] == cause
+
+
 @pytest.mark.parametrize(("gone", "cause"), [(True, "process-ended"), (False, "reset-by-peer")])
 def test_a_process_that_ended_takes_its_connections_with_it(scene: Scene, *, gone: bool, cause: str) -> None:
     for reading in scene.run.samples["backend-1"].slow:
@@ -534,6 +546,20 @@ def test_a_backend_that_answers_too_late_for_the_proxy(proxied: Scene) -> None:
     proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 0.0015)
 
     assert proxied.cause()[0] == "upstream-timeout"
+
+
+def test_a_backend_whose_process_ended_while_a_proxy_waited(proxied: Scene) -> None:
+    for reading in proxied.run.samples["backend-1"].slow:
+        if reading["kind"] == "processes" and reading["time_us"] > at_us(BEGIN_S + 0.3):
+            reading["processes"] = [one for one in reading["processes"] if one["comm"] != "java"]
+    proxied.request(0.302, status=502)
+    log(proxied, 502, 0.302, upstream_status="502", upstream_header_time="-", upstream_response_time="0.300")
+    upstream = proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 0.0015)
+    upstream.ask(BEGIN_S + 0.002).reset_by_server(BEGIN_S + 0.301)
+    cause, evidence = proxied.cause()
+
+    assert cause == "process-ended"
+    assert evidence.endswith("; process 12 (java) ended between 43.500 s and 44.500 s")
 
 
 def test_a_backend_that_breaks_off(proxied: Scene) -> None:

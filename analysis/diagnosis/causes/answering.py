@@ -53,7 +53,7 @@ def _stale_says(prefix: str) -> str:
     return f"""format('flow {{}}/{{}}: {{}} closed the kept connection at {{}}{{}}, the request left at {{}}',
         {prefix}_observer, {prefix}_id, {prefix}_to_instance, moment({prefix}_close_us),
         coalesce(', ' || took({prefix}_close_us - {prefix}_server_last_data_time_us) || ' after its last answer', ''),
-        moment({prefix}_client_last_data_time_us))
+        moment(coalesce({prefix}_client_last_data_time_us, time_us)))
         || coalesce(format('; it closed {{}} idle connections after ', {prefix}_idle_closes)
                     || if({prefix}_idle_high_us - {prefix}_idle_low_us <= {_CLOSING_US},
                           took({prefix}_idle_low_us),
