@@ -13,6 +13,12 @@ pytestmark = pytest.mark.e2e
 LOADS = Path(__file__).parent / "loads"
 
 
+def test_clients_come_over_ipv6_to_a_file_that_listens_there_alone(run: Callable[..., Run]) -> None:
+    found = run(str(LOADS / "ipv6"))
+    assert_reproduced(found)
+    assert "2001:db8::7" in found.manifest["addresses"]["nginx"]
+
+
 @pytest.mark.parametrize("tool", ["wrk", "ab", "jmeter"])
 def test_a_generator_s_connections_have_causes_that_the_kernel_counted_too(run: Callable[..., Run], tool: str) -> None:
     found = run(str(LOADS / tool))
