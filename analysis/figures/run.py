@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from weakref import proxy
 
 import numpy as np
 
@@ -67,8 +68,9 @@ class Run:
         captured = bool(observers) and not any(
             self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in observers
         )
+        # What the tables wait for must not hold the run: its scratch files end with it.
         attribute = partial(
-            attribution.attribute, joined, self.raw.manifest, found.start_us, captured=captured,
+            attribution.attribute, proxy(joined), self.raw.manifest, found.start_us, captured=captured,
             whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us, syns_again=self._syns_again(),
         )  # fmt: skip
         joined.make_later(attribute, *attribution.TABLES)
