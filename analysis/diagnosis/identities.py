@@ -310,11 +310,13 @@ def _of_kernels(hop: Hop, next_server: str | None, *, first: bool, scraped: bool
         + (", minus those that it opened, " if next_server else " ")
         + "are those in the capture. Connections within its own namespace count as both and are subtracted. A capture"
         " alone cannot always tell whether the server ever had a connection by SYN cookie. If ACK and data came at"
-        f" once, one connection in a thousand may count twice.{checked}{without}",
+        f" once, one connection in a thousand may count twice. A queue that was full when the window ended lets"
+        f" connections in later.{checked}{without}",
         f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens" + (f" - {of_server}" if scraped else ""),
         f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies}){onwards}"
         + (f" - {at_edges}" * bool(at_edges)),
-        f"flows.{server}.entered{onwards} + min(flows.{server}.made_at_once, 1 + flows.{server}.entered // 1000)"
+        f"flows.{server}.entered{onwards} + flows.{server}.perhaps_entered"
+        f" + min(flows.{server}.made_at_once, 1 + flows.{server}.entered // 1000)"
         + (f" + {at_edges}" * bool(at_edges)),
     )
     # A proxy's kernel counts the SYN-ACKs that it repeats as a server in the same place.
@@ -348,7 +350,7 @@ def _of_kernels_words(server: str) -> Iterator[Identity]:
         "The connections that entered the accept queue by the server's kernel are those that did by the packets.",
         f"events.{server}.queued",
         f"flows.{server}.entered - flows.{server}.perhaps_unknown",
-        f"flows.{server}.entered",
+        f"flows.{server}.entered + flows.{server}.perhaps_entered",
     )
     for column, what in (
         ("syns", "SYNs that the client's kernel sent again"),

@@ -35,7 +35,11 @@ _COUNTS = {
     "syn_failed": "Unanswered SYNs of connections that never got an answer.",
     "syn_retransmissions": "Retransmitted SYNs.",
     "synack_retransmissions": "Retransmitted SYN-ACKs.",
-    "entered": "Connections that entered the server's accept queue.",
+    "entered": "Connections that entered the server's accept queue by the window's end.",
+    "perhaps_entered": (
+        "Connections that may have done so as the window ended: those that entered after it, and those that were still"
+        " open when the capture ended before it could show whether the last ACK or data found room."
+    ),
     "made_at_once": (
         "Connections whose handshake's last ACK and first data came within 50 µs; PassiveOpens may count one twice."
     ),

@@ -1005,7 +1005,8 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         **MADE, "in_window": True, "answered": True, "established": True, "refused": False, "entered": True,
         "syn_count": 1, "syns_lost": 0, "syn_retransmissions": 0, "answered_us": 1, "synack_count": 1,
         "perhaps_unknown": False, "ack_dropped_min": 0, "ack_dropped_max": 0,
-        "client_retransmissions": 0, "server_retransmissions": 0, "handshake_us": 5,
+        "client_retransmissions": 0, "server_retransmissions": 0, "handshake_us": 5, "queued_late": False,
+        "aborted": False, "close_kind": "fin",
     }  # fmt: skip
     never = {"answered": False, "established": False, "entered": False, "answered_us": None, "handshake_us": None}
     rows: list[Row] = [
@@ -1017,20 +1018,23 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         {"client_retransmissions": 5, "server_retransmissions": 6, "closed_by": "client"},
         {"handshake_ack_time_us": 10, "client_first_data_time_us": 59},
         {"handshake_ack_time_us": 10, "client_first_data_time_us": 60},
+        {"queued_late": True},
+        {"entered": False, "close_kind": "none"},
+        {"entered": False},
         {"in_window": False},
         {"to_instance": "backend-1"},
     ]
     for number, row in enumerate(rows):
         tables.given("connections", **(plain | row), id=number)
     assert tables.named("connections_to", instance="nginx") == {
-        "total": 8, "established": 5, "refused": 1, "unanswered": 1, "half_open": 1, "recovered": 1, "syns": 13,
+        "total": 11, "established": 8, "refused": 1, "unanswered": 1, "half_open": 1, "recovered": 1, "syns": 16,
         "syn_unanswered": 6, "syn_recovered": 2, "syn_failed": 4, "syn_retransmissions": 2, "synack_retransmissions": 2,
-        "entered": 6, "made_at_once": 1, "perhaps_unknown": 1, "ack_dropped_min": 1, "ack_dropped_max": 2,
+        "entered": 6, "perhaps_entered": 2, "made_at_once": 1, "perhaps_unknown": 1, "ack_dropped_min": 1, "ack_dropped_max": 2,
         "closed_by_client": 2, "closed_by_server": 1, "reset_by_client": 1, "reset_by_server": 2,
         "retransmissions": 11, "port_reuses": 1,
     }  # fmt: skip
     found = tables.made("of_each_connection", instance="nginx")
-    assert found == [(5, None), (5, None), (None, None), (None, 4), (5, None), (5, None), (5, None), (5, None)]
+    assert found == [(5, None), (5, None), (None, None), (None, 4), *[(5, None)] * 7]
 
 
 def test_told_by_kernels_counts_connections_that_differ_from_their_packets(tables: Tables) -> None:

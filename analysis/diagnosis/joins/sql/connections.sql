@@ -4,6 +4,7 @@
 -- A capture of handshakes alone lacks the ACK that completes one, so there a SYN-ACK has to stand for it.
 -- queued_us: when the server's kernel put the connection into the accept queue: with the handshake's last ACK, unless
 -- that met a full queue (.admissions). entered: whether it ever did. aborted: it met a RST for that.
+-- queued_late: whether that was after the window, whose counters do not have it.
 -- perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
 -- leaves no trace at the server until an ACK of it finds room in the accept queue, so it may never have been there.
 CREATE TABLE connections AS
@@ -44,6 +45,7 @@ SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, 
        unanswered - if(list_contains(unanswered_us, challenged_us), 1, 0) AS syns_lost,
        list_filter(unanswered_us, lambda time: time IS DISTINCT FROM challenged_us) AS syns_lost_us,
        CASE WHEN examined THEN entered_us
-            WHEN stood THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us
+            WHEN stood THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us,
+       coalesce(queued_us > $end_us, false) AS queued_late
   FROM lost
  ORDER BY observer, id;
