@@ -14,13 +14,12 @@ from lab.scenarios.services import Service
 
 # Where the generator finds the scenario's folder; it begins there.
 FOLDER = "/load"
-# What the lab's own image has. The first words of a command: JMeter without a window, its log where it may write.
+# What the lab's own image has.
 IMAGE = "connlab/generators"
-_COMMANDS: Mapping[str, list[str]] = {
-    "wrk": ["wrk"],
-    "ab": ["ab"],
-    "hey": ["hey"],
-    "jmeter": ["jmeter", "-n", "-j", "/raw/jmeter.log"],
+# What JMeter needs here, by the options that a user's command may have already: no window, a log where it may write.
+_OF_JMETER: Mapping[tuple[str, ...], list[str]] = {
+    ("-n", "--nongui"): ["-n"],
+    ("-j", "--jmeterlogfile"): ["-j", "/raw/jmeter.log"],
 }
 # The options by which one sends a request before the answer to the last, or speaks HTTP/2 without TLS.
 _MAY_PIPELINE: Mapping[str, set[str]] = {"wrk": {"-s", "--script"}, "vegeta": {"-h2c", "--h2c"}}
@@ -38,21 +37,35 @@ def name_of(load: OwnLoad | None) -> str | None:
 def service_of(load: OwnLoad) -> Service:
     """Return the service that a generator is."""
     name = name_of(load)
-    words = getattr(load, name) if name in GENERATORS else None
+    words = _words_of(load, str(name)) if name in GENERATORS else None
     fields: dict[str, Any] = {
         "image": load.image or IMAGE,
         # Another image may start the program by itself, or not.
-        "entrypoint": None if words is None else _COMMANDS.get(str(name), [str(name)]),
-        "command": load.command if words is None else shlex.split(words),
+        "entrypoint": None if words is None else [name, *_added(str(name), words)],
+        "command": load.command if words is None else words,
         "environment": {"HOME": "/tmp", **load.environment},  # noqa: S108 # the container's own
     }
     return Service.model_validate({name: value for name, value in fields.items() if value is not None})
 
 
+def _words_of(load: OwnLoad, name: str) -> list[str]:
+    """Return a named generator's arguments; whoever pastes a command line has its name in front of them."""
+    words = shlex.split(getattr(load, name))
+    return words[1:] if words[:1] == [name] else words
+
+
+def _added(name: str, words: list[str]) -> list[str]:
+    """Return the options that the lab adds to a user's: JMeter refuses one that stands there twice."""
+    if name != "jmeter":
+        return []
+    given = {word.partition("=")[0] for word in words}
+    return [word for options, added in _OF_JMETER.items() if not given & {*options} for word in added]
+
+
 def role_of(name: str, service: Service, load: OwnLoad) -> Role:
     """Return the declaration of a generator's role: a client, of which nothing is asked before it runs."""
     declared = service.role(name) | {"kind": "client", "description": f"The load generator {name}.", "ready": None}
-    if name != ANY and not _MAY_PIPELINE.get(name, set()) & set(shlex.split(getattr(load, name))):
+    if name != ANY and not _MAY_PIPELINE.get(name, set()) & set(_words_of(load, name)):
         declared["one_at_a_time"] = True
     if load.results is not None:
         declared["logs"] = {load.results.file: load.results.format}

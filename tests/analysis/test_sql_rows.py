@@ -1029,7 +1029,8 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
     assert tables.named("connections_to", instance="nginx") == {
         "total": 11, "established": 8, "refused": 1, "unanswered": 1, "half_open": 1, "recovered": 1, "syns": 16,
         "syn_unanswered": 6, "syn_recovered": 2, "syn_failed": 4, "syn_retransmissions": 2, "synack_retransmissions": 2,
-        "entered": 6, "perhaps_entered": 2, "made_at_once": 1, "perhaps_unknown": 1, "ack_dropped_min": 1, "ack_dropped_max": 2,
+        "entered": 6, "perhaps_entered": 2, "made_at_once": 1,
+        "perhaps_unknown": 1, "ack_dropped_min": 1, "ack_dropped_max": 2,
         "closed_by_client": 2, "closed_by_server": 1, "reset_by_client": 1, "reset_by_server": 2,
         "retransmissions": 11, "port_reuses": 1,
     }  # fmt: skip

@@ -50,6 +50,19 @@ def test_a_generator_is_a_client_in_a_container_of_its_own_with_the_target_fille
     assert knobs == {"load.workload", "load.max_duration"}
 
 
+@pytest.mark.parametrize(
+    ("typed", "runs"),
+    [
+        ("-t plan.jmx -Jhost={host}", "jmeter -n -j /raw/jmeter.log -t plan.jmx -Jhost=backend-1"),
+        ("-n -t plan.jmx", "jmeter -j /raw/jmeter.log -n -t plan.jmx"),
+        ("jmeter --nongui -t plan.jmx -j /raw/own.log", "jmeter --nongui -t plan.jmx -j /raw/own.log"),
+    ],
+)
+def test_a_command_line_is_taken_as_it_is_pasted(make: Make, typed: str, runs: str) -> None:
+    made = part(make(changes={LOAD: f"load: {{jmeter: '{typed}'}}\n", "[wrk, ": "[jmeter, "}), "jmeter-1")
+    assert " ".join([*made["entrypoint"], *made["command"]]) == runs
+
+
 def test_any_image_makes_a_load_and_says_which_file_has_its_requests(make: Make) -> None:
     any_load = (
         "load: {image: acme/load:1, command: [run, '{host}', '{port}'],"
