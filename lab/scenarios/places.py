@@ -89,12 +89,29 @@ def _by_path(name: str) -> Place:
     if home.name == FILE and not home.is_dir():
         home = home.parent
         name = name.removesuffix(f"/{FILE}") or "/"
+    if _is_file(home):
+        raise BadInput(Problem("is a file, and no folder of a scenario", paths.shown(home), _of_file(home)))
     if not is_home(home):
         raise BadInput(Problem(f"there is no {FILE} in {paths.shown(home)}", hint=_instead(home, name)))
     if home.parent == paths.SCENARIOS.resolve():
         return Place(home.name, paths.SCENARIOS / home.name)
     refuse_name(home)
     return Place(home.name, home, own=False)
+
+
+# What a scenario says of a file of the user's, by its ending.
+_SAID_OF = {
+    ".yml": "compose: ./{}", ".yaml": "compose: ./{}", ".conf": "nginx: {{config: ./{}}}",
+    ".cfg": "haproxy: {{config: ./{}}}", ".js": "load: {{script: ./{}}}", ".ts": "load: {{script: ./{}}}",
+}  # fmt: skip
+
+
+def _of_file(file: Path) -> str:
+    """Return the hint for a file in place of a folder: the line by which a scenario takes it."""
+    line = _SAID_OF.get(file.suffix.lower())
+    if line is None:
+        return "give the folder that has the scenario.yaml; 'connlab inspect' reads captures, dumps and logs"
+    return f"a {FILE} beside it takes it by the line '{line.format(file.name)}'; 'connlab new ./mine' writes one"
 
 
 def _instead(home: Path, name: str) -> str:

@@ -421,6 +421,11 @@ def test_a_server_that_no_capture_has_is_answered_with_those_that_are_there(insp
     assert f"no TCP connection to 10.9.9.9:80. It has connections to {SERVER}." in said(found)
 
 
+def test_a_file_that_is_not_there_is_answered_with_the_nearest(inspected: Inspect) -> None:
+    with pytest.raises(BadInput, match=r"server.pcapp: No such file.*did you mean 'server.pcap'"):
+        inspected("server.pcapp", server_pcap=exchange())
+
+
 def test_one_server_can_be_chosen(inspected: Inspect) -> None:
     capture = overflowing()
     Connection(capture, "172.18.0.2:50000", "172.18.0.9:5432", isn=5).handshake(3)

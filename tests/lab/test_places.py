@@ -209,3 +209,18 @@ def test_a_folder_that_links_to_itself_is_no_scenario(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(BadInput, match="there is no scenario"):
         resolve(str(tmp_path / "loop"))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("docker-compose.yml", "by the line 'compose: ./docker-compose.yml'"),
+        ("nginx.conf", "by the line 'nginx: {config: ./nginx.conf}'"),
+        ("incident.pcap", "'connlab inspect' reads captures"),
+    ],
+)
+def test_a_file_in_place_of_a_folder_has_its_line_of_a_scenario_named(tmp_path: Path, name: str, hint: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(BadInput, match=r"is a file, and no folder of a scenario") as refused:
+        places.find(str(tmp_path / name))
+    assert hint in str(refused.value)
