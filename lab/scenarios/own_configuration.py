@@ -113,7 +113,8 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
     if sources is None:
         return None
     behind = _behind(topology, role)
-    hosts = dict.fromkeys(address.partition(":")[0] for address in behind)
+    beside = [address for name in written.hosts.values() if (address := _beside(resolved, name))]
+    hosts = dict.fromkeys(address.partition(":")[0] for address in [*behind, *beside])
     following = _following(topology, role)
     around = Surroundings(
         behind=behind,

@@ -462,6 +462,16 @@ def test_a_fragment_stands_in_the_nginx_that_is_shipped_and_templates_are_filled
     assert found.settings()["CONNLAB_COPY"]
 
 
+def test_the_program_that_checks_a_file_knows_a_service_beside_the_path(tmp_path: Path) -> None:
+    own = "{config: ./nginx.conf, hosts: {api: api}}\nservices: {api: {image: acme/api, port: 4000}}"
+    more = "location /api { proxy_pass http://api:4000; } location /"
+    home = scenario(tmp_path, "nginx", own, {"nginx.conf": SERVER.replace("location /", more)})
+    resolved = resolve(str(home))
+    found = find_configuration(resolved, topology_of(resolved), "nginx")
+    assert found is not None
+    assert (found.adaptation.faults, "api" in found.hosts) == ([], True)
+
+
 def test_variables_that_have_no_value_stay(tmp_path: Path) -> None:
     text = SERVER.replace("location /", "return 200 $host$PORT; location /")
     own = "{config: ./a.conf.template, environment: {POR: '1'}}"
