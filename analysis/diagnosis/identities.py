@@ -33,6 +33,8 @@ _ANSWERS = ("1xx", "2xx", "3xx", "4xx", "5xx")
 _CLIENT_CLOSED = 499
 # Its status for a client that sends no whole request in time: HAProxy sends it, and nginx closes without a word.
 _CLIENT_TOO_SLOW = 408
+# nginx's `return 444` closes the connection, and sends nothing.
+_NOT_SENT = 444
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,11 +389,12 @@ def _of_answers(proxy: str) -> Iterator[Identity]:
                 if_any=status == "1xx",
             )
             continue
-        sent = f"{logged} - access.{proxy}.status.{_CLIENT_CLOSED}"
+        sent = f"{logged} - access.{proxy}.status.{_CLIENT_CLOSED} - access.{proxy}.status.{_NOT_SENT}"
         yield Identity(
             f"answers-{status}",
-            f"{says.format(status)}, without {_CLIENT_CLOSED}, its status for a client that closed first. A"
-            f" {_CLIENT_TOO_SLOW}, for one that was too slow, may have been sent or not.",
+            f"{says.format(status)}, without {_CLIENT_CLOSED}, its status for a client that closed first, and"
+            f" {_NOT_SENT}, with which it closes without an answer. A {_CLIENT_TOO_SLOW}, for one that was too slow,"
+            " may have been sent or not.",
             read,
             f"{sent} - access.{proxy}.status.{_CLIENT_TOO_SLOW} - min({sent}, client.requests.cut)",
             sent,

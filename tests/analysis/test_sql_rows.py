@@ -443,6 +443,19 @@ def test_all_syns_before_the_answered_one_were_lost(tables: Tables) -> None:
     ]
 
 
+def test_a_rst_in_place_of_the_handshake_s_last_ack_leaves_nothing_in_the_queue(tables: Tables) -> None:
+    """A health check that only connects ends so: the server's kernel forgets the connection, and counts none."""
+    tables.given("hops", hop=0, client="k6", server="nginx", observer="nginx")
+    tables.given("instances", "instance role", ("k6-1", "k6"), ("nginx", "nginx"))
+    flow = {**MADE, "first_time_us": 10, "syn_times_us": [10], "syn_count": 1, "answered": True, "established": True,
+            "synack_times_us": [11], "first_rst_by": "client"}  # fmt: skip
+    tables.given(
+        "flows", "id handshakes_only handshake_ack_time_us", (1, False, None), (2, False, 12), (3, True, None), **flow
+    )
+    found = tables.made("connections", "id, entered, queued_us", start_us=0, end_us=50)
+    assert found == [(1, False, None), (2, True, 12), (3, True, 11)]
+
+
 @pytest.mark.parametrize(
     ("overflows", "order_us", "found"),
     [(1, 9, [(7, 1), (8, 0)]), (1, 10, [(7, 1), (8, 1)]), (0, 10, [(7, 0), (8, 0)])],
@@ -1667,7 +1680,8 @@ def test_flows_of_what_was_watched_name_its_listener_or_the_server_elsewhere(apa
 
 CONNECTION = {"observer": "web", "id": 1, "first_time_us": 10, "last_time_us": 90, "syn_times_us": [10], "syns_lost": 0,
               "answered": True, "established": True, "entered": True, "refused": False, "truncated_start": False,
-              "client_inferred": False, "handshakes_only": False, "closed_by": "client"}  # fmt: skip
+              "client_inferred": False, "handshakes_only": False, "closed_by": "client",
+              "reset_early": False}  # fmt: skip
 UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2}
 
 
@@ -1685,6 +1699,7 @@ UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2
         (UNANSWERED, 9_000_000, 2, [("never-answered", "accept-queue-drop")]),
         (UNANSWERED, 9_000_000, 1, [("never-answered", "unexplained")]),
         (UNANSWERED, 3_000_000, 2, [("undecided", "waited-for-syn-retry")]),
+        ({"entered": False, "reset_early": True}, 99, 0, [("idle", None)]),
         ({"last_time_us": 9}, 99, 0, []),
     ],
 )
@@ -1693,7 +1708,7 @@ def test_ledger_of_what_was_watched_has_outcome_and_proven_cause(
 ) -> None:
     """Of a capture that was made elsewhere nobody knows the end (None): it has its last packet."""
     more = dict.fromkeys(("direction", "to_instance", "observer"), "VARCHAR") | dict.fromkeys(
-        ("handshakes_only", "entered", "refused", "aborted"), "BOOLEAN"
+        ("handshakes_only", "entered", "refused", "aborted", "reset_early"), "BOOLEAN"
     )
     values = {"syn_count": len(values.get("syn_times_us", [10]))} | values
     counts = dict.fromkeys(("syns_lost", "answered_us", "queued_us", "ack_dropped_min"), "BIGINT")

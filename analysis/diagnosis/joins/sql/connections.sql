@@ -4,6 +4,7 @@
 -- A capture of handshakes alone lacks the ACK that completes one, so there a SYN-ACK has to stand for it.
 -- queued_us: when the server's kernel put the connection into the accept queue: with the handshake's last ACK, unless
 -- that met a full queue (.admissions). entered: whether it ever did. aborted: it met a RST for that.
+-- reset_early: the client answered the SYN-ACK with a RST, as a health check that only connects does.
 -- queued_late: whether that was after the window, whose counters do not have it.
 -- perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
 -- leaves no trace at the server until an ACK of it finds room in the accept queue, so it may never have been there.
@@ -19,6 +20,8 @@ WITH formers AS (
                 WHEN first_rst_by = 'server' THEN first_rst_time_us END AS answered_us,
            CASE WHEN former_rst_us > first_time_us
                 THEN list_last(list_filter(syn_times_us, lambda time: time < former_rst_us)) END AS challenged_us,
+           coalesce(NOT handshakes_only AND first_rst_by = 'client' AND handshake_ack_time_us IS NULL
+                    AND client_first_data_time_us IS NULL, false) AS reset_early,
            admissions.id IS NOT NULL AS examined, entered_us, coalesce(ack_dropped_min, 0) AS ack_dropped_min,
            coalesce(ack_dropped_max, 0) AS ack_dropped_max, coalesce(aborted, false) AS aborted
       FROM flows JOIN hops ON hops.observer = flows.observer
@@ -36,7 +39,7 @@ WITH formers AS (
 )
 SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, challenged_us),
        stood AS established,
-       stood AND (NOT examined OR entered_us IS NOT NULL) AS entered,
+       stood AND NOT reset_early AND (NOT examined OR entered_us IS NOT NULL) AS entered,
        coalesce(stood AND (NOT examined OR entered_us IS NOT NULL) AND server_first_data_time_us IS NULL
                 AND first_rst_by = 'server'
                 AND to_instance IN (SELECT instance FROM ticks GROUP BY instance
@@ -45,7 +48,7 @@ SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, 
        unanswered - if(list_contains(unanswered_us, challenged_us), 1, 0) AS syns_lost,
        list_filter(unanswered_us, lambda time: time IS DISTINCT FROM challenged_us) AS syns_lost_us,
        CASE WHEN examined THEN entered_us
-            WHEN stood THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us,
+            WHEN stood AND NOT reset_early THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us,
        coalesce(queued_us > $end_us, false) AS queued_late
   FROM lost
  ORDER BY observer, id;

@@ -32,7 +32,7 @@ WITH facts AS (
                 WHEN NOT answered THEN 'undecided'
                 WHEN NOT established AND first_rst_by = 'client' THEN 'given-up'
                 WHEN NOT established THEN 'half-open'
-                WHEN NOT entered THEN 'never-accepted'
+                WHEN NOT entered AND NOT reset_early THEN 'never-accepted'
                 WHEN handshakes_only AND close_kind = 'rst' THEN 'reset'
                 WHEN handshakes_only THEN 'connected'
                 WHEN too_late THEN 'given-up'
