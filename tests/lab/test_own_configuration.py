@@ -397,6 +397,7 @@ def test_what_the_lab_adds_to_sections_is_told_apart() -> None:
         "log fd@4 format iso daemon err",
         "global",
         "hard-stop-after 5s",
+        "no strict-limits",
     ]
     assert found.called == {"traffic": "web", "servers": "app"}
 
