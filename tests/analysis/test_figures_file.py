@@ -29,9 +29,12 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return written(make_run(tmp_path_factory.mktemp("run")).write())
 
 
-# What a run of k6 without a proxy, and without a script of one's own, has none of.
+# What a run of k6 has none of without a proxy, a script of one's own, links, kernel events or shared ports.
 _ELSEWHERE = (
     "access.",
+    "events.",
+    "link.",
+    "listen.<role>.queue.",
     "gateway.",
     "ledger.connections.",
     "ledger.gateway_",

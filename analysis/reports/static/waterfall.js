@@ -45,12 +45,12 @@ function chosen() {
 function partsOf(row) {
   const begin = beginOf(row);
   const after = (column) => (cell(row, column) < 0 ? null : begin + cell(row, column) / 1e6);
-  const marks = [
+  const marks = /** @type {[number | null, string][]} */ ([
     [after(HANDSHAKE), PART_HUES.connecting],
     [after(DATA), PART_HUES.asking],
     [after(ANSWER), PART_HUES.answering],
     [endOf(row), PART_HUES.after],
-  ];
+  ]);
   const found = [];
   let from = begin;
   for (const [to, hue] of marks) {

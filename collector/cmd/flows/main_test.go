@@ -106,7 +106,7 @@ func TestThePacketsOfAllRecordsAreAllPackets(t *testing.T) {
 		t.Fatalf("%d lines", len(lines))
 	}
 	want := `{"kind":"packet","connection":1,"number":2,"time_us":1735689600000125,"time_ns":null,"from":"server",` +
-		`"flags":["SYN","ACK"],"seq":0,"ack":1,"raw_seq":2,"raw_ack":2,"payload_bytes":0,"window":502,"cut_bytes":0}`
+		`"flags":["SYN","ACK"],"seq":0,"ack":1,"raw_seq":2,"raw_ack":2,"payload_bytes":0,"window":502,"tls":null,"cut_bytes":0}`
 	if lines[2] != want {
 		t.Errorf("%s\nwant %s", lines[2], want)
 	}

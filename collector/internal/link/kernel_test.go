@@ -155,10 +155,10 @@ func TestAMiddleboxResetsWhatItForgot(t *testing.T) {
 func TestALongAnswerComesWhole(t *testing.T) {
 	peer, _ := serving(t, Settings{DelayMs: 20})
 	here, there := conversation(t, peer)
-	long := make([]byte, 1<<20)
-	go func() { _, _ = here.Write(long) }()
+	const long = 1 << 20
+	go func() { _, _ = here.Write(make([]byte, long)) }()
 	_ = there.SetReadDeadline(time.Now().Add(patience))
-	if n, err := io.ReadFull(there, long); err != nil {
+	if n, err := io.ReadFull(there, make([]byte, long)); err != nil {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }

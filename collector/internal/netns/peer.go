@@ -53,7 +53,11 @@ func (p *Peer) Do(work func()) {
 }
 
 // Close gives the namespace up.
-func (p *Peer) Close() { close(p.work) }
+func (p *Peer) Close() {
+	// The kernel takes the link away some time after the namespace, and the next one has the same name.
+	p.Do(func() { _ = exec.Command("ip", "link", "del", "eth0").Run() })
+	close(p.work)
+}
 
 // makePeer moves the calling thread into a new namespace and connects it.
 func makePeer(addresses []string) error {
