@@ -86,9 +86,13 @@ def other(knob: Knob) -> str:
     raise AssertionError(knob)
 
 
+# Beside virtual threads there is no pool to tell of, and without TLS HAProxy has no line that offers HTTP/2.
+UNTOLD = {"backend.virtual_threads", "haproxy.http2"}
+
+
 def read_back(role: Role) -> dict[str, Knob]:
-    """The knobs that the stack has and that their program tells; beside virtual threads it tells no pool."""
-    told = {name: knob for name, knob in role.knobs.items() if knob.read_back and name != "virtual_threads"}
+    """The knobs that the stack has and that their program tells."""
+    told = {name: knob for name, knob in role.knobs.items() if knob.read_back and role.knob(name) not in UNTOLD}
     offered = {name for name, _, _ in knobs_of(role)}
     return {name: knob for name, knob in told.items() if role.knob(name) in offered}
 
