@@ -13,7 +13,7 @@ from analysis.figures.declaration import Compute, Figure, figures_of_times
 from analysis.figures.run import Run, list_or_statistic, total
 
 _SOURCE = "collector: events.jsonl"
-# A tick has one time, and reads the counters, then the queues; who accepts may lose its processor before it is told.
+# A tick has one time, and reads the counters, then the queues; a program may lose its processor as it accepts.
 _SAMPLE_SLACK_US = 20_000
 _TOLD = {Evidence.KERNEL_EVENTS: "events"}
 

@@ -129,7 +129,7 @@ def _knobs_of_tls(role: Role) -> dict[str, str]:
 
 
 def _tls_told(engine: Engine, resolved: ResolvedScenario, role: Role, instance: str) -> dict[str, KnobValue]:
-    """Return the knobs of an instance's TLS as handshakes with it show them; whatever they cannot show is left out."""
+    """Return the knobs of an instance's TLS as handshakes with it show them; what they cannot show is left out."""
     knobs = _knobs_of_tls(role)
     # A program may log a handshake that it refuses, so older versions are not tried.
     shown = protocol.inspect_tls(engine, instance, role.port, str(resolved.values[knobs["oldest"]]))

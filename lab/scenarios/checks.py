@@ -213,7 +213,7 @@ def _tls(resolved: ResolvedScenario) -> Iterator[Problem]:
 
 
 def _http2(resolved: ResolvedScenario) -> Iterator[Problem]:
-    """Check that whoever speaks HTTP/2 meets a listener that takes it."""
+    """Check that a role that speaks HTTP/2 has a server that takes it."""
     servers = [role for role in resolved.roles.values() if role.kind != "client"]
     if servers and not servers[0].tls and (taken := servers[0].listener.http2):
         knob = servers[0].knob(taken)

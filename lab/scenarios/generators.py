@@ -49,7 +49,7 @@ def service_of(load: OwnLoad) -> Service:
 
 
 def _words_of(load: OwnLoad, name: str) -> list[str]:
-    """Return a named generator's arguments; whoever pastes a command line has its name in front of them."""
+    """Return a named generator's arguments, without the program's name that a pasted command line begins with."""
     words = shlex.split(getattr(load, name))
     return words[1:] if words[:1] == [name] else words
 
