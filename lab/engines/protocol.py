@@ -351,11 +351,7 @@ def request_from(engine: Engine, instance: str, url: str, *, method: str = "GET"
 
 def inspect_tls(engine: Engine, instance: str, port: int, oldest: str) -> dict[str, Any]:
     """Return what an instance's listener of TLS takes from a version on, as handshakes inside its namespace show."""
-    command = ("collector", "tls", "--oldest", oldest, f"127.0.0.1:{port}")
-    answer = _json(engine.ask(instance, *command), f"collector-{instance}")
-    if not isinstance(answer, dict):
-        raise LabError(f"collector-{instance} did not describe the listener's TLS: {answer!r}")
-    return answer
+    return ask_collector(engine, instance, "tls", "--oldest", oldest, f"127.0.0.1:{port}")
 
 
 def await_ready(engine: Engine, instance: str, within_s: float) -> None:
@@ -366,9 +362,18 @@ def await_ready(engine: Engine, instance: str, within_s: float) -> None:
 def inspect_namespace(engine: Engine, instance: str, sysctls: Iterable[str]) -> dict[str, Any]:
     """Return what the kernel says of an instance's namespace: sysctls, listeners, addresses."""
     arguments = [part for name in sysctls for part in ("--sysctl", name)]
-    answer = _json(engine.ask(instance, "collector", "inspect", *arguments), f"collector-{instance}")
+    return ask_collector(engine, instance, "inspect", *arguments)
+
+
+def ask_collector(engine: Engine, instance: str, *arguments: str, timeout_s: float = 20) -> dict[str, Any]:
+    """Return the JSON object with which an instance's collector answers a command.
+
+    Raises:
+        LabError: it answers with anything else, or not at all.
+    """
+    answer = _json(engine.ask(instance, "collector", *arguments, timeout_s=timeout_s), f"collector-{instance}")
     if not isinstance(answer, dict):
-        raise LabError(f"collector-{instance} did not describe its namespace: {answer!r}")
+        raise LabError(f"collector-{instance} did not answer '{arguments[0]}' with an object: {answer!r}")
     return answer
 
 

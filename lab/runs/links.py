@@ -9,7 +9,7 @@ from typing import Any
 
 from formats.manifest import LinkRecord, LinkUse, RoundTrip
 from lab import parallel
-from lab.engines.protocol import Engine
+from lab.engines.protocol import ask_collector
 from lab.errors import BadInput, LabError, Problem
 from lab.runs.run_context import RunContext
 from lab.scenarios.network import HELD_KBIT, HELD_PACKETS_PER_SECOND, KEY, Link
@@ -67,7 +67,7 @@ def set_links(context: RunContext) -> None:
     def set_one(instance: str) -> list[LinkRecord]:
         by_role = links[topology.role_of(instance)]
         asked = [_settings(context, to, link) for to, link in by_role.items()]
-        told = _ask(engine, instance, "link", "--set", json.dumps(asked), timeout_s=_SET_TIMEOUT_S)
+        told = ask_collector(engine, instance, "link", "--set", json.dumps(asked), timeout_s=_SET_TIMEOUT_S)
         return list(_records(instance, by_role, told))
 
     for records in parallel.each(set_one, senders).values():
@@ -86,7 +86,7 @@ def record_use(context: RunContext) -> None:
     """Note what each link carried and lost; a collector that does not answer leaves it unknown."""
     for instance in dict.fromkeys(one.instance for one in context.manifest.links):
         try:
-            states = _ask(context.engine, instance, "link")["links"]
+            states = ask_collector(context.engine, instance, "link")["links"]
         except LabError:
             continue
         for record, state in zip(
@@ -117,14 +117,6 @@ def _records(instance: str, links: Mapping[str, Link], told: Mapping[str, Any]) 
         asked["forget"] = link.forget
         found["forget"] = "reset" if state["forget_with_reset"] else "silent"
         yield LinkRecord(instance=instance, to=to, way=told["way"], asked=asked, read_back=found)
-
-
-def _ask(engine: Engine, instance: str, *arguments: str, timeout_s: float = 20) -> dict[str, Any]:
-    answer = engine.ask(instance, "collector", *arguments, timeout_s=timeout_s)
-    try:
-        return dict(json.loads(answer))
-    except ValueError:
-        raise LabError(f"collector-{instance} did not answer with JSON: {answer[:200]!r}") from None
 
 
 def _mismatches(record: LinkRecord) -> Iterator[str]:
@@ -186,11 +178,8 @@ def _probe(context: RunContext, instance: str, to: str, there: Link, back: Link)
     arguments = ("--count", str(count), "--every", f"{every_ms:.3f}ms", "--patience", f"{patience_ms:.0f}ms")
 
     def once() -> RoundTrip:
-        timeout_s = within_s + 20
-        told = _ask(
-            *(context.engine, instance, "ping", *arguments, "--within", f"{within_s:.0f}s", address),
-            timeout_s=timeout_s,
-        )
+        asked = ("ping", *arguments, "--within", f"{within_s:.0f}s", address)
+        told = ask_collector(context.engine, instance, *asked, timeout_s=within_s + 20)
         lost, sent = told["sent"] - told["received"], told["sent"]
         low, high = _interval(lost, sent, max(there.loss_burst, back.loss_burst))
         return RoundTrip(
@@ -212,7 +201,7 @@ def _probe(context: RunContext, instance: str, to: str, there: Link, back: Link)
 
 
 def _interval(lost: int, sent: int, burst: int) -> tuple[float, float]:
-    """Return Wilson's interval of a loss, in percent; losses in bursts are so many fewer observations."""
+    """Return Wilson's interval of a loss, in percent; a burst of losses is one observation."""
     if not sent:
         return 0.0, 100.0
     count, share, z = sent / (2 * burst - 1), lost / sent, _DEVIATIONS

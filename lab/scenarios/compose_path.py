@@ -84,12 +84,6 @@ class Composed:
         names = self._names.setdefault(files, {})
         changed: dict[str, Any] = {**content, _KEY: dict(own), "path": list(path)}
         before = None
-        for step in own:
-            if step in project.services and _has_source(own[step]):
-                self.notices.append(
-                    f"{project.shown}: nothing of the service {step} is taken, because the scenario says where"
-                    " it comes from; say its port, command and all else there, too"
-                )
         for index, step in enumerate(path):
             if _has_source(own.get(step)) or (step in ROLES and (index == 0 or step not in project.services)):
                 continue
@@ -110,7 +104,14 @@ class Composed:
             self._before[name], before = before, step
             changed[_KEY][name] = self._declare(changed[_KEY].pop(step, None), name, step, files, ("path", index))
         for step in own:
-            if step in project.services and step not in names and not _has_source(own[step]):
+            if step not in project.services:
+                continue
+            if _has_source(own[step]):
+                self.notices.append(
+                    f"{project.shown}: nothing of the service {step} is taken, because the scenario says where"
+                    " it comes from; say its port, command and all else there, too"
+                )
+            elif step not in names:
                 name = self._take_name(names, step, own, on_path=False)
                 changed[_KEY][name] = self._declare(changed[_KEY].pop(step), name, step, files, (_KEY, step))
         return changed

@@ -113,18 +113,18 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
     if sources is None:
         return None
     behind = _behind(topology, role)
-    beside = [address for name in written.hosts.values() if (address := _beside(resolved, name))]
-    hosts = dict.fromkeys(address.partition(":")[0] for address in [*behind, *beside])
+    mapped = {
+        host: address
+        for host, name in written.hosts.items()
+        if (address := _address(topology, role, name) or _beside(resolved, name))
+    }
+    hosts = dict.fromkeys(address.partition(":")[0] for address in [*behind, *mapped.values()])
     following = _following(topology, role)
     around = Surroundings(
         behind=behind,
         tls=following is not None and topology.roles[following].tls,
         own_service=following in resolved.registry.services,
-        hosts={
-            host: address
-            for host, name in written.hosts.items()
-            if (address := _address(topology, role, name) or _beside(resolved, name))
-        },
+        hosts=mapped,
         writable=declared.own.writable,
         wanted=resolved.wanted_entry(role),
         role=following,

@@ -92,7 +92,7 @@ def find_entry(sections: Sequence[Section], wanted: WantedEntry = _ANYWHERE) -> 
     A section that leads to servers goes before another, HTTP before TCP, plain HTTP before TLS unless it redirects
     there, then the lab's own port, and the first in the file.
     """
-    every = [one for one in _binds(sections) if one.port and _is_wanted(one, wanted)]
+    every = [one for one in _binds(sections) if one.port and wanted.takes(one.port, tls=one.tls, ipv6=one.ipv6)]
     # What stands behind a program of the same machine takes the load itself here.
     found = [one for one in every if one.reachable] or [one for one in every if is_loopback(one.host)]
     if not found:
@@ -113,10 +113,6 @@ def find_entry(sections: Sequence[Section], wanted: WantedEntry = _ANYWHERE) -> 
     alone = best.host not in _EVERY_IPV6 or "v6only" in best.line.words
     ipv6 = best.ipv6 and alone and wanted.family != "ipv4"
     return Entry(best.port, best.tls, wanted.host, best.line.where, _is_http(best.section), ipv6), best.section
-
-
-def _is_wanted(one: _Bind, wanted: WantedEntry) -> bool:
-    return wanted.port in (None, one.port) and wanted.tls in (None, one.tls) and (wanted.family != "ipv6" or one.ipv6)
 
 
 def _port_of(bind: _Bind) -> int:

@@ -111,7 +111,8 @@ def find_entry(tree: Tree, wanted: WantedEntry = _ANYWHERE) -> tuple[Entry | Non
     then plain HTTP before TLS, the lab's own port, and the first in the file. A name leads where nginx lets it.
     """
     servers = [one for http in tree.root.all("http") for one in http.all("server")]
-    every = [one for server in servers for one in _listens(server) if _is_wanted(one, wanted)]
+    listens = [one for server in servers for one in _listens(server)]
+    every = [one for one in listens if wanted.takes(one.port, tls=one.tls, ipv6=_is_ipv6(one))]
     # What stands behind a program of the same machine takes the load itself here.
     found = list(filter(_reachable, every)) or list(filter(_on_loopback, every))
     if not found:
@@ -132,12 +133,6 @@ def find_entry(tree: Tree, wanted: WantedEntry = _ANYWHERE) -> tuple[Entry | Non
     place = best.block or best.server
     ipv6 = _is_ipv6(best) and wanted.family != "ipv4" and not best.has("ipv6only=off")
     return Entry(best.port, best.tls, host, place.where, ipv6=ipv6), best.server
-
-
-def _is_wanted(one: _Listen, wanted: WantedEntry) -> bool:
-    return (
-        wanted.port in (None, one.port) and wanted.tls in (None, one.tls) and (wanted.family != "ipv6" or _is_ipv6(one))
-    )
 
 
 def _asked(listens: Sequence[_Listen], host: str) -> Block:

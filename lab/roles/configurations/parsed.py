@@ -145,6 +145,10 @@ class WantedEntry:
     family: Literal["ipv4", "ipv6"] | None = None
     url: str | None = None
 
+    def takes(self, port: int, *, tls: bool, ipv6: bool) -> bool:
+        """Return whether the load may come to a socket."""
+        return self.port in (None, port) and self.tls in (None, tls) and (self.family != "ipv6" or ipv6)
+
     def __str__(self) -> str:
         """Say where the load is to come."""
         if self.url is not None:
