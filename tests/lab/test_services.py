@@ -488,22 +488,51 @@ def test_an_image_that_cannot_be_had_is_said_before_anything_starts(
     assert "'docker load'" in str(refused.value)
 
 
+_NOT_HAD = "ERROR: failed to solve: failed to resolve source metadata for "
+_BUILDS_ON = " its Dockerfile builds on python:3.10-alpine, which is not here, and cannot be pulled; load it"
+
+
 @pytest.mark.parametrize(
-    ("stderr", "hint"),
+    ("stderr", "said"),
     [
-        ("lookup registry.example: no such host", "; if no image registry can be reached: FROM connlab/base"),
-        ("ERROR: a step failed", ""),
+        (f"{_NOT_HAD}docker.io/library/python:3.10-alpine: failed to do request: no such host", _BUILDS_ON),
+        ("lookup deb.example: no such host", "\n  lookup deb.example: no such host; a step fetches what cannot be reached"),
+        ("ERROR: a step failed", "\n  ERROR: a step failed"),
     ],
 )
 def test_an_image_that_cannot_be_built_is_said_with_a_way_on_where_no_registry_answers(
-    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, stderr: str, hint: str
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, stderr: str, said: str
 ) -> None:
     (tmp_path / "corner" / "app").mkdir(parents=True)
     (tmp_path / "corner" / "app" / "Dockerfile").touch()
     fake_docker.says("buildx build *", stderr=stderr, exit_code=1)
     with pytest.raises(BadInput, match=r"scenario\.yaml:7: the image of shop cannot be built") as refused:
         images.service_image_ids(shop(image="build: ./app", depends_on="depends_on: []"))
-    assert str(refused.value).partition(stderr)[2].partition(",")[0] == hint
+    assert str(refused.value).partition("from ./app:")[2].startswith(said)
+
+
+def test_a_dockerfile_is_built_where_the_program_that_would_read_it_cannot_be_pulled(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "corner" / "app").mkdir(parents=True)
+    dockerfile = tmp_path / "corner" / "app" / "Dockerfile"
+    dockerfile.write_text("# syntax=docker/dockerfile:1.4\n# escape=`\nFROM acme/base\n")
+    built = []
+
+    def docker(*arguments: str, **_: object) -> str:
+        if arguments[:2] == ("buildx", "build"):
+            file = Path(arguments[arguments.index("--file") + 1]) if "--file" in arguments else dockerfile
+            built.append(file.read_text())
+            if file == dockerfile:
+                raise DockerFailed(["docker", *arguments], 1, f"{_NOT_HAD}docker.io/docker/dockerfile:1.4: no such host")
+        return "sha256:1"
+
+    monkeypatch.setattr(images, "docker", docker)
+    images.service_image_ids(shop(image="build: ./app", depends_on="depends_on: []"))
+    assert built[-1] == "# escape=`\nFROM acme/base\n"
+    dockerfile.write_text("FROM acme/base\n")
+    with pytest.raises(BadInput, match="cannot be built"):
+        images.service_image_ids(shop(image="build: ./app", depends_on="depends_on: []"))
 
 
 def test_a_knob_is_read_back_where_the_scenario_says(shop: Shop) -> None:

@@ -2,7 +2,9 @@
 
 import contextlib
 import re
+import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 
 from lab import paths, setup_scripts
 from lab.engines.compose.docker import DockerFailed, docker
@@ -18,6 +20,9 @@ _PULL_S = 1800
 _BUILD_S = 3600
 # Told apart from the lab's own by the value; `connlab clean` removes both.
 _LABEL = "connlab.source=own"
+# The first line of many a Dockerfile. The engine's builder reads the same language, but asks a registry for this reader.
+_SYNTAX = re.compile(r"\A((?:\s*#[^\n]*\n)*?)\s*#\s*syntax\s*=\s*(?:docker\.io/)?docker/dockerfile\b[^\n]*\n?")
+_NOT_HAD = re.compile(r"failed to resolve source metadata for (?:docker\.io/(?:library/)?)?([^\s]+):(?=\s)")
 
 
 def image_ids(names: Iterable[str]) -> dict[str, str]:
@@ -124,18 +129,38 @@ def _find_id(image: str) -> str | None:
 
 def _build_service(resolved: ResolvedScenario, name: str, build: Build, image: str) -> None:
     context = paths.real(resolved.place.home / build.context)
+    named = context / build.dockerfile if build.dockerfile else None
     try:
-        options = [*_builder(), "--tag", image]
-        options += ["--file", str(context / build.dockerfile)] if build.dockerfile else []
-        options += ["--target", build.target] if build.target else []
-        options += [f"--build-arg={key}={spoken(value)}" for key, value in build.args.items()]
-        docker("buildx", "build", *options, str(context), timeout_s=_BUILD_S)
+        try:
+            _build(build, context, named, image)
+        except DockerFailed as error:
+            text = (named or context / "Dockerfile").read_text() if _NOT_HAD.search(error.stderr) else ""
+            if not _SYNTAX.match(text):
+                raise
+            with tempfile.TemporaryDirectory() as folder:
+                plain = Path(folder, "Dockerfile")
+                plain.write_text(_SYNTAX.sub(r"\1", text))
+                _build(build, context, plain, image)
     except DockerFailed as error:
+        where = resolved.where("services", name, "build")
+        if missing := _NOT_HAD.search(error.stderr):
+            what = f"the image of {name} cannot be built from {build.context}: its Dockerfile builds on {missing[1]}, "
+            what += "which is not here, and cannot be pulled"
+            hint = f"load it ('docker load'), make it from Debian's packages ('docker build --tag {missing[1]}'), "
+            raise BadInput(Problem(what, where, hint + "or build on connlab/base, the lab's own Debian")) from None
         said = "\n  ".join(error.stderr.strip().splitlines()[-8:])
         what = f"the image of {name} cannot be built from {build.context}:\n  {said}"
         offline = any(words in error.stderr for words in ("no such host", "i/o timeout", "connection refused"))
-        hint = "if no image registry can be reached: FROM connlab/base, the lab's own Debian" if offline else None
-        raise BadInput(Problem(what, resolved.where("services", name, "build"), hint)) from None
+        hint = "a step fetches what cannot be reached from here" if offline else None
+        raise BadInput(Problem(what, where, hint)) from None
+
+
+def _build(build: Build, context: Path, dockerfile: Path | None, image: str) -> None:
+    options = [*_builder(), "--tag", image]
+    options += ["--file", str(dockerfile)] if dockerfile else []
+    options += ["--target", build.target] if build.target else []
+    options += [f"--build-arg={key}={spoken(value)}" for key, value in build.args.items()]
+    docker("buildx", "build", *options, str(context), timeout_s=_BUILD_S)
 
 
 def _pull(image: str, name: str, where: str) -> None:
