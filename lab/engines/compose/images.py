@@ -20,7 +20,7 @@ _PULL_S = 1800
 _BUILD_S = 3600
 # Told apart from the lab's own by the value; `connlab clean` removes both.
 _LABEL = "connlab.source=own"
-# The first line of many a Dockerfile. The engine's builder reads the same language, but asks a registry for this reader.
+# The first line of many a Dockerfile. The engine's builder reads that language itself, but asks a registry for this.
 _SYNTAX = re.compile(r"\A((?:\s*#[^\n]*\n)*?)\s*#\s*syntax\s*=\s*(?:docker\.io/)?docker/dockerfile\b[^\n]*\n?")
 _NOT_HAD = re.compile(r"failed to resolve source metadata for (?:docker\.io/(?:library/)?)?([^\s]+):(?=\s)")
 
