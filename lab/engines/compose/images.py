@@ -146,8 +146,9 @@ def _build_service(resolved: ResolvedScenario, name: str, build: Build, image: s
         if missing := _NOT_HAD.search(error.stderr):
             what = f"the image of {name} cannot be built from {build.context}: its Dockerfile builds on {missing[1]}, "
             what += "which is not here, and cannot be pulled"
-            hint = f"load it ('docker load'), make it from Debian's packages ('docker build --tag {missing[1]}'), "
-            raise BadInput(Problem(what, where, hint + "or build on connlab/base, the lab's own Debian")) from None
+            make = f"make it from Debian's packages ('docker build --tag {missing[1]}')"
+            way = f"load it ('docker load'), {make}, or build on connlab/base, the lab's own Debian"
+            raise BadInput(Problem(what, where, way)) from None
         said = "\n  ".join(error.stderr.strip().splitlines()[-8:])
         what = f"the image of {name} cannot be built from {build.context}:\n  {said}"
         offline = any(words in error.stderr for words in ("no such host", "i/o timeout", "connection refused"))
