@@ -366,6 +366,16 @@ TWO = "upstream a { server x:1; }\nupstream b { server y:2; }\n" + SERVER.replac
 ).replace("app:3000", "a")
 
 
+def test_an_upstream_s_name_that_tomcat_takes_for_no_host_is_another_in_the_copy(tmp_path: Path) -> None:
+    upstream = "upstream shop_app { server app:3000; }\n"
+    through = upstream + SERVER.replace("http://app:3000;", "http://shop_app/v1; %s")
+    text = copy_of(nginx(tmp_path, through % "proxy_set_header X-A b;"))
+    assert ("upstream shop-app {" in text, "proxy_pass http://shop-app/v1;" in text) == (True, True)
+    # A Host of the file's own, and a server of the user's own, which may take any.
+    for said, more in (("proxy_set_header host $host;", {}), ("", {"own_service": True})):
+        assert "proxy_pass http://shop_app/v1;" in copy_of(nginx(tmp_path, through % said, **more))
+
+
 def test_servers_of_several_upstreams_need_the_scenario_s_word(tmp_path: Path) -> None:
     [fault] = nginx(tmp_path, TWO).faults
     assert "x:1 (nginx.conf:3), y:2 (nginx.conf:4)" in fault.what

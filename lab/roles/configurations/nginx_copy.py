@@ -188,6 +188,7 @@ class NginxCopy:
         self._faults: list[Fault] = []
         self._certificates: dict[str, dict[str, None]] = {}
         self._added: list[str] = []
+        self._renamed: dict[str, str] = {}
         self._done: set[tuple[str, object, str]] = set()
         self._https = tree.root.all("http")
         self._servers = [one for http in self._https for one in http.all("server")]
@@ -446,6 +447,7 @@ class NginxCopy:
                     self._changes.append(Change(what, one.where))
 
     def _proxying(self, server: Block | None) -> None:
+        self._rename_upstreams()
         own_ports = {one.port for each in self._servers for one in _listens(each)}
         targets = [*self._of_upstreams(server), *self._of_passes(server)]
         found, faults = match_targets([one for one, _ in targets], self._around, own_ports, "nginx")
@@ -457,6 +459,23 @@ class NginxCopy:
             what = "no location of the server that the load comes to leads on"
             hint = f"write location / {{ proxy_pass http://{self._around.behind[0]}; }}, or end the path at nginx"
             self._faults.append(Fault(what, server.where, hint))
+
+    def _rename_upstreams(self) -> None:
+        """Give upstreams names that may be a Host, where the lab's own server gets them as one."""
+        if self._around.own_service or not self._around.behind:
+            return
+        groups = {one.arguments[0]: one for http in self._https for one in http.all("upstream")}
+        for one in (each for http in self._https for each in http.within("proxy_pass")):
+            name = re.sub(r"^[a-z]+://", "", one.arguments[0]).partition("/")[0]
+            new = re.sub(r"[^A-Za-z0-9.-]", "-", name).strip("-")
+            if name in groups and new not in (name, *groups, *self._renamed.values()) and not _says_host(one):
+                self._renamed[name] = new
+                rename = partial(self._copies.set_arguments, arguments={0: new})
+                self._apply(
+                    groups[name],
+                    rename,
+                    f"upstream {name} is {new}: nginx sends it as Host, and Tomcat takes none with _",
+                )
 
     def _of_upstreams(self, server: Block | None) -> Iterator[tuple[Target, Callable[[str], None]]]:
         urls = [one.arguments[0] for one in server.within(*_PASSES)] if server else []
@@ -513,8 +532,8 @@ class NginxCopy:
             prefix = f"{new_scheme}://" if scheme else ""
             change = self._change_pass(one, prefix, match["rest"])
             if host in groups and port is None:
-                if new_scheme != scheme or substituted:
-                    change(host)
+                if new_scheme != scheme or substituted or host in self._renamed:
+                    change(self._renamed.get(host, host))
                 continue
             default = "443" if scheme in ("https", "grpcs") else "80"
             address = host if host.startswith("unix:") else f"{host}:{port or default}"
@@ -566,6 +585,16 @@ class NginxCopy:
         maps = [one for one in blocks if one.arguments[-1:] == (f"${name}",)]
         of_maps = {each.arguments[0] for one in maps for each in one.below if each.arguments}
         return {one.arguments[1] for one in sets} | of_maps
+
+
+def _says_host(location: Block) -> bool:
+    """Return whether a Host of the file's own goes to the server; the innermost block with such lines decides."""
+    block: Block | None = location.parent
+    while block is not None:
+        if said := block.all("proxy_set_header"):
+            return any(one.arguments[0].lower() == "host" for one in said)
+        block = block.parent
+    return False
 
 
 # What stands beside nginx.conf in every package of nginx.
