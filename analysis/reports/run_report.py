@@ -1,26 +1,26 @@
 """The report of a run: one HTML page in its folder, made from manifest.json and derived/ alone."""
 
-from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from analysis import formatting
-from analysis.database import over_files
 from analysis.diagnosis import causes
-from analysis.evidence.rawfiles import descriptor_path
 from analysis.formatting import format_count, format_ms
 from analysis.output import write as write_file
-from analysis.reports import conditions, drawings, rendering, summary, time_series, timelines, waterfall
+from analysis.reports import (
+    conditions,
+    drawings,
+    observed_charts,
+    rendering,
+    summary,
+    time_series,
+    timelines,
+    waterfall,
+)
 from analysis.reports.run_record import Record, ReportError, load_manifest_json, load_record
-from analysis.reports.time_series import Chart, chart_table
 from analysis.verdicts import connections_file, derived, guesses
-from analysis.verdicts.connections_file import QUEUES, Connections
+from analysis.verdicts.connections_file import Connections
 from analysis.verdicts.derived import DerivedError
-from formats.safe_files import open_within
 
 __all__ = ["FILE", "ReportError", "render", "write"]
 
@@ -113,7 +113,7 @@ def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
         for server in target.servers
         for name, count in server.causes.items()
     ]
-    charts = list(_queue_charts(folder, account.seconds or 0))
+    charts = observed_charts.build_charts(folder, account)
     rows = waterfall.build_waterfall(folder, account)
     return rendering.render(
         "observed",
@@ -129,31 +129,3 @@ def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
         styles=("theme", "report"),
         scripts=("timeline", "report", "waterfall"),
     )
-
-
-def _queue_charts(folder: Path, lasts_s: float) -> Iterator[Chart]:
-    """Yield a chart for each queue that ever held a connection."""
-    try:
-        file = open_within(folder, QUEUES)
-    except OSError:
-        return
-    with file, over_files() as database:
-        try:
-            rows = database.execute(
-                "SELECT server, step, depth, queue_limit FROM read_parquet($path, hive_partitioning = false)"
-                " ORDER BY server, step",
-                {"path": descriptor_path(file)},
-            ).fetchall()
-        except duckdb.Error:
-            raise derived.DerivedError(f"{folder / QUEUES}: damaged", folder) from None
-    width_s = lasts_s / connections_file.STEPS
-    for number, (server, found) in enumerate(groupby(rows, key=itemgetter(0)), start=1):
-        steps = [(round(step * width_s, 3), depth, limit) for _, step, depth, limit in found]
-        says = f"The most connections in the queue in each of {len(steps)} equal steps; the limit is"
-        limit = formatting.format_number(max(limit for *_, limit in steps))
-        chart = Chart(f"queue-{number}", f"Accept queue of {server}", f"{says} {limit}.", "connections", "lines")
-        chart.add("in the queue", "role", [(at_s, depth) for at_s, depth, _ in steps])
-        chart.add("limit", "limit", [(at_s, limit) for at_s, _, limit in steps])
-        chart.keep_limits_in_view()
-        chart.table = chart_table(chart, lasts_s)
-        yield chart

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from analysis import output
-from analysis.database import Row, has_rows, sql
+from analysis.database import Row, create, has_rows, sql
 from analysis.diagnosis import observed
 from analysis.diagnosis.health import Evidence, Problem, recordings
-from analysis.diagnosis.observed import Observation
+from analysis.diagnosis.observed import Observation, counter_series
 from analysis.evidence import captures
 from analysis.figures import Run
 from analysis.output import Written
@@ -23,9 +23,10 @@ from formats.manifest import Target as Observed
 FILE = Path("derived") / "connections.json"
 TABLE = Path("derived") / "connections.parquet"
 QUEUES = Path("derived") / "queues.parquet"
+COUNTERS = Path("derived") / "counters.parquet"
 
 _PEERS_MAX = 50
-# The steps into which the accept queue's time line is cut.
+# The steps into which the time lines of queues and counters are cut.
 STEPS = 120
 
 _KERNEL = (
@@ -195,14 +196,24 @@ def write(run: Run) -> Connections:
     seen = observed.observe(run.raw)
     more = {"inspection": inspection.build_inspection(run, seen), "start_us": seen.window.start_us if seen else None}
     account = _account(run, seen).model_copy(update=more)
-    for file in (TABLE, QUEUES):
+    for file in (TABLE, QUEUES, COUNTERS):
         (run.raw.folder / file).unlink(missing_ok=True)
     if seen is not None:
         seen.database.execute(sql(__name__, "queues"), {**seen.window.edges, "steps": STEPS})
         output.copy_rows(seen.database.execute, "SELECT * FROM ledger ORDER BY observer, id", run.raw.folder / TABLE)
         output.copy_rows(seen.database.execute, "SELECT * FROM queues ORDER BY server, step", run.raw.folder / QUEUES)
+        _write_counters(run, seen)
     output.write(run.raw.folder / FILE, account.to_json())
     return account
+
+
+def _write_counters(run: Run, seen: Observation) -> None:
+    columns = dict.fromkeys(("from_us", "to_us", "growth"), "BIGINT")
+    create(seen.database, "counters", {"instance": "VARCHAR", "counter": "VARCHAR"} | columns)
+    for instance, samples in run.raw.samples.items():
+        for row in counter_series.counter_growth(samples, seen.window, _KERNEL, STEPS):
+            seen.database.execute("INSERT INTO counters VALUES (?, ?, ?, ?, ?)", [instance, *row])
+    output.copy_rows(seen.database.execute, "SELECT * FROM counters ORDER BY ALL", run.raw.folder / COUNTERS)
 
 
 def _account(run: Run, seen: Observation | None) -> Connections:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from analysis.derivation import analyse
 from analysis.reports import run_report
-from analysis.verdicts.connections_file import FILE
+from analysis.verdicts.connections_file import COUNTERS, FILE, STEPS
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, MEASURE_S, OTHERS, SERVED_MS, SYNS_S, RunFolder, at_us, make_capture
@@ -378,3 +379,19 @@ def test_a_page_of_a_folder_that_was_not_analysed_says_so(watched: RunFolder) ->
     folder: Path = watched.write()
     with pytest.raises(run_report.ReportError, match=r"connections\.json"):
         run_report.write(folder)
+
+
+def test_counters_grow_from_reading_to_reading_and_stand_above_the_connections(watched: RunFolder) -> None:
+    kernel = account(watched)["targets"][0]["kernel"]
+    query = "SELECT counter, from_us, to_us, growth FROM read_parquet(?) ORDER BY ALL"
+    grown: dict[str, list[tuple[int, int, int]]] = {}
+    for counter, *row in duckdb.execute(query, [str(watched.folder / COUNTERS)]).fetchall():
+        grown.setdefault(counter, []).append(tuple(row))
+    assert {name: sum(growth for *_, growth in rows) for name, rows in grown.items()} == {
+        name: value for name, value in kernel.items() if value
+    }
+    for rows in grown.values():
+        assert len(rows) <= STEPS
+        assert [to_us for _, to_us, _ in rows[:-1]] == [from_us for from_us, *_ in rows[1:]]
+    page = run_report.render(watched.folder)
+    assert page.index('data-chart="queue-1"') < page.index('data-chart="drops-1"') < page.index('id="waterfall"')

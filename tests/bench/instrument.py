@@ -1,22 +1,23 @@
-"""Measures what the instrument costs a run: sampler, scrapes and captures on and off, in turn. One JSON line.
+"""Measures what the instrument costs a run. One JSON line.
 
     .venv/bin/python -m tests.bench.instrument [REPETITIONS]
-    .venv/bin/python -m tests.bench.instrument events [REPETITIONS]
+    .venv/bin/python -m tests.bench.instrument events|events-kept [REPETITIONS]
 
-With `events` it measures what the kernel's events cost beside all that: on and off, in turn.
+The first compares a run with sampler, scrapes and captures to one without, under both loads. The others compare four
+kinds of run under one load: without instrument, with the headers of every packet, with handshakes alone, and with
+handshakes and the kernel's events. The runs of all kinds come in turn.
 
 Two closed loops, as fast as they go: each request on a new connection, which is the worst case for a capture and for
-the sampler, and connections that are kept. Off means that the collectors stand still from the load's begin to its end,
-and that there is no capture. k6 writes its records in both; `make bench-k6` has their cost.
+the sampler, and connections that are kept. Without means that the collectors stand still from the load's begin to its
+end, and that there is no capture. k6 writes its records in all; `make bench-k6` has their cost.
 """
 
 import json
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from lab import parallel
 from lab.engines.protocol import Engine, Watch
@@ -33,9 +34,16 @@ _LOADS = {
     "new_connections": ("load.keep_alive=false", "load.calls=2000"),
     "kept_connections": ("load.keep_alive=true", "load.calls=5000"),
 }
-_OFF = ("capture.mode=off",)
-_EVENTS = "events"
-_WITH_EVENTS = ("capture.events=kernel",)
+_OFF = "off"
+# Settings by the kind of run.
+_KINDS = {
+    _OFF: ("capture.mode=off",),
+    "headers": (),
+    "handshakes": ("capture.mode=handshakes",),
+    "events": ("capture.mode=handshakes", "capture.events=kernel"),
+}
+_BENCHES = {"events": "new_connections", "events-kept": "kept_connections"}
+_REPETITIONS = 7
 
 
 @dataclass(frozen=True)
@@ -47,56 +55,76 @@ class _Seen:
 
 
 def main() -> int:
-    """Measure each load with the instrument and without, in turn."""
-    of_events = sys.argv[1:2] == [_EVENTS]
-    numbers = sys.argv[1 + of_events :]
-    repetitions = int(numbers[0]) if numbers else 7
-    measure = _run_with_events if of_events else _run
-    found = {name: _compared(settings, repetitions, measure) for name, settings in _LOADS.items()}
-    name = _EVENTS if of_events else "instrument"
-    sys.stdout.write(json.dumps({"bench": name, "repetitions": repetitions, **found}) + "\n")
+    """Measure the bench that the command line names."""
+    name, numbers = (sys.argv[1], sys.argv[2:]) if sys.argv[1:2] and sys.argv[1] in _BENCHES else ("", sys.argv[1:])
+    repetitions = int(numbers[0]) if numbers else _REPETITIONS
+    if name:
+        found = _compare_kinds(_LOADS[_BENCHES[name]], repetitions)
+    else:
+        found = {load: _compare_with_off(settings, repetitions) for load, settings in _LOADS.items()}
+    sys.stdout.write(json.dumps({"bench": name or "instrument", "repetitions": repetitions, **found}) + "\n")
     return 0
 
 
-class _Measure(Protocol):
-    def __call__(self, settings: tuple[str, ...], *, with_instrument: bool) -> _Seen: ...
-
-
-def _compared(settings: tuple[str, ...], repetitions: int, measure: _Measure) -> dict[str, float]:
-    on: list[_Seen] = []
-    off: list[_Seen] = []
-    for number in range(repetitions):
-        # Each goes first as often as the other.
-        for with_instrument in (True, False) if number % 2 else (False, True):
-            (on if with_instrument else off).append(measure(settings, with_instrument=with_instrument))
+def _compare_with_off(settings: Sequence[str], repetitions: int) -> dict[str, float]:
+    seen = _run_in_turn(settings, ("headers", _OFF), repetitions)
+    on, off = seen["headers"], seen[_OFF]
     return {
-        "per_second_on": round(statistics.median(one.per_second for one in on)),
-        "per_second_off": round(statistics.median(one.per_second for one in off)),
-        "p99_ms_on": round(statistics.median(one.p99_ms for one in on), 2),
-        "p99_ms_off": round(statistics.median(one.p99_ms for one in off), 2),
-        "throughput_lost": round(1 - _ratio([one.per_second for one in on], [one.per_second for one in off]), 3),
-        "p99_gained": round(_ratio([one.p99_ms for one in on], [one.p99_ms for one in off]) - 1, 3),
+        "per_second_on": round(_median_rate(on)),
+        "per_second_off": round(_median_rate(off)),
+        "p99_ms_on": round(_median_p99_ms(on), 2),
+        "p99_ms_off": round(_median_p99_ms(off), 2),
+        **_loss(on, off),
     }
 
 
-def _ratio(on: list[float], off: list[float]) -> float:
-    """Give the median of the pairs' ratios: the runs of a pair come one after the other."""
-    return statistics.median(a / b for a, b in zip(on, off, strict=True))
+def _compare_kinds(settings: Sequence[str], repetitions: int) -> dict[str, object]:
+    """Return each kind beside no instrument, and the events beside the same capture without them."""
+    seen = _run_in_turn(settings, tuple(_KINDS), repetitions)
+    found: dict[str, object] = {
+        kind: {"per_second": round(_median_rate(runs)), "p99_ms": round(_median_p99_ms(runs), 2)}
+        | (_loss(runs, seen[_OFF]) if kind != _OFF else {})
+        for kind, runs in seen.items()
+    }
+    return found | {"events_alone": _loss(seen["events"], seen["handshakes"])}
 
 
-def _run(settings: tuple[str, ...], *, with_instrument: bool) -> _Seen:
-    overrides = (*_FREE, *settings, *(() if with_instrument else _OFF))
+def _run_in_turn(settings: Sequence[str], kinds: Sequence[str], repetitions: int) -> Mapping[str, list[_Seen]]:
+    seen: dict[str, list[_Seen]] = {kind: [] for kind in kinds}
+    for number in range(repetitions):
+        # Each goes first as often as the others.
+        first = number % len(kinds)
+        for kind in (*kinds[first:], *kinds[:first]):
+            found = _run((*_FREE, *settings, *_KINDS[kind]), with_instrument=kind != _OFF)
+            sys.stderr.write(f"{number + 1} of {repetitions}: {kind}: {found.per_second:.0f} requests a second\n")
+            seen[kind].append(found)
+    return seen
+
+
+def _median_rate(runs: Sequence[_Seen]) -> float:
+    return statistics.median(one.per_second for one in runs)
+
+
+def _median_p99_ms(runs: Sequence[_Seen]) -> float:
+    return statistics.median(one.p99_ms for one in runs)
+
+
+def _loss(on: Sequence[_Seen], off: Sequence[_Seen]) -> dict[str, float]:
+    """Return the medians of the ratios of runs that came one after the other."""
+    pairs = list(zip(on, off, strict=True))
+    return {
+        "throughput_lost": round(1 - statistics.median(a.per_second / b.per_second for a, b in pairs), 3),
+        "p99_gained": round(statistics.median(a.p99_ms / b.p99_ms for a, b in pairs) - 1, 3),
+    }
+
+
+def _run(settings: Sequence[str], *, with_instrument: bool) -> _Seen:
     phases.run_load = _load if with_instrument else _without_collectors
     try:
-        with passing_run(_SCENARIO, overrides) as folder:
+        with passing_run(_SCENARIO, settings) as folder:
             return _said(folder)
     finally:
         phases.run_load = _load
-
-
-def _run_with_events(settings: tuple[str, ...], *, with_instrument: bool) -> _Seen:
-    """Run with sampler, scrapes and captures, and with the kernel's events if asked."""
-    return _run((*settings, *(_WITH_EVENTS if with_instrument else ())), with_instrument=True)
 
 
 _load, _resume = phases.run_load, phases.release_clients

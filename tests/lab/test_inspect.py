@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from analysis.evidence import given_logs
 from analysis.evidence.rawfiles import Places
 from analysis.reports import run_report
+from analysis.verdicts.connections_file import COUNTERS
 from formats.manifest import EvidenceKind
 from lab import paths
 from lab.errors import BadInput
@@ -589,3 +590,16 @@ def test_the_example_of_the_document_gives_what_it_shows() -> None:
         folder, _ = inspect([named], [], {}, InspectOptions(connect_timeout_ms=timeout_ms), [])
         printed = "\n".join(printing.connection_lines(printing.read_connections(folder), folder))
         assert document.partition(f"$ connlab inspect {shown}\n")[2].partition("\n```")[0] in printed
+
+
+def test_several_dumps_with_times_make_a_series_of_each_counter(inspected: Inspect) -> None:
+    def dump(second: int, overflows: int) -> str:
+        return f"2026-11-26T11:45:{second:02d}+00:00\nTcpExtListenOverflows {overflows} 0.0\nTcpRetransSegs 7 0.0\n"
+
+    sockets = "2026-11-26T11:45:03+00:00\nState Recv-Q Send-Q Local\nLISTEN 6 5 0.0.0.0:8000 0.0.0.0:*\n"
+    found = inspected("dumps.txt", dumps_txt=dump(0, 100) + dump(2, 100) + sockets + dump(12, 150))
+    rows = duckdb.execute("SELECT * FROM read_parquet(?)", [str(found["folder"] / COUNTERS)]).fetchall()
+    assert [(counter, from_us // 1_000_000, to_us // 1_000_000, growth) for _, counter, from_us, to_us, growth in rows] == [
+        ("TcpExt.ListenOverflows", 0, 2, 0), ("TcpExt.ListenOverflows", 2, 12, 50),
+    ]  # fmt: skip
+    assert '"points": [[0.0, 0.0], [2.0, 5.0], [12.0, 5.0], [12.0, null]]' in run_report.render(found["folder"])

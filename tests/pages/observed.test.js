@@ -113,6 +113,30 @@ describe("the waterfall", () => {
     assert.match(await textOf(page, "#cursor-at"), /s$/);
   });
 
+  test("lies under the counters' and queues' charts, each second at the same place in all of them", async () => {
+    const { page } = shown;
+    await page.click("#zoom-in");
+    const places = await page.evaluate(() => {
+      const drawn = shared.charts.map(({ chart, instance, element }) => [chart.id, instance, element]);
+      return [...drawn, ["waterfall", waterfall.instance, part("waterfall")]].map(([id, instance, element]) => ({
+        id,
+        top: element.getBoundingClientRect().top,
+        seconds: [shared.from, shared.to].map((second) =>
+          Math.round(element.getBoundingClientRect().left + instance.convertToPixel({ xAxisIndex: 0 }, second)),
+        ),
+      }));
+    });
+    await page.click("#waterfall-all");
+    assert.deepEqual(
+      places.map(({ id }) => id),
+      ["queue-1", "drops-1", "waterfall"],
+    );
+    for (const [index, place] of places.entries()) {
+      assert.deepEqual(place.seconds, places[0].seconds, place.id);
+      if (index) assert.ok(place.top > places[index - 1].top, place.id);
+    }
+  });
+
   test("tells of a connection that is pointed at", async () => {
     const few = await open(browser, observed("overflow"));
     await few.page.locator("#waterfall").scrollIntoViewIfNeeded();
