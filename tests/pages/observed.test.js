@@ -57,7 +57,7 @@ for (const name of ["overflow", "blind", "hostile"]) {
 
 test("the queue is drawn against its limit, and a foreign name stays text", async () => {
   const { page, close } = await open(browser, observed("overflow"));
-  assert.equal(await page.locator("#queues figure canvas").count(), 1);
+  assert.equal(await page.locator("#timeline-queue-1 canvas").count(), 1);
   // The player's queues have this name too, and lie in a row.
   assert.equal(await page.locator("#queues").evaluate((section) => getComputedStyle(section).display), "block");
   await close();
