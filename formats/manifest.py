@@ -153,22 +153,36 @@ class Guess(_Part):
     value: Number | None
 
 
+# What the lab does to a server, or to a link.
+Deed = Literal["pause", "restart", "stop", "drain", "start", "reload", "cpu", "link"]
+
+
 class ActionRecord(_Part):
-    """What the lab did to a server in the measurement; Unix epoch in microseconds, null for what did not come about.
+    """What the lab did to a server or a link in the measurement; null for what did not come about.
+
+    Times are Unix epoch in microseconds.
 
     Attributes:
         at_ms: when it was to be, from the start of the measurement.
         for_ms: how long it was to last; null if nothing was said.
+        grace_ms: how long requests under way might go on; null for the engine's own time.
+        cpus: of cpu: the processors that it left the server.
+        to: of link: the role to which it leads.
+        change: of link: what was different meanwhile, by the names of the link's knobs.
         start_us: just before the engine was asked.
-        down_us: of a restart and a stop: when the server had ended.
-        end_us: when it was done: the server ran on, was ready again, or had ended.
-        exit_code: of a restart and a stop: the server's at that end.
+        down_us: of what ended the server: when it had ended.
+        end_us: when it was done: the server or the link was as before, the server was ready again, or had ended.
+        exit_code: of what ended the server: its exit code.
     """
 
-    do: Literal["pause", "restart", "stop"]
+    do: Deed
     instance: Instance
     at_ms: Ms
     for_ms: Ms | None = None
+    grace_ms: Ms | None = None
+    cpus: Number | None = None
+    to: Named | None = None
+    change: dict[Named, Scalar] | None = None
     start_us: Us | None = None
     down_us: Us | None = None
     end_us: Us | None = None
@@ -177,7 +191,7 @@ class ActionRecord(_Part):
     @property
     def ends_it(self) -> bool:
         """Whether the server's process ended, and all that it counted with it."""
-        return self.do in ("restart", "stop")
+        return self.do in ("drain", "restart", "stop")
 
 
 class Removed(_Part):
@@ -536,7 +550,7 @@ class Manifest(_Part):
         ]
 
     def ends_of(self, instance: str) -> list[ActionRecord]:
-        """Return the restarts and stops of a server that were begun."""
+        """Return what was begun that ended a server's process: restarts, stops and drains."""
         return [each for each in self.actions if each.instance == instance and each.ends_it and each.start_us]
 
     def sysctl(self, instance: str, name: str) -> str | None:

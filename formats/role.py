@@ -411,6 +411,19 @@ class Memory(_Part):
     connection_kb: Annotated[int, Field(ge=0, description="For each connection, in the heap if there is one; KiB")] = 0
 
 
+class Reload(_Part):
+    """How a program takes its configuration anew while it runs."""
+
+    signal: Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$", description="What its first process takes for it")]
+    variable: Annotated[
+        str | None,
+        Field(pattern=r"^CONNLAB_[A-Z0-9_]+$", description="Is `true` for the image in a run that reloads it"),
+    ] = None
+    counts_anew: Annotated[
+        bool, Field(description="Whether the program's own figures begin at 0 with its new configuration")
+    ] = False
+
+
 class Role(_Part):
     """A program on the path."""
 
@@ -463,6 +476,15 @@ class Role(_Part):
     stop_signal: Annotated[
         str, Field(pattern=r"^SIG[A-Z0-9]+$", description="The signal that ends it in order, as its image has it")
     ] = "SIGTERM"
+    grace: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Z][A-Z0-9_]*$",
+            description="The variable by which the program bounds its own orderly end; without one it waits for its"
+            " requests for as long as they take",
+        ),
+    ] = None
+    reload: Annotated[Reload | None, Field(description="How it takes its configuration anew; it cannot")] = None
     checks: Annotated[
         Checks | None, Field(description="The health checks that a configuration of the user's own asks for")
     ] = None

@@ -120,6 +120,7 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
 
 # What a packet that got lost before a capture had it may add to one side: a SYN that the client's kernel counted.
 _LOST_THERE = frozenset({"opened", "syns-repeated", "dials-unanswered"})
+_TIME_WAIT = "time-wait-"
 
 
 def _with_losses(one: Identity, manifest: Manifest, hop: Hop) -> Identity:
@@ -129,6 +130,10 @@ def _with_losses(one: Identity, manifest: Manifest, hop: Hop) -> Identity:
     if one.id in _LOST_THERE:
         room = there + back
         upper = f"{upper or lower} + {room}"
+    elif one.id.startswith(_TIME_WAIT):
+        # Of a FIN that got lost a capture has a later copy: the other side's may come before that.
+        room = sum(_lost_by(manifest, role) for role in manifest.path)
+        lower, upper = f"{lower} - {room}", f"{upper} + {room}"
     elif one.id == "syns-of-failed-dials":
         room = there
         lower = f"{lower} - {room}"
@@ -404,7 +409,7 @@ def _of_answers(proxy: str) -> Iterator[Identity]:
 def _of_time_wait(instance: str) -> Identity:
     name = instance.replace("-", "_")
     return Identity(
-        f"time-wait-{instance}",
+        f"{_TIME_WAIT}{instance}",
         f"At the end, {instance} holds in TIME_WAIT the connections that it closed first in the last minute, without"
         " those above tcp_max_tw_buckets. The kernel also counts those that still wait for the other side's FIN, if no"
         " process holds them, and those within its own namespace, which no capture sees.",

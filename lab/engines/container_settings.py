@@ -145,8 +145,9 @@ def _role_environment(resolved: ResolvedScenario, topology: Topology, instance: 
             # k6's own name: a certificate that is not of the run's CA has been signed by nobody for the lab's network.
             **({"K6_INSECURE_SKIP_TLS_VERIFY": "true"} if secured and not trusts else {}),
         }
+    knobs |= _variables_of_actions(resolved, topology, instance)
     if configuration := own_configuration.find_configuration(resolved, topology, role):
-        return configuration.settings()
+        return configuration.settings() | _variables_of_actions(resolved, topology, instance)
     if topology.roles[role].kind == "proxy":
         behind = {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
         following = next(iter(list(topology.instances)[list(topology.instances).index(role) + 1 :]), None)
@@ -155,6 +156,17 @@ def _role_environment(resolved: ResolvedScenario, topology: Topology, instance: 
             behind["CONNLAB_UPSTREAM_TLS"] = following if trusts else "any"
         return knobs | behind
     return knobs
+
+
+def _variables_of_actions(resolved: ResolvedScenario, topology: Topology, instance: str) -> dict[str, str]:
+    """Return what a program must know from its start on of what the lab will do to it."""
+    role, found = topology.roles[topology.role_of(instance)], {}
+    for action in resolved.scenario.actions:
+        if action.instance == instance and action.do == "reload" and role.reload and role.reload.variable:
+            found[role.reload.variable] = "true"
+        if action.instance == instance and action.grace is not None and role.grace:
+            found[role.grace] = f"{action.grace}ms"
+    return found
 
 
 def _targets(resolved: ResolvedScenario, topology: Topology) -> str:

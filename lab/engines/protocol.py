@@ -313,8 +313,14 @@ class Engine(Protocol):
     def resume(self, instance: str) -> None:
         """Let a paused instance go on."""
 
-    def stop(self, instances: Iterable[str]) -> None:
-        """Stop instances in order, and kill those that have not ended after STOP_GRACE_S."""
+    def stop(self, instances: Iterable[str], grace_s: int = STOP_GRACE_S) -> None:
+        """Stop instances in order, and kill those that have not ended after the grace."""
+
+    def signal(self, instance: str, signal: str) -> None:
+        """Send a signal, such as SIGHUP, to an instance's first process."""
+
+    def limit_cpus(self, instance: str, cpus: float | None) -> None:
+        """Let an instance use so many processors at most; None takes the limit away."""
 
     def start_again(self, instance: str) -> None:
         """Start an instance that was stopped, in the same namespaces; it may not be ready yet."""

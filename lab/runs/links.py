@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, ip_address
 from itertools import pairwise
 from typing import Any
 
-from formats.manifest import LinkRecord, LinkUse, RoundTrip
+from formats.manifest import ActionRecord, LinkRecord, LinkUse, RoundTrip
 from lab import parallel
 from lab.engines.protocol import ask_collector
 from lab.errors import BadInput, LabError, Problem
@@ -17,7 +17,7 @@ from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
 
 # A knob, and what the collector calls it.
-_NAMES = {
+NAMES = {
     "delay": "delay_ms",
     "jitter": "jitter_ms",
     "loss": "loss_percent",
@@ -67,7 +67,8 @@ def set_links(context: RunContext) -> None:
     def set_one(instance: str) -> list[LinkRecord]:
         by_role = links[topology.role_of(instance)]
         asked = [_settings(context, to, link) for to, link in by_role.items()]
-        told = ask_collector(engine, instance, "link", "--set", json.dumps(asked), timeout_s=_SET_TIMEOUT_S)
+        way = ("--way", "nfqueue") if _is_changed(resolved, instance) else ()
+        told = ask_collector(engine, instance, "link", *way, "--set", json.dumps(asked), timeout_s=_SET_TIMEOUT_S)
         return list(_records(instance, by_role, told))
 
     for records in parallel.each(set_one, senders).values():
@@ -80,6 +81,26 @@ def set_links(context: RunContext) -> None:
     context.manifest.round_trips = list(_measure(context))
     if lines := [line for one in context.manifest.round_trips for line in _deviations(resolved, topology, one)]:
         raise _not_taken(lines)
+
+
+def _is_changed(resolved: ResolvedScenario, instance: str) -> bool:
+    """Return whether an action changes a link of this instance; netem cannot undo every change meanwhile."""
+    return any(one.do == "link" and one.instance == instance for one in resolved.scenario.actions)
+
+
+def change_link(context: RunContext, record: ActionRecord, *, back: bool = False) -> None:
+    """Give a link other settings for a while, or those of the scenario back, and read back what then stands.
+
+    Raises:
+        LabError: a setting did not take.
+    """
+    by_role = dict(context.resolved.scenario.network[context.topology.role_of(record.instance)])
+    if not back:
+        by_role[str(record.to)] = by_role[str(record.to)].model_copy(update=record.change)
+    asked = json.dumps([_settings(context, to, link) for to, link in by_role.items()])
+    told = ask_collector(context.engine, record.instance, "link", "--change", asked, timeout_s=_SET_TIMEOUT_S)
+    if lines := [line for one in _records(record.instance, by_role, told) for line in _mismatches(one)]:
+        raise LabError("links are not as asked:\n  " + "\n  ".join(lines))
 
 
 def record_use(context: RunContext) -> None:
@@ -102,7 +123,7 @@ def _not_taken(lines: list[str]) -> LabError:
 def _settings(context: RunContext, to: str, link: Link) -> dict[str, Any]:
     """Return a link as the collector takes it."""
     found = [each for one in context.topology.instances[to] for each in context.manifest.addresses[one]]
-    values = {name: getattr(link, knob) or 0 for knob, name in _NAMES.items()}
+    values = {name: getattr(link, knob) or 0 for knob, name in NAMES.items()}
     addresses = [each for each in found if isinstance(ip_address(each), IPv4Address)]
     return {"to": to, "addresses": addresses, **values, "forget_with_reset": link.forget == "reset"}
 
@@ -112,8 +133,8 @@ def _records(instance: str, links: Mapping[str, Link], told: Mapping[str, Any]) 
     if len(states) != len(links):
         raise LabError(f"collector-{instance} was asked for {len(links)} links, and has {len(states)}")
     for (to, link), state in zip(links.items(), states, strict=True):
-        asked = {knob: getattr(link, knob) or 0 for knob in _NAMES}
-        found = {knob: state[name] for knob, name in _NAMES.items()}
+        asked = {knob: getattr(link, knob) or 0 for knob in NAMES}
+        found = {knob: state[name] for knob, name in NAMES.items()}
         asked["forget"] = link.forget
         found["forget"] = "reset" if state["forget_with_reset"] else "silent"
         yield LinkRecord(instance=instance, to=to, way=told["way"], asked=asked, read_back=found)

@@ -1,9 +1,10 @@
 """The phases of a run: start and read back, hold k6 at the start line, warm up, load with its actions, drain."""
 
 import json
+import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -40,6 +41,7 @@ _UNSEEN_S = 1
 _READY_S = 90
 _EVENT_S = 5
 _ABORT_S = 30
+_END_SPARE_S = 5
 
 
 def start_servers(context: RunContext, watch: Watch) -> None:
@@ -180,6 +182,8 @@ class Actions:
             threading.Thread(target=self._act, args=(record,), name=f"action-{number}", daemon=True)
             for number, record in enumerate(self._records, start=1)
         ]
+        self._roles = {one: context.topology.roles[context.topology.role_of(one)] for one in context.topology.all}
+        self._links = partial(links.change_link, context)
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -202,7 +206,9 @@ class Actions:
         Raises:
             LabError: an action failed.
         """
-        missed = [one for one in self._records if one.start_us is None]
+        due_s = time.monotonic() - self._zero
+        # One whose time has come may wait for what came before on the same server.
+        missed = [one for one in self._records if one.start_us is None and one.at_ms / 1000 > due_s]
         for record, thread in zip(self._records, self._threads, strict=True):
             if record not in missed:
                 thread.join()
@@ -212,13 +218,33 @@ class Actions:
     def _act(self, record: ActionRecord) -> None:
         if self._broken_off.wait(max(0.0, self._zero + record.at_ms / 1000 - time.monotonic())):
             return
+        self._await_earlier(record)
         record.start_us = _now_us()
         try:
-            {"pause": self._pause, "restart": self._restart, "stop": self._stop}[record.do](record)
+            self._deeds[record.do](record)
         except LabError as error:
             self._errors.append(LabError(f"the lab could not {_shown(record)}: {error}"))
         else:
             record.end_us = _now_us()
+
+    @property
+    def _deeds(self) -> dict[str, Callable[[ActionRecord], None]]:
+        return {
+            "pause": self._pause,
+            "restart": self._restart,
+            "stop": self._stop,
+            "drain": self._stop,
+            "start": self._start,
+            "reload": self._reload,
+            "cpu": self._limit_cpus,
+            "link": self._change_link,
+        }
+
+    def _await_earlier(self, record: ActionRecord) -> None:
+        """Wait for what came before on the same server: an orderly end may take longer than its grace."""
+        for other, thread in zip(self._records, self._threads, strict=True):
+            if other.instance == record.instance and other.at_ms < record.at_ms and other.do != "link":
+                thread.join()
 
     def _pause(self, record: ActionRecord) -> None:
         self._engine.pause(record.instance)
@@ -227,15 +253,39 @@ class Actions:
 
     def _restart(self, record: ActionRecord) -> None:
         self._stop(record)
-        if self._wait(record):
-            return
+        if not self._wait(record):
+            self._start(record)
+
+    def _start(self, record: ActionRecord) -> None:
         self._watch.expect(record.instance, end=False)
         self._engine.start_again(record.instance)
         protocol.await_ready(self._engine, record.instance, _READY_S)
 
+    def _reload(self, record: ActionRecord) -> None:
+        reload = self._roles[record.instance].reload
+        if reload is None:
+            raise LabError("its role does not declare how it is reloaded")
+        self._engine.signal(record.instance, reload.signal)
+        protocol.await_ready(self._engine, record.instance, _READY_S)
+
+    def _limit_cpus(self, record: ActionRecord) -> None:
+        self._engine.limit_cpus(record.instance, record.cpus)
+        self._wait(record)
+        self._engine.limit_cpus(record.instance, None)
+
+    def _change_link(self, record: ActionRecord) -> None:
+        self._links(record)
+        self._wait(record)
+        self._links(record, back=True)
+
     def _stop(self, record: ActionRecord) -> None:
         self._watch.expect(record.instance, end=True)
-        self._engine.stop([record.instance])
+        if record.grace_ms is None:
+            self._engine.stop([record.instance])
+        else:
+            # A program that bounds its own end cuts off its requests then, and has a moment left for the rest.
+            spare_s = _END_SPARE_S if self._roles[record.instance].grace else 0
+            self._engine.stop([record.instance], math.ceil(record.grace_ms / 1000) + spare_s)
         record.down_us = _now_us()
         record.exit_code = self._exit_code(record.instance)
 
@@ -253,8 +303,16 @@ class Actions:
         return self._broken_off.wait((record.for_ms or 0) / 1000)
 
 
+_WORDS = {
+    "drain": "drain {}",
+    "cpu": "limit the processors of {}",
+    "link": "change the link of {}",
+}
+
+
 def _shown(record: ActionRecord) -> str:
-    return f"{record.do} {record.instance} ({record.at_ms / 1000:g} s after the start)"
+    what = _WORDS.get(record.do, f"{record.do} {{}}").format(record.instance)
+    return f"{what} ({record.at_ms / 1000:g} s after the start)"
 
 
 def _now_us() -> int:

@@ -135,7 +135,17 @@ def open_run(
         metrics_port=engine.metrics,
         knobs=knob_records(resolved),
         actions=[
-            ActionRecord(do=one.do, instance=one.instance, at_ms=one.at, for_ms=one.lasts) for one in scenario.actions
+            ActionRecord(
+                do=one.do,
+                instance=one.instance,
+                at_ms=one.at,
+                for_ms=one.lasts,
+                grace_ms=one.grace,
+                cpus=one.cpus,
+                to=one.to,
+                change=None if one.change is None else one.change.model_dump(exclude_unset=True),
+            )
+            for one in scenario.actions
         ],
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,

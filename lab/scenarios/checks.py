@@ -4,22 +4,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from analysis.formatting import format_ms, format_number
+from analysis.formatting import format_ms
 from formats import role as role_file
-from formats.knob_types import format_duration
 from formats.role import KINDS
 from lab.errors import Problem
-from lab.reading.validation_messages import did_you_mean
 from lab.scenarios import generators, network, overrides, own_configuration, own_script, sysctls
-from lab.scenarios.forecast import expected_load_s, load_ms, user_ms
+from lab.scenarios.action_checks import action_problems
+from lab.scenarios.forecast import load_ms, user_ms
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.load_checks import load_problems
 from lab.scenarios.load_url import PLAIN_WORKLOADS
-from lab.scenarios.model import Action
 from lab.scenarios.predictions import prediction_problems
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import needed_by
-from lab.scenarios.topology import topology_of
 
 _DELAY = "/api/delay"
 # The lines that k6's requests have, less one (k6/lib/slow.js).
@@ -338,65 +335,3 @@ def _first_asked(resolved: ResolvedScenario, *knobs: str) -> str:
 
 def _shown(resolved: ResolvedScenario, knob: str) -> str:
     return format_knob(knob, resolved.values[knob], resolved.registry.knobs)
-
-
-def action_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
-    """Yield everything about the actions that cannot be done; the path is known to be sound."""
-    actions = resolved.scenario.actions
-    if not actions:
-        return
-    topology = topology_of(resolved)
-    end_ms, knob = _load_ends(resolved)
-    for index, action in enumerate(actions):
-        where = resolved.where("actions", index, "instance")
-        if action.instance in topology.clients:
-            yield Problem(
-                f"{action.instance} makes the load, and is not a server",
-                where,
-                f"act on {' or '.join(topology.servers)}",
-            )
-        elif action.instance not in topology.servers:
-            hint = did_you_mean(action.instance, topology.servers) or f"the servers are {', '.join(topology.servers)}"
-            yield Problem(f"there is no server '{action.instance}' on the path", where, hint)
-        elif action.do == "restart" and (why := topology.roles[topology.role_of(action.instance)].once):
-            yield Problem(f"{action.instance} cannot be started again within a run: {why}", where, "pause or stop it")
-        if action.at >= end_ms:
-            what = f"the action comes at {format_duration(action.at)}, but then the load is over: {knob}"
-            yield Problem(what, resolved.where("actions", index, "at"), "act sooner, or let the load last longer")
-        yield from _duration(resolved, index, action)
-    for instance in dict.fromkeys(one.instance for one in actions):
-        yield from _one_after_the_other(resolved, instance)
-
-
-def _duration(resolved: ResolvedScenario, index: int, action: Action) -> Iterator[Problem]:
-    where = resolved.where("actions", index, "do")
-    if action.do == "pause" and not action.lasts:
-        yield Problem("a pause needs a duration", where, "write for: 2s")
-    if action.do == "stop" and action.lasts is not None:
-        what = "a stop lasts until the end of the run, so it takes no 'for'"
-        yield Problem(what, where, "leave 'for' out, or write do: restart")
-
-
-def _one_after_the_other(resolved: ResolvedScenario, instance: str) -> Iterator[Problem]:
-    indices = [index for index, one in enumerate(resolved.scenario.actions) if one.instance == instance]
-    indices.sort(key=lambda index: resolved.scenario.actions[index].at)
-    for before, after in pairwise(indices):
-        first, second = resolved.scenario.actions[before], resolved.scenario.actions[after]
-        where = resolved.where("actions", after, "at")
-        if first.do == "stop":
-            what = f"an earlier action stops {instance} until the end of the run"
-            yield Problem(what, where, "leave one of the two out")
-        elif second.at <= first.at + (first.lasts or 0):
-            yield Problem(f"another action on {instance} still lasts at that time", where, "let it end first")
-
-
-def _load_ends(resolved: ResolvedScenario) -> tuple[float, str]:
-    """Return when the load is over at the latest, in ms as far as that is known, and what says so."""
-    load = resolved.scenario.knobs.load
-    if load.workload == "spike":
-        return load.duration, f"load.duration is {format_duration(load.duration)}"
-    undisturbed = resolved.scenario.model_copy(update={"actions": []})
-    lasts_s = expected_load_s(replace(resolved, scenario=undisturbed))
-    if lasts_s is None:
-        return load.max_duration, f"load.max_duration is {format_duration(load.max_duration)}"
-    return 1000 * lasts_s, f"it takes about {format_number(lasts_s)} s"

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, create_m
 from formats import knob_types
 from formats.field_types import Named, Port
 from formats.knob_types import Duration
+from formats.manifest import Deed
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
 from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
@@ -294,24 +295,42 @@ else:
 
 
 class Action(Part):
-    """What the lab does to a server while the load runs."""
+    """What the lab does to a server, or to a link, while the load runs."""
 
     model_config = ConfigDict(validate_by_name=True)
 
     at: Annotated[Duration, Field(ge=0, description="When, from the start of the measurement")]
     do: Annotated[
-        Literal["pause", "restart", "stop"],
+        Deed,
         Field(
-            description="pause: freezes its processes for a time; restart: stops and starts it; stop: stops it for good"
+            description="pause: freezes its processes for a time; restart: stops and starts it; stop: stops it; drain:"
+            " lets its requests end for a while, then stops it; start: starts it after a stop or a drain; reload: lets"
+            " it take its configuration anew; cpu: bounds its processors for a time; link: changes a link for a time"
         ),
     ]
-    instance: Annotated[Text, Field(description="The server, such as nginx or backend-1")]
+    instance: Annotated[
+        Text, Field(description="The server, such as nginx or backend-1; of a link, the sender, which may be a client")
+    ]
     lasts: Annotated[
         Duration | None,
         Field(
             alias="for",
-            description="How long a pause lasts; how long a restart waits before it starts the server again",
+            description="How long a pause, cpu or link lasts; how long a restart waits before it starts the server"
+            " again",
         ),
+    ] = None
+    grace: Annotated[
+        Duration | None,
+        Field(ge=1_000, le=300_000, description="How long a drain or a restart lets requests under way go on"),
+    ] = None
+    cpus: Annotated[
+        float | None, Field(ge=0.01, le=64, description="The processors that cpu leaves it: 0.25 is a quarter of one")
+    ] = None
+    to: Annotated[RoleName | None, Field(description="Of link: the role to which the link leads")] = None
+    change: Annotated[
+        Link | None,
+        Field(description="Of link: what is different meanwhile, such as {loss: 20%}"),
+        WithJsonSchema(_LINK),
     ] = None
 
 

@@ -196,9 +196,18 @@ def test_what_two_observers_of_the_clients_hop_count_differently_is_false(run: R
     assert failing(run, 0) == false
 
 
-@pytest.mark.parametrize(("lost", "false"), [(1, set()), (0, {"syns-repeated"})])
-def test_a_syn_that_a_link_lost_is_in_no_capture(run: RunFolder, lost: int, false: set[str]) -> None:
-    count("k6-1", "TcpExt.TCPSynRetrans")(run)
+@pytest.mark.parametrize(
+    ("change", "lost", "false"),
+    [
+        (count("k6-1", "TcpExt.TCPSynRetrans"), 1, set()),
+        (count("k6-1", "TcpExt.TCPSynRetrans"), 0, {"syns-repeated"}),
+        # The client's FIN got lost, and the server's, which came later, is the first in the capture.
+        (count("k6-1", "sockstat.TCP.tw"), 1, set()),
+        (count("k6-1", "sockstat.TCP.tw"), 0, {"time-wait-k6-1"}),
+    ],
+)
+def test_a_packet_that_a_link_lost_is_in_no_capture(run: RunFolder, change: Change, lost: int, false: set[str]) -> None:
+    change(run)
     link = {"instance": "k6-1", "to": "backend", "way": "netem", "asked": {}, "read_back": {}}
     run.manifest["links"] = [{**link, "use": {"packets": 100, "lost": lost}}]
 

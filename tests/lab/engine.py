@@ -390,10 +390,17 @@ class InMemoryEngine:
     def resume(self, instance: str) -> None:
         self._do(f"resume {instance}")
 
-    def stop(self, instances: Iterable[str]) -> None:
+    def stop(self, instances: Iterable[str], grace_s: int = STOP_GRACE_S) -> None:
+        assert grace_s > 0
         for instance in instances:
             self._do(f"stop {instance}")
             self._end(instance, 143)
+
+    def signal(self, instance: str, signal: str) -> None:
+        self._do(f"{signal} to {instance}")
+
+    def limit_cpus(self, instance: str, cpus: float | None) -> None:
+        self._do(f"{instance} has {cpus} processors")
 
     def start_again(self, instance: str) -> None:
         self.running.add(instance)

@@ -1,5 +1,6 @@
 """Actions: what the lab does to a server while the load runs, and which cannot be."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,12 @@ import pytest
 from formats import manifest
 from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
+from lab.engines.container_settings import role_environment
 from lab.errors import BadInput, LabError
+from lab.runs import links
 from lab.runs.phases import Actions
 from lab.runs.run_context import RunContext, open_run
+from lab.scenarios.topology import topology_of
 from tests.lab.container_states import event
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
@@ -44,7 +48,11 @@ def await_begun(context: RunContext) -> None:
 
 
 def of_containers(docker: InMemoryDocker) -> list[str]:
-    return [call for call in docker.calls if call.startswith(("pause", "unpause", "stop", "start", "exec"))]
+    return [
+        call
+        for call in docker.calls
+        if call.startswith(("pause", "unpause", "stop", "start", "exec", "kill", "update"))
+    ]
 
 
 def test_a_pause_lasts_as_long_as_it_should_and_is_written_down(
@@ -122,11 +130,28 @@ def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
             "at: 1s, do: pause, instance: k6-1, for: 1s",
             "k6-1 makes the load, and is not a server; act on nginx or backend-1",
         ),
-        ("at: 1s, do: pause, instance: nginx", "a pause needs a duration; write for: 2s"),
-        ("at: 1s, do: stop, instance: nginx, for: 1s", "a stop lasts until the end of the run"),
+        ("at: 1s, do: pause, instance: nginx", "the action 'pause' needs a duration; write for: 2s"),
+        (
+            "at: 1s, do: stop, instance: nginx, for: 1s",
+            "a stop lasts until the server is started again, so it takes no 'for'; leave 'for' out",
+        ),
         ("at: 1h, do: stop, instance: nginx", "at 1h, but then the load is over: load.max_duration is 10m"),
         ("at: 1s, do: freeze, instance: nginx", "actions.1.do cannot be 'freeze'"),
         ("at: 1, do: stop, instance: nginx", "actions.1.at: '1' has no unit: write 1s or 1ms"),
+        ("at: 1s, do: drain, instance: nginx, for: 1s", "a drain lasts until the server is started again"),
+        ("at: 1s, do: stop, instance: nginx, grace: 1s", "the action 'stop' takes no 'grace'; leave it out"),
+        ("at: 1s, do: cpu, instance: nginx, for: 1s", "the action 'cpu' needs 'cpus'; write cpus: 0.25"),
+        ("at: 1s, do: cpu, instance: nginx, for: 1s, cpus: 0", "actions.1.cpus must be at least 0.01, not"),
+        ("at: 1s, do: start, instance: nginx", "nginx runs at that time, and is not to be started; stop it first"),
+        (
+            "at: 1s, do: reload, instance: backend-1",
+            "the lab knows no way to let the backend take its configuration anew while it runs; write do: restart",
+        ),
+        (
+            "at: 1s, do: link, instance: k6-1, to: nginx, change: {loss: 5%}, for: 1s",
+            "the action changes the link from k6 to nginx, and the scenario has none; declare it: network: {k6: {",
+        ),
+        ("at: 1s, do: link, instance: k6-1, to: nginx, change: {los: 5%}, for: 1s", "did you mean 'loss'?"),
         ("at: 1s, do: stop, instance: nginx, fro: 1s", "unknown key 'actions.1.fro'; did you mean 'for'?"),
         ("do: stop, instance: nginx", "'actions.1.at' is missing"),
     ],
@@ -149,15 +174,100 @@ def test_what_cannot_be_done_is_refused_where_it_stands(effective: Make, action:
         (
             "at: 1s, do: stop, instance: nginx",
             "at: 2s, do: restart, instance: nginx",
-            "an earlier action stops",
+            "an earlier action stops nginx, and nothing has started it again by then; start it first",
+        ),
+        (
+            "at: 1s, do: drain, instance: nginx, grace: 3s",
+            "at: 2s, do: start, instance: nginx",
+            "another action on nginx still lasts at that time",
         ),
     ],
 )
 def test_one_server_is_acted_on_once_at_a_time(effective: Make, first: str, second: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         effective(text=with_actions(second, first))
-    resolved = effective(text=with_actions(first, second.replace("nginx", "backend-1")))
-    assert len(resolved.scenario.actions) == 2
+    if "start" not in second:
+        resolved = effective(text=with_actions(first, second.replace("nginx", "backend-1")))
+        assert len(resolved.scenario.actions) == 2
+
+
+def test_a_program_that_bounds_its_own_end_has_one_grace(effective: Make) -> None:
+    drain, restart = "at: 1s, do: drain, instance: backend-1, grace: 1s", "do: restart, instance: backend-1, grace: 2s"
+    start = "at: 3s, do: start, instance: backend-1"
+    with pytest.raises(BadInput, match=r"one grace for a whole run.*; give both actions the same grace"):
+        effective(text=with_actions(drain, start, f"at: 4s, {restart}"))
+    resolved = effective(text=with_actions(drain, start, f"at: 4s, {restart}".replace("2s", "1s")))
+    told = role_environment(resolved, topology_of(resolved), "backend-1")
+    assert told["SPRING_LIFECYCLE_TIMEOUTPERSHUTDOWNPHASE"] == "1000ms"
+
+
+def test_haproxy_has_a_master_where_it_is_reloaded(effective: Make) -> None:
+    text = PROXIED.replace("nginx", "haproxy")
+    reloaded = effective(text=with_actions("at: 1s, do: reload, instance: haproxy", text=text))
+    assert role_environment(reloaded, topology_of(reloaded), "haproxy")["CONNLAB_MASTER"] == "true"
+    other = effective(text=text)
+    assert "CONNLAB_MASTER" not in role_environment(other, topology_of(other), "haproxy")
+
+
+LINKED = PROXIED + "network: {k6: {nginx: {delay: 5ms}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("actions", "calls"),
+    [
+        (
+            ("at: 0s, do: reload, instance: nginx",),
+            ["kill --signal SIGHUP connlab-run-nginx", "exec connlab-run-collector-nginx collector ready --within 90s"],
+        ),
+        (
+            ("at: 0s, do: cpu, instance: nginx, cpus: 0.25, for: 10ms",),
+            [
+                "update --cpu-period 100000 --cpu-quota 25000 connlab-run-nginx",
+                "update --cpu-period 100000 --cpu-quota -1 connlab-run-nginx",
+            ],
+        ),
+        (
+            ("at: 0s, do: drain, instance: backend-1, grace: 1s", "at: 1100ms, do: start, instance: backend-1"),
+            [
+                # The backend cuts its requests off after a second, and then has time for the rest of its end.
+                "stop --time 6 connlab-run-backend-1",
+                "start connlab-run-backend-1",
+                "exec connlab-run-collector-backend-1 collector ready --within 90s",
+            ],
+        ),
+        (("at: 0s, do: drain, instance: nginx, grace: 2s",), ["stop --time 2 connlab-run-nginx"]),
+    ],
+)
+def test_what_the_engine_is_asked_for(
+    effective: Make, watch: Watch, fake_docker: InMemoryDocker, actions: tuple[str, ...], calls: list[str]
+) -> None:
+    context = context_of(effective, *actions)
+    with watch, Actions(context, watch) as acting:
+        if calls[0].startswith("stop"):
+            wait_until(lambda: bool(of_containers(fake_docker)))
+            watch.take(event("die", name=calls[0].split()[-1], exitCode="0"))
+        wait_until(lambda: all(one.end_us is not None for one in context.manifest.actions))
+        assert acting.settle() is None
+    assert of_containers(fake_docker) == calls
+    assert context.manifest.actions[0].grace_ms == context.resolved.scenario.actions[0].grace
+
+
+def test_a_link_is_changed_and_given_back(effective: Make, watch: Watch, fake_docker: InMemoryDocker) -> None:
+    action = "at: 0s, do: link, instance: k6-1, to: nginx, change: {loss: 100%}, for: 10ms"
+    context = open_run(effective(text=with_actions(action, text=LINKED)), Compose(), ["connlab"])
+    context.manifest.begin("measure")
+    context.manifest.addresses = {"nginx": ["172.18.0.3"]}
+    state = dict.fromkeys(links.NAMES.values(), 0) | {"delay_ms": 5, "loss_burst": 1, "queue": 1000}
+    state |= {"rate_kbit": 0, "forget_with_reset": False}
+    for loss_percent in (100.0, 0.0):
+        answer = json.dumps({"way": "nfqueue", "links": [state | {"loss_percent": loss_percent}]})
+        fake_docker.says("exec connlab-run-collector-k6-1 collector link --change *", answer, once=True)
+    with watch, Actions(context, watch) as acting:
+        wait_until(lambda: context.manifest.actions[0].end_us is not None)
+        assert acting.settle() is None
+    asked = [json.loads(call.split("--change ", 1)[1]) for call in of_containers(fake_docker)]
+    assert [(one["delay_ms"], one["loss_percent"]) for (one,) in asked] == [(5, 100.0), (5, 0.0)]
+    assert context.manifest.actions[0].change == {"loss": 100.0}
 
 
 def test_the_gateway_is_not_started_twice(effective: Make) -> None:

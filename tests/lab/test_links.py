@@ -110,7 +110,7 @@ def opened(effective: Make, fake_docker: InMemoryDocker, elsewhere: Path) -> Ope
 def told(*, way: str = "nfqueue", **changed: object) -> str:
     """Return what a collector says of its one link."""
     state = {
-        **dict.fromkeys(links._NAMES.values(), 0),  # noqa: SLF001
+        **dict.fromkeys(links.NAMES.values(), 0),
         "delay_ms": 25,
         "loss_burst": 1,
         "queue": 1000,

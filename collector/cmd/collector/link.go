@@ -25,12 +25,24 @@ const (
 func linkCommand(arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet("link", flag.ContinueOnError)
 	set := flags.String("set", "", "the links' settings, as a JSON list; without them nothing is set")
+	change := flags.String("change", "", "other settings for the links whose packets a process holds, as a JSON list")
 	way := flags.String("way", "", "netem or nfqueue; by default netem, where the kernel has it and it can do all")
 	hold := flags.Bool("hold", false, "hold the packets of the links, until SIGTERM or SIGINT")
 	device := flags.String("device", "eth0", "the `interface`")
 	socket := flags.String("socket", linkSocket, "where the process that holds packets tells how its links are")
 	if _, err := parse(flags, arguments); err != nil {
 		return err
+	}
+	if *change != "" {
+		all, err := link.Parse(*change)
+		if err != nil {
+			return err
+		}
+		report, err := link.Change(*socket, all)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(out).Encode(report)
 	}
 	if *set == "" {
 		report, err := link.Read(*device, *socket)

@@ -77,6 +77,27 @@ func TestEchoesTakeTheDelayAndSomeAreLost(t *testing.T) {
 	}
 }
 
+func TestALinkIsChangedWhileItHoldsPackets(t *testing.T) {
+	_, socket := serving(t, Settings{DelayMs: 1})
+	report, err := Read("eth0", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := report.Links[0].Settings
+	other.LossPercent = 100
+	if report, err = Change(socket, []Settings{other}); err != nil || report.Links[0].LossPercent != 100 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	result, err := ping.Measure(t.Context(), netip.MustParseAddr(netns.PeerAddress), 10, time.Millisecond, patience/300)
+	if err != nil || result.Received != 0 {
+		t.Errorf("%d echoes came back, %v", result.Received, err)
+	}
+	other.To = "another"
+	if _, err := Change(socket, []Settings{other}); err == nil {
+		t.Error("it took settings of another link")
+	}
+}
+
 // conversation connects to the peer, and gives both ends.
 func conversation(t *testing.T, peer *netns.Peer) (here, there net.Conn) {
 	t.Helper()

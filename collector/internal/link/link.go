@@ -62,15 +62,41 @@ func lacksNetem(err error) bool {
 func Read(device, socket string) (Report, error) {
 	connection, err := net.Dial("unix", socket)
 	if err == nil {
-		var report Report
-		err := json.NewDecoder(connection).Decode(&report)
-		return report, errors.Join(err, connection.Close())
+		return converse(connection, nil)
 	}
 	states, err := readNetem(device)
 	if err != nil || len(states) == 0 {
 		return Report{Links: []State{}}, err
 	}
 	return Report{Way: Netem, Links: states}, nil
+}
+
+// Change gives links that a process holds other settings, all of them at once, and reports what then stands. What is on the
+// way already leaves when it was to.
+func Change(socket string, all []Settings) (Report, error) {
+	connection, err := net.Dial("unix", socket)
+	if err != nil {
+		return Report{}, fmt.Errorf("no process holds the packets of the links: %w", err)
+	}
+	return converse(connection, all)
+}
+
+// converse asks the process that holds the packets how the links are, after it has given them new settings, if any.
+func converse(connection net.Conn, all []Settings) (Report, error) {
+	defer connection.Close()
+	var report Report
+	if all != nil {
+		if err := json.NewEncoder(connection).Encode(all); err != nil {
+			return report, err
+		}
+	}
+	if half, ok := connection.(*net.UnixConn); ok {
+		if err := half.CloseWrite(); err != nil {
+			return report, err
+		}
+	}
+	err := json.NewDecoder(connection).Decode(&report)
+	return report, err
 }
 
 // Detach runs this program with other arguments, in the background and for as long as the namespace has processes, and

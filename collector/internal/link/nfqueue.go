@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	nfqueue "github.com/florianl/go-nfqueue/v2"
 	"github.com/mdlayher/netlink"
@@ -22,7 +25,9 @@ const (
 	// unread is how many packets the kernel keeps for the process, at most.
 	unread       = 65535
 	receiveBytes = 16 << 20
-	queuesFile   = "/proc/net/netfilter/nfnetlink_queue"
+	// clientPatience is how long one client may keep the others from asking.
+	clientPatience = 5 * time.Second
+	queuesFile     = "/proc/net/netfilter/nfnetlink_queue"
 )
 
 // A holder holds the packets of all links of a namespace.
@@ -105,6 +110,47 @@ func setReceiveBuffer(connection *netlink.Conn) error {
 	return errors.Join(err, refused)
 }
 
+// change gives each link other settings; they are those of the same links, in the same order.
+func (h *holder) change(all []Settings) error {
+	if len(all) != len(h.gates) {
+		return fmt.Errorf("%d settings for %d links", len(all), len(h.gates))
+	}
+	h.sender.mutex.Lock()
+	defer h.sender.mutex.Unlock()
+	for index, g := range h.gates {
+		if all[index].To != g.settings.To || !slices.Equal(all[index].Addresses, g.settings.Addresses) {
+			return fmt.Errorf("link %d leads to %s, and not to %s", index+1, g.settings.To, all[index].To)
+		}
+	}
+	for index, g := range h.gates {
+		g.settings = all[index]
+	}
+	return nil
+}
+
+// answer takes new settings from a client, if it has any, and tells it how the links are. A client whose settings do not
+// fit gets no answer.
+func (h *holder) answer(client net.Conn) error {
+	defer client.Close()
+	if err := client.SetDeadline(time.Now().Add(clientPatience)); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(client)
+	if err != nil {
+		return err
+	}
+	if len(text) > 0 {
+		all, err := Parse(string(text))
+		if err == nil {
+			err = h.change(all)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return json.NewEncoder(client).Encode(h.report())
+}
+
 func (h *holder) report() Report {
 	unqueued := readUnqueued(queuesFile)
 	h.sender.mutex.Lock()
@@ -149,7 +195,8 @@ func readUnqueued(path string) map[int]int64 {
 func Serve(ctx context.Context, device, socket string, all []Settings, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	h, err := openHolder(ctx, device, all, func(err error) { fmt.Fprintf(os.Stderr, "collector: link: %s\n", err) })
+	complain := func(err error) { fmt.Fprintf(os.Stderr, "collector: link: %s\n", err) }
+	h, err := openHolder(ctx, device, all, complain)
 	if err != nil {
 		return err
 	}
@@ -164,8 +211,9 @@ func Serve(ctx context.Context, device, socket string, all []Settings, ready fun
 				cancel()
 				return
 			}
-			_ = json.NewEncoder(client).Encode(h.report())
-			_ = client.Close()
+			if err := h.answer(client); err != nil {
+				complain(err)
+			}
 		}
 	}()
 	context.AfterFunc(ctx, func() {

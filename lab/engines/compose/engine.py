@@ -17,6 +17,8 @@ from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology, collector_of
 
 _LOG_TIMEOUT_S = 60
+# The kernel's own; a quota is a share of it.
+_CPU_PERIOD_US = 100_000
 
 
 @dataclass
@@ -96,9 +98,19 @@ class Compose:
         """Thaw it."""
         docker("unpause", container_name(instance))
 
-    def stop(self, instances: Iterable[str]) -> None:
+    def stop(self, instances: Iterable[str], grace_s: int = STOP_GRACE_S) -> None:
         """Stop containers beside each other."""
-        _stop(map(container_name, instances), STOP_GRACE_S)
+        _stop(map(container_name, instances), grace_s)
+
+    def signal(self, instance: str, signal: str) -> None:
+        """Send a signal to a container's first process."""
+        docker("kill", "--signal", signal, container_name(instance))
+
+    def limit_cpus(self, instance: str, cpus: float | None) -> None:
+        """Set the quota of a container's control group; `--cpus` cannot take it away again."""
+        quota_us = -1 if cpus is None else round(cpus * _CPU_PERIOD_US)
+        period = ("--cpu-period", str(_CPU_PERIOD_US), "--cpu-quota", str(quota_us))
+        docker("update", *period, container_name(instance))
 
     def start_again(self, instance: str) -> None:
         """Start a container that is there."""

@@ -14,7 +14,7 @@ from lab.engines.kubernetes.pod_sidecar import PodSidecars
 from lab.engines.kubernetes.startup import UNSCHEDULABLE_S, Start, find_pod_problem, find_scheduling_problem
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Sidecars
-from lab.errors import LabError, Problem
+from lab.errors import EngineFailed, LabError, Problem
 from lab.scenarios.client_addresses import client_addresses
 from lab.scenarios.own_configuration import OwnConfiguration
 from lab.scenarios.own_script import OwnScript
@@ -25,6 +25,8 @@ _TRIAL_S = 300
 _LOOK_S = 0.3
 _KINDS = "jobs.batch,networkpolicies.networking.k8s.io,pods"
 _ELSEWHERE = "run it with --engine compose"
+# Of the actions: a pod's containers take no signal from the lab but the one that ends them, and have fixed limits.
+_NOT_YET = ("reload", "cpu", "link")
 
 
 @dataclass
@@ -77,6 +79,10 @@ class Kubernetes(Containers):
             yield Problem("clients come to the addresses that the cluster gives its pods", where, _ELSEWHERE)
         if resolved.scenario.network:
             yield Problem("links do not run on Kubernetes yet", resolved.where("network"), _ELSEWHERE)
+        for index, action in enumerate(resolved.scenario.actions):
+            if action.do in _NOT_YET:
+                what = f"the action '{action.do}' does not run on Kubernetes yet"
+                yield Problem(what, resolved.where("actions", index, "do"), _ELSEWHERE)
         for instance in topology.second_names:
             knob = f"{topology.role_of(instance)}.addresses"
             what = f"a pod has one address, and {knob} asks for a second one for {instance}"
@@ -151,9 +157,17 @@ class Kubernetes(Containers):
             "exec", self.pod_name(instance), "--container", COLLECTOR, "--", *arguments, timeout_s=timeout_s
         )
 
-    def stop(self, instances: Iterable[str]) -> None:
+    def stop(self, instances: Iterable[str], grace_s: int = STOP_GRACE_S) -> None:
         """End roles beside each other."""
-        parallel.each(lambda one: self.end_role(one, STOP_GRACE_S), list(instances))
+        parallel.each(lambda one: self.end_role(one, grace_s), list(instances))
+
+    def signal(self, instance: str, signal: str) -> None:
+        """Refuse, as `cannot` has already."""
+        raise EngineFailed(f"{instance} cannot be sent {signal} on Kubernetes")
+
+    def limit_cpus(self, instance: str, cpus: float | None) -> None:  # noqa: ARG002
+        """Refuse, as `cannot` has already."""
+        raise EngineFailed(f"the processors of {instance} cannot be limited on Kubernetes")
 
     def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
         """End the roles along the path, then their collectors; then bring their files out."""
