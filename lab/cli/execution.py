@@ -151,7 +151,7 @@ def end_checked(effectives: Iterable[ResolvedScenario]) -> NoReturn:
         BadInput: this machine, or another run, does not let them run.
     """
     from lab.engines.selection import selected_engine
-    from lab.runs import capacity, run_context
+    from lab.runs import capacity, run_context, user_files
 
     # What holds for every cell of a series is said once.
     checked, engine = list(effectives), selected_engine()
@@ -160,7 +160,7 @@ def end_checked(effectives: Iterable[ResolvedScenario]) -> NoReturn:
     problems = list(dict.fromkeys([*of_engine, *of_programs]))
     if problems:
         raise BadInput(problems)
-    notices = dict.fromkeys(line for one in checked for line in one.registry.notices)
+    notices = dict.fromkeys(line for one in checked for line in user_files.describe_changes(one))
     found = dict.fromkeys(one.place for one in checked)
     for place in found:
         run_context.refuse_taken(place)

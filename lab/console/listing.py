@@ -12,7 +12,7 @@ from rich.text import Text
 from formats.knob_types import format_duration, format_knob_value
 from lab.runs.capacity import Demand
 from lab.runs.run_results import format_figure as show_measured
-from lab.scenarios import forecast
+from lab.scenarios import forecast, own_configuration
 from lab.scenarios.catalogue import Entry, source_of
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolve import resolve
@@ -93,6 +93,8 @@ def _load(one: dict[str, Any]) -> str:
     runs = f" in {one['runs']} runs" if one["runs"] > 1 else ""
     if one["script"]:
         return f"by {one['script']}{runs}"
+    if one["load_s"] is None and round(one["load_s_min"]) == 0:
+        return f"as long as the answers take{runs}"
     seconds = f"at least {one['load_s_min']:.0f} s" if one["load_s"] is None else f"{one['load_s']:.0f} s"
     return seconds + runs
 
@@ -105,6 +107,9 @@ def describe(resolved: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[
         "warmup_requests": scenario.warmup.requests,
         "drain_ms": scenario.drain,
         "configurations": {role: own.config for role, own in scenario.configurations.items()},
+        "changes": {
+            role: [*map(str, found.adaptation.changes)] for role, found in own_configuration.find_all(resolved).items()
+        },
         "slow_ms": scenario.slow,
         "knobs": {
             name: {
@@ -152,6 +157,8 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
     about = "" if shown["load_s"] is None else "about "
     for role, file in shown["configurations"].items():
         console.print(f"{role} runs {file}, which says its knobs")
+        for line in shown["changes"].get(role, ()):
+            console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"load {about}{_load(shown)}, warm-up {warmup} requests, drain {drain}{slow}")
     console.print(_knob_table(shown["knobs"], with_meaning=console.width >= _WIDE))
     print_actions(console, shown["actions"])

@@ -1,11 +1,12 @@
 """Asks k6 about the user's script, and a role's program about the user's configuration, before anything starts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from formats.role import Role
 from lab.engines.protocol import Engine
 from lab.errors import ConfigurationRefused, LabError, Problem, ScriptRefused
 from lab.roles.configurations import ParsedConfiguration
+from lab.roles.configurations.parsed import Change
 from lab.runs.script_modules import fetch_modules
 from lab.scenarios import own_configuration, own_script
 from lab.scenarios.knobs import KnobValue, format_knob
@@ -94,6 +95,21 @@ def configured_values(configurations: Configurations, roles: Mapping[str, Role])
     }
 
 
+def describe_changes(resolved: ResolvedScenario) -> Iterator[str]:
+    """Return, line by line, what is left out of Compose files, and what configurations get: what needs no program."""
+    yield from resolved.registry.notices
+    for role, own in own_configuration.find_all(resolved).items():
+        if own.adaptation.changes:
+            yield f"{role} runs {resolved.scenario.configurations[role].config}"
+            yield from _describe_changes(own.adaptation.changes)
+
+
+def _describe_changes(changes: Sequence[Change]) -> Iterator[str]:
+    if changes:
+        yield "  in the copy that runs:"
+        yield from (f"    {one}" for one in changes)
+
+
 def describe_configurations(resolved: ResolvedScenario, configurations: Configurations) -> Iterator[str]:
     """Return, line by line, what is left out of Compose files, what configurations get, and which knobs are theirs."""
     yield from resolved.registry.notices
@@ -110,9 +126,7 @@ def describe_configurations(resolved: ResolvedScenario, configurations: Configur
             program = " ".join(filter(None, (declared.display_name, found.version)))
             program += f" of {image}" if image else ""
             yield f"{program} runs {file}; the load comes to port {entry.port}{name} ({entry.where})"
-        if found.changes:
-            yield "  in the copy that runs:"
-            yield from (f"    {one}" for one in found.changes)
+        yield from _describe_changes(found.changes)
         yield "  the lab adds:"
         yield from (f"    {line}" for line in found.added)
         yield "  these knobs are the file's own:"

@@ -20,6 +20,7 @@ from lab.roles.configurations import (
     adapt,
     parse_configuration,
 )
+from lab.scenarios import generators
 from lab.scenarios.configuration_files import find_sources
 from lab.scenarios.knobs import RoleName
 from lab.scenarios.model import ConfigurationFile
@@ -114,9 +115,7 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
         return None
     behind = _behind(topology, role)
     mapped = {
-        host: address
-        for host, name in written.hosts.items()
-        if (address := _address(topology, role, name) or _beside(resolved, name))
+        host: address for host, name in written.hosts.items() if (address := _address(resolved, topology, role, name))
     }
     hosts = dict.fromkeys(address.partition(":")[0] for address in [*behind, *mapped.values()])
     following = _following(topology, role)
@@ -125,6 +124,7 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
         tls=following is not None and topology.roles[following].tls,
         own_service=following in resolved.registry.services,
         hosts=mapped,
+        beside=_beside(resolved),
         writable=declared.own.writable,
         wanted=resolved.wanted_entry(role),
         role=following,
@@ -135,6 +135,13 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
     file = paths.real(paths.real(resolved.place.home) / written.config)
     made = adapt(declared, sources, around)
     return OwnConfiguration(role, file, declared.own, tuple(hosts), sources, made, image_of(resolved, role))
+
+
+def find_all(resolved: ResolvedScenario) -> dict[RoleName, OwnConfiguration]:
+    """Return the own configuration of each role that has one."""
+    topology = topology_of(resolved)
+    found = {role: find_configuration(resolved, topology, role) for role in topology.instances}
+    return {role: own for role, own in found.items() if own is not None}
 
 
 def image_of(resolved: ResolvedScenario, role: RoleName) -> OwnImage | None:
@@ -157,15 +164,20 @@ def _following(topology: Topology, role: RoleName) -> RoleName | None:
     return next(iter(roles[roles.index(role) + 1 :]), None)
 
 
-def _address(topology: Topology, role: RoleName, name: str) -> str | None:
-    """Return the address that a name stands for behind a role: the next role's, or an instance's."""
-    return next((one for one in _behind(topology, role) if one.rpartition(":")[0] == name), None)
+def _address(resolved: ResolvedScenario, topology: Topology, role: RoleName, name: str) -> str | None:
+    """Return the address that a name stands for: the next role's, an instance's, or a service's beside the path."""
+    reached = (*_behind(topology, role), *_beside(resolved))
+    return next((one for one in reached if one.rpartition(":")[0] == name), None)
 
 
-def _beside(resolved: ResolvedScenario, name: str) -> str | None:
-    """Return the address of a service beside the path, which is not observed."""
-    service = resolved.registry.services.get(name)
-    return None if service is None or name in resolved.scenario.path else f"{name}:{service.port}"
+def _beside(resolved: ResolvedScenario) -> list[str]:
+    """Return the addresses of the services beside the path, which are not observed."""
+    generator = generators.name_of(resolved.scenario.own_load)
+    return [
+        f"{name}:{service.port}"
+        for name, service in resolved.registry.services.items()
+        if name not in resolved.scenario.path and name != generator and not service.completes
+    ]
 
 
 def _behind(topology: Topology, role: RoleName) -> list[str]:
@@ -216,12 +228,20 @@ def configuration_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
 
 def _host_problems(resolved: ResolvedScenario, role: RoleName, written: ConfigurationFile) -> Iterator[Problem]:
     topology = topology_of(resolved)
-    names = [one.rpartition(":")[0] for one in _behind(topology, role)]
+    names = [one.rpartition(":")[0] for one in (*_behind(topology, role), *_beside(resolved))]
+    further = list(topology.instances)[list(topology.instances).index(role) + 2 :]
     for host, name in written.hosts.items():
-        if name not in names and not _beside(resolved, name):
-            what = f"{name} does not stand behind {role}"
-            hint = f"name one of {', '.join(names)}" if names else f"the path ends at {role}"
-            yield Problem(what, resolved.where(role, "hosts", host), hint)
+        if name in names:
+            continue
+        what = f"{name} does not stand behind {role}"
+        hint = f"name one of {', '.join(names)}" if names else f"the path ends at {role}"
+        if name in further and name in resolved.registry.services:
+            following = str(_following(topology, role))
+            path = [one for one in topology.instances if one != name]
+            what = f"{name} stands further down the path, and the lab follows connections from each step to the next"
+            hint = f"put it beside the path: path: [{', '.join(path)}]"
+            hint += f", and services: {{{following}: {{depends_on: [{name}]}}}} if {following} needs it too"
+        yield Problem(what, resolved.where(role, "hosts", host), hint)
 
 
 def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Problem:

@@ -50,7 +50,7 @@ class Place:
     def shown(self) -> str:
         """Return the same as the user would type it here."""
         path = paths.shown(self.home)
-        return self.slug if self.own else path if Path(path).is_absolute() else f"./{path}"
+        return self.slug if self.own else path if Path(path).is_absolute() or path == "." else f"./{path}"
 
 
 def is_path(name: str) -> bool:
@@ -109,6 +109,9 @@ _SAID_OF = {
 def _of_file(file: Path) -> str:
     """Return the hint for a file in place of a folder: the line by which a scenario takes it."""
     line = _SAID_OF.get(file.suffix.lower())
+    if is_home(file.parent):
+        where = paths.shown(file.parent)
+        return f"give the folder, {where if where.startswith(('/', '.')) else f'./{where}'}: it has a {FILE}"
     if line is None:
         return "give the folder that has the scenario.yaml; 'connlab inspect' reads captures, dumps and logs"
     return f"a {FILE} beside it takes it by the line '{line.format(file.name)}'; 'connlab new ./mine' writes one"

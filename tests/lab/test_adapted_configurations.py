@@ -389,6 +389,53 @@ def test_hosts_map_by_host_with_or_without_port_and_by_group(tmp_path: Path, hos
     assert [re.findall(r"server (\S+);", copy_of(found))] == [list(hosts.values())]
 
 
+BESIDE = {"beside": ("api:4000", "cache:6379")}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "text", "what", "hint"),
+    [
+        (
+            {"a": "backend:8080"},
+            TWO.replace("y:2", "shop-api:4000"),
+            "a server that hosts does not name: shop-api:4000 (nginx.conf:4); the scenario has backend:8080, api:4000",
+            'hosts: {a: backend, "shop-api:4000": api}}',
+        ),
+        ({}, SERVER.replace("app:3000", "api:4000"), "a service beside the path: api:4000", '{"api:4000": api}'),
+        ({"aa": "backend:8080"}, TWO.replace(" a ", " aaa ").replace("//a;", "//aaa;"), "'aa'", "mean 'aaa'?"),
+    ],
+)
+def test_a_server_is_asked_for_where_several_services_may_be_meant(
+    tmp_path: Path, hosts: dict[str, str], text: str, what: str, hint: str
+) -> None:
+    [fault] = nginx(tmp_path, text, hosts=hosts, **BESIDE).faults
+    assert what in fault.what
+    assert hint in fault.hint
+    assert fault.where is not None
+
+
+@pytest.mark.parametrize("hosts", [{"a": "backend:8080", "b": "api:4000"}, {"b": "api:4000"}])
+def test_a_server_that_only_the_next_role_can_be_needs_no_word(tmp_path: Path, hosts: dict[str, str]) -> None:
+    found = nginx(tmp_path, TWO, hosts=hosts, **BESIDE)
+    assert found.faults == []
+    assert re.search(r"\{ server backend(-1)?:8080; \}\nupstream b \{ server api:4000; \}", copy_of(found))
+
+
+def test_a_word_of_hosts_that_is_in_no_file_is_said(tmp_path: Path) -> None:
+    found = nginx(tmp_path, SERVER, hosts={"quite-else": "backend:8080"})
+    assert found.faults == []
+    assert "hosts: quite-else names no server of the file" in map(str, found.changes)
+
+
+def test_a_name_that_is_nearly_an_upstream_s_is_said(tmp_path: Path) -> None:
+    text = "upstream tickets_api { server y:2; }\n" + SERVER.replace("http://app:3000", "http://tickets_apis/")
+    [change] = [one for one in nginx(tmp_path, text).changes if "did you mean" in one.what]
+    assert str(change) == (
+        "tickets_apis in proxy_pass http://tickets_apis/ is no upstream of the file; did you mean 'tickets_api'?"
+        " (nginx.conf:6)"
+    )
+
+
 def test_servers_that_the_load_does_not_reach_need_no_word(tmp_path: Path) -> None:
     found = nginx(tmp_path, TWO.replace("http://b", "http://a"), behind=("backend:8080",))
     assert found.faults == []
@@ -637,6 +684,31 @@ def test_a_file_that_cannot_work_here_is_refused_with_a_way_on(tmp_path: Path, r
 def test_what_the_program_itself_says_better_is_left_to_it(tmp_path: Path) -> None:
     assert nginx(tmp_path, "include conf.d/gone.conf;").faults == []
     assert haproxy(tmp_path, "default_backend app", "default_backend ap").faults == []
+
+
+def test_a_service_further_down_the_path_cannot_stand_behind_the_proxy_too(tmp_path: Path) -> None:
+    own = "{config: ./a.conf, hosts: {app: web, x: api}}\n"
+    own += "services: {web: {image: acme/web}, api: {image: acme/api, port: 4000}}"
+    home = scenario(tmp_path, "nginx", own, {"a.conf": SERVER})
+    file = home / places.FILE
+    file.write_text(file.read_text().replace("backend]", "web, api]"))
+    hint = r"path: \[k6, nginx, web\], and services: \{web: \{depends_on: \[api\]\}\} if web needs it too"
+    with pytest.raises(BadInput, match=rf"api stands further down the path.*{hint}"):
+        resolve(str(home))
+
+
+def test_a_port_that_nothing_listens_on_is_said_before_a_file_that_is_missing(tmp_path: Path) -> None:
+    text = SERVER.replace("listen 80;", "listen 80; include options-ssl.conf;")
+    [fault] = nginx(tmp_path, text, wanted=WantedEntry(8443)).faults
+    assert fault.what == "no server in it listens on port 8443"
+    assert "it listens on 80 (nginx.conf:4)" in fault.hint
+
+
+def test_an_include_that_cannot_bring_a_server_is_not_named_for_one(tmp_path: Path) -> None:
+    text = f"include modules-enabled/*.conf;\n{WHOLE % 'include sites-enabled/*;'}"
+    [fault] = adapted(tmp_path, ROLES["nginx"], text).faults
+    assert fault.what == "it has no server, and no file is found for include sites-enabled/*"
+    assert str(fault.where) == "nginx.conf:4"
 
 
 def test_a_server_with_no_role_behind_the_proxy_is_refused(tmp_path: Path) -> None:

@@ -211,6 +211,8 @@ def test_a_check_names_what_is_valid_and_runs_nothing(
     assert "burst-places: valid\n" in connlab("matrix", "--check")[1]
     monkeypatch.chdir(tmp_path)
     assert connlab("run", "./mine", "--check") == (0, "./mine: valid\n", "")
+    monkeypatch.chdir("mine")
+    assert connlab("run", ".", "--check") == (0, ".: valid\n", "")
     assert "--check" in connlab("run", "-h")[1]
     assert connlab("run", "accept-queue-overflow", "--new", "--check")[0] == 2
     assert connlab("matrix", "burst-plces", "--check")[0] == 2
@@ -251,7 +253,7 @@ def test_what_its_program_refuses_is_refused_without_a_run_if_the_program_can_be
     knobs = MINIMAL[MINIMAL.index("knobs:") : MINIMAL.index("predictions:")]
     text = yaml_with(MINIMAL, {knobs: own.written, "backend]": "nginx, backend]", "== load.users": "> 0"})
     (tmp_path / "shop").mkdir()
-    proxy = "http { server { listen 80; location / { proxy_pass http://backend; } } }\n"
+    proxy = "http { server { listen 80; location / { proxy_pass http://backend:8080; } } }\n"
     for file, content in (("scenario.yaml", text), ("own.js", ""), ("own.conf", proxy)):
         (tmp_path / "shop" / file).write_text(content)
 

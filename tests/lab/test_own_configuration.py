@@ -466,11 +466,13 @@ def test_what_sections_are_refused_for_has_its_line(said: str, what: str, place:
     assert f"{match['file']}:{match['line']}".endswith(place)
 
 
-def test_a_scenario_is_shown_with_the_file_in_place_of_its_knobs(make: Make) -> None:
+def test_a_scenario_is_shown_with_the_file_in_place_of_its_knobs(make: Make, home: Path) -> None:
     console = Console(width=200, record=True, file=io.StringIO())
+    (home / "nginx.conf").write_text(f"user www-data; {(home / 'nginx.conf').read_text()}")
     listing.print_details(console, listing.describe(make()))
     shown = console.export_text()
     assert "nginx runs ./nginx.conf, which says its knobs" in shown
+    assert "left out: user www-data; it runs as an unprivileged user (nginx.conf:1)" in shown
     assert "nginx.worker_connections" not in shown
     assert "nginx.addresses" in shown
 

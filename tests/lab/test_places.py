@@ -211,6 +211,14 @@ def test_a_folder_that_links_to_itself_is_no_scenario(tmp_path: Path) -> None:
         resolve(str(tmp_path / "loop"))
 
 
+def test_a_file_beside_a_scenario_leads_to_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (places.FILE, "docker-compose.yml"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=r"give the folder, \.: it has a scenario\.yaml"):
+        places.find("./docker-compose.yml")
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings, WantedEntry
 from lab.roles.configurations.sections import Line, Section, read_sections
-from lab.roles.configurations.targets import Target, is_loopback, made_certificate, match_targets, split_address
+from lab.roles.configurations.targets import (
+    Target,
+    is_loopback,
+    made_certificate,
+    match_targets,
+    split_address,
+    unknown_hosts,
+)
 
 _UNPRIVILEGED = "it runs as an unprivileged user"
 # In `global`.
@@ -334,6 +341,7 @@ class HaproxyCopy:
         ]
         found, faults = match_targets(targets, self._around, own_ports, "haproxy")
         self._faults += faults
+        self._changes += unknown_hosts(targets, self._around)
         for _, line in lines:
             self._set_server(line, found.get(_address(line, port) or ""))
         chosen = section.last("default_backend")

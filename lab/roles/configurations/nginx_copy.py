@@ -1,6 +1,7 @@
 """The copy of a user's nginx configuration that runs: what the lab changes in it, and what cannot run at all."""
 
 import contextlib
+import difflib
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,14 @@ from pathlib import PurePosixPath
 
 from lab.roles.configurations.directives import Block, Copies, Tree, server_names
 from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings, WantedEntry
-from lab.roles.configurations.targets import Target, is_loopback, made_certificate, match_targets, split_address
+from lab.roles.configurations.targets import (
+    Target,
+    is_loopback,
+    made_certificate,
+    match_targets,
+    split_address,
+    unknown_hosts,
+)
 
 ACCESS_LOG = "access_log /raw/access.jsonl connlab buffer=64k flush=1s;"
 ERROR_LOG = "error_log /raw/error.log notice;"
@@ -36,6 +44,8 @@ _LAB_PORT, _PLAIN_PORT, _TLS_PORT = 8080, 80, 443
 
 
 _ANYWHERE = WantedEntry()
+# How much alike a name of a host and that of an upstream are where one letter differs.
+_NEARLY = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +213,9 @@ class NginxCopy:
             # A server of http may stand in a file that is missing: nginx itself says which.
             gone = [one for one in self._tree.missing if PurePosixPath(one.arguments[0]).name not in _SHIPPED]
             missing = gone and (self._https or not self._tree.root.all("stream"))
+            # Where the file tells of listeners, those are what the scenario's port or URL is held against.
+            if self._around.wanted.port is not None and any(one.all("listen") for one in self._servers):
+                missing = False
             return Adaptation(None, faults=[] if missing else [self._nowhere()])
         self._of_process()
         self._listening(entry)
@@ -232,10 +245,11 @@ class NginxCopy:
             return Fault(f"no server in it listens on {wanted}", first, hint)
         named = ", ".join(sorted({one.arguments[0] for one in listens if one.arguments}))
         what = f"it listens on {named} alone, where no client of another machine comes" if named else "it has no server"
-        if not named and self._tree.empty:
-            patterns = ", ".join(dict.fromkeys(one.arguments[0] for one in self._tree.empty))
+        empty = [one for one in self._tree.empty if one.parent in self._https]
+        if not named and empty:
+            patterns = ", ".join(dict.fromkeys(one.arguments[0] for one in empty))
             what = f"it has no server, and no file is found for include {patterns}"
-            return Fault(what, self._tree.empty[0].where, "put these files where it looks for them, in its folder")
+            return Fault(what, empty[0].where, "put these files where it looks for them, in its folder")
         return Fault(what, first, "write listen 80;" if named else _WITHOUT_SERVER)
 
     def _leave_out(self, block: Block, why: str) -> None:
@@ -452,6 +466,7 @@ class NginxCopy:
         targets = [*self._of_upstreams(server), *self._of_passes(server)]
         found, faults = match_targets([one for one, _ in targets], self._around, own_ports, "nginx")
         self._faults += faults
+        self._changes += unknown_hosts([one for one, _ in targets], self._around)
         for target, change in targets:
             if target.address in found:
                 change(found[target.address])
@@ -539,8 +554,18 @@ class NginxCopy:
             address = host if host.startswith("unix:") else f"{host}:{port or default}"
             if substituted or (new_scheme != scheme and address in self._around.behind):
                 change(address)
+            if port is None:
+                self._misspelt(one, host, groups)
             if not substituted or address not in self._around.behind:
                 yield Target(address, f"{one.name} {url}", one.where, one in here), change
+
+    def _misspelt(self, block: Block, host: str, groups: Collection[str]) -> None:
+        """Say that a host is nearly an upstream's name: nginx would ask for its address."""
+        near = difflib.get_close_matches(host, groups, n=1, cutoff=_NEARLY)
+        if near and "." not in host:
+            what = f"{host} in {block.text} is no upstream of the file; did you mean '{near[0]}'?"
+            if self._is_new(block, what):
+                self._changes.append(Change(what, block.where))
 
     def _next(self) -> str:
         return f"http://{self._around.behind[0]}" if self._around.behind else "the server"

@@ -165,6 +165,7 @@ class Surroundings:
         tls: whether the next role takes TLS.
         own_service: whether it is a service of the scenario's own, which may speak another protocol than HTTP.
         hosts: by a host of the file, with its port or without, the address in its place.
+        beside: the addresses of services beside the path, which the scenario may name.
         writable: folders that the program may write to.
         wanted: where the load is to enter, as far as the scenario says.
         role: the next role's name; None at the path's end.
@@ -177,6 +178,7 @@ class Surroundings:
     tls: bool = False
     own_service: bool = False
     hosts: Mapping[str, str] = field(default_factory=dict)
+    beside: Sequence[str] = ()
     writable: Sequence[str] = ()
     wanted: WantedEntry = WantedEntry()
     role: str | None = None
