@@ -173,11 +173,6 @@ def _services(resolved: ResolvedScenario) -> Iterator[Problem]:
         if _calls_nobody(resolved, server):
             what = f"on the path {behind} comes after {server}, but {server} connects to no other server"
             yield Problem(what, resolved.where("path"), f"leave {behind} out")
-        elif server in own and behind in own and behind not in own[server].depends_on:
-            what = f"on the path {behind} comes after {server}, but {server} does not name it in 'depends_on'"
-            yield Problem(
-                what, resolved.where("path"), f"write depends_on: [{behind}] in {server}, or leave {behind} out"
-            )
     for name in needed_by(own, [role for role in path if role in own]):
         for needed in own[name].depends_on:
             if needed in resolved.registry.roles and needed not in own and needed not in path:

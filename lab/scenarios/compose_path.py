@@ -156,6 +156,13 @@ class Composed:
             problems = error.problems
         return expanded, problems
 
+    def where_build(self, name: str) -> str | None:
+        """Return the line of a Compose file that builds a service; None if none does."""
+        for files, names in self._names.items():
+            for step in (step for step, called in names.items() if called == name):
+                return self._projects[files].where("services", step, "build")
+        return None
+
     def _load(self, files: Files, at: Location) -> Project:
         if files not in self._projects:
             self._projects[files] = load_project(files, self.home, self.document.where(at))

@@ -106,7 +106,7 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> tu
         raise refuse_findings(error, document, _say, (KEY,)) from None
     expanded, problems = composed.expand(read_)
     if not problems:
-        problems = [*_problems(expanded, document), *_of_files(read_, expanded, document, home)]
+        problems = [*_problems(expanded, document), *_of_files(read_, expanded, composed, home)]
     if problems:
         raise BadInput(problems)
     content[KEY] = {name: one.model_dump(exclude_defaults=True) for name, one in expanded.items()}
@@ -141,9 +141,10 @@ def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Proble
 
 
 def _of_files(
-    read_: Mapping[str, Service], expanded: Mapping[str, Service], document: Document, home: Path
+    read_: Mapping[str, Service], expanded: Mapping[str, Service], composed: Composed, home: Path
 ) -> Iterator[Problem]:
     """Yield what is wrong with the files that services name; a Compose file's own builds have been looked at."""
+    document = composed.document
     for name, service in read_.items():
         if build := service.build:
             where = document.where((KEY, name, "build"))
@@ -158,7 +159,10 @@ def _of_files(
             yield from _volume_problems(volume, document.where((KEY, name, "volumes", index)), home)
     for name, service in expanded.items():
         if service.build and (what := _no_dockerfile(service.build, home)):
-            yield Problem(what, document.where((KEY, name, "build")), "the engine builds the image before a run")
+            said = name in read_ and read_[name].build is not None
+            of_project = None if said else composed.where_build(name)
+            where = of_project or document.where((KEY, name, "build"))
+            yield Problem(what, where, "the engine builds the image before a run")
 
 
 def _volume_problems(volume: str, where: str, home: Path) -> Iterator[Problem]:

@@ -382,7 +382,7 @@ class Service(Part):
         if not self.read_only:
             loosened["read_only"] = False
         instances = {
-            "doc": f"How many instances of {name} there are; without a proxy, all are targets of the load",
+            "doc": f"How many instances of {name} there are; all are targets of the load if clients come to it first",
             "type": "integer",
             "minimum": 1,
             "maximum": _INSTANCES_MAX,

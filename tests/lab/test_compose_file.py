@@ -245,6 +245,13 @@ def test_a_whole_project_is_a_path(project: Project) -> None:
     assert "not part of the run: other" in said
 
 
+def test_a_file_or_a_dockerfile_that_is_not_there_has_its_line(project: Project) -> None:
+    with pytest.raises(BadInput, match=r"compose\.yaml:3: there is no Dockerfile in app; the engine builds"):
+        project("services:\n  web:\n    build: ./app\n    ports: ['80:3000']\n", files={"app/x": ""})
+    with pytest.raises(BadInput, match=r"no Compose file \./compose\.yml; did you mean 'compose\.yaml'"):
+        project(SHOP, ("./compose.yaml", "./compose.yml"), files=APP)
+
+
 def test_a_run_s_file_has_names_volumes_and_files_of_the_project(project: Project, tmp_path: Path) -> None:
     found = project(SHOP, ("[k6, web]", "[k6, web, backend, db]"), files=APP)
     content = build_run_file(found, topology_of(found), "r", Places(tmp_path), IPv4Network("198.18.0.0/24"))

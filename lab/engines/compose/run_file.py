@@ -32,7 +32,7 @@ from lab.scenarios import generators, own_configuration, own_script
 from lab.scenarios.client_addresses import client_addresses
 from lab.scenarios.knobs import environment
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.services import Service, split_volume, spoken
+from lab.scenarios.services import Service, needed_by, split_volume, spoken
 from lab.scenarios.topology import Topology, collector_of
 
 FILE_NAME = "compose.run.yaml"
@@ -246,8 +246,15 @@ def service_fields(resolved: ResolvedScenario, topology: Topology, name: str) ->
     if isinstance(service.ready, list) and service.ready:
         test = {"test": ["CMD", *service.ready], "start_period": f"{service.ready_within}ms"}
         fields["healthcheck"] = _HEALTH | test
-    waits = _waits(resolved, topology, service.depends_on)
+    waits = _waits(resolved, topology, [*service.depends_on, *_following(resolved, topology, name)])
     return fields | ({"depends_on": waits} if waits else {})
+
+
+def _following(resolved: ResolvedScenario, topology: Topology, name: str) -> list[str]:
+    """Return the role behind a service on the path, whose names many a program asks for once, at its start."""
+    own, roles = resolved.registry.services, list(topology.instances)
+    behind = roles[roles.index(name) + 1 :][:1] if name in roles and topology.roles[name].kind != "client" else []
+    return [one for one in behind if name not in needed_by(own, [one])]
 
 
 def _waits(resolved: ResolvedScenario, topology: Topology, names: Sequence[str]) -> dict[str, Any]:
