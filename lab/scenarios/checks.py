@@ -11,6 +11,7 @@ from lab.errors import Problem
 from lab.scenarios import generators, network, overrides, own_configuration, own_script, sysctls
 from lab.scenarios.action_checks import action_problems
 from lab.scenarios.forecast import load_ms, user_ms
+from lab.scenarios.generator_checks import generator_problems
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.load_checks import load_problems
 from lab.scenarios.load_url import PLAIN_WORKLOADS
@@ -31,7 +32,7 @@ def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     yield from overrides.preset_problems(resolved.scenario, resolved.document)
     of_path = list(path_problems(resolved))
     yield from of_path
-    yield from _generator(resolved)
+    yield from generator_problems(resolved)
     yield from _roles(resolved)
     yield from own_script.script_problems(resolved)
     yield from own_configuration.configuration_problems(resolved)
@@ -77,19 +78,6 @@ def path_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         what = f"the path {shown} has two proxies, but the lab can follow requests through one only"
         hint = "leave one out, or declare your own proxy as a service without 'like: proxy' (docs/other-proxies.md)"
         yield Problem(what, where, hint)
-
-
-def _generator(resolved: ResolvedScenario) -> Iterator[Problem]:
-    """Yield what is wrong with a load generator in its scenario."""
-    name, path = generators.name_of(resolved.scenario.own_load), resolved.scenario.path
-    if name is None:
-        return
-    if name in resolved.scenario.services:
-        what = f"'{name}' is the load generator's name, and a service has it too"
-        yield Problem(what, resolved.where("services", name), "give the service another one")
-    if path[0] != name:
-        what = f"the load is made by {name}, and the path [{', '.join(path)}] begins with {path[0]}"
-        yield Problem(what, resolved.where("path"), f"write [{', '.join([name, *path[1:]])}]")
 
 
 def _calls_nobody(resolved: ResolvedScenario, role: str) -> bool:

@@ -6,6 +6,7 @@ begins, and knows of its load what packets and kernels tell, and what results it
 
 import shlex
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from formats.role import Role
@@ -34,10 +35,21 @@ def name_of(load: OwnLoad | None) -> str | None:
     return next((tool for tool in GENERATORS if getattr(load, tool) is not None), ANY)
 
 
+def hint_for(key: str, valid: list[str]) -> str | None:
+    """Return how to name a program that the lab has no key for; None for a key that is one of the `valid` misspelt."""
+    if get_close_matches(key, valid, n=1, cutoff=0.75):
+        return None
+    known = f"{', '.join(GENERATORS[:-1])} and {GENERATORS[-1]}"
+    return (
+        f"the lab knows {known} by name; for another program write load: {{image: …, command: […]}} and path:"
+        f" [{ANY}, …], for a k6 script load: {{script: …}}"
+    )
+
+
 def service_of(load: OwnLoad) -> Service:
     """Return the service that a generator is."""
     name = name_of(load)
-    words = _words_of(load, str(name)) if name in GENERATORS else None
+    words = words_of(load, str(name)) if name in GENERATORS else None
     fields: dict[str, Any] = {
         "image": load.image or IMAGE,
         # Another image may start the program by itself, or not.
@@ -48,7 +60,7 @@ def service_of(load: OwnLoad) -> Service:
     return Service.model_validate({name: value for name, value in fields.items() if value is not None})
 
 
-def _words_of(load: OwnLoad, name: str) -> list[str]:
+def words_of(load: OwnLoad, name: str) -> list[str]:
     """Return a named generator's arguments, without the program's name that a pasted command line begins with."""
     words = shlex.split(getattr(load, name))
     return words[1:] if words[:1] == [name] else words
@@ -65,7 +77,7 @@ def _added(name: str, words: list[str]) -> list[str]:
 def role_of(name: str, service: Service, load: OwnLoad) -> Role:
     """Return the declaration of a generator's role: a client, of which nothing is asked before it runs."""
     declared = service.role(name) | {"kind": "client", "description": f"The load generator {name}.", "ready": None}
-    if name != ANY and not _MAY_PIPELINE.get(name, set()) & set(_words_of(load, name)):
+    if name != ANY and not _MAY_PIPELINE.get(name, set()) & set(words_of(load, name)):
         declared["one_at_a_time"] = True
     if load.results is not None:
         declared["logs"] = {load.results.file: load.results.format}

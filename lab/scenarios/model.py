@@ -1,6 +1,7 @@
 """A scenario: the model of `scenarios/<slug>/scenario.yaml`."""
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, create_model, model_validator
@@ -170,8 +171,19 @@ IpFamily = Literal["ipv4", "ipv6"]
 # Load generators that a scenario may name; those without an image of the lab's own need one of the user's.
 GENERATORS = ("wrk", "ab", "hey", "jmeter", "vegeta", "locust", "gatling")
 _OF_THE_LAB = ("wrk", "ab", "hey", "jmeter")
+
+
+def _check_arguments(text: str) -> str:
+    """Return arguments that can be told apart."""
+    try:
+        shlex.split(text)
+    except ValueError:
+        raise knob_types.refusal(f"{text} has a quote or a backslash without its partner") from None
+    return text
+
+
 _Arguments = Annotated[
-    Text | None,
+    Annotated[Text, AfterValidator(_check_arguments)] | None,
     Field(description="Its arguments; {target} stands for the URL of the path's first server, {host} and {port} too"),
 ]
 
@@ -231,7 +243,7 @@ class OwnLoad(Part):
     gatling: _Arguments = None
     environment: Annotated[
         dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
-        Field(description="Its environment, in k6 __ENV; {target} stands for the URL of the path's first server"),
+        Field(description="Its environment, in k6 __ENV; {target}, {host} and {port} as in arguments"),
     ] = Field(default_factory=dict)
 
     @property

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from analysis.evidence.client_files import threshold_name
+from analysis.expressions import ExpressionError
 from analysis.formatting import format_ms
 from formats.knob_types import parse_duration
 from formats.predictions import Claim
 from lab import paths
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
+from lab.scenarios.forecast import names_in
 from lab.scenarios.model import OwnLoad
-from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.script_sources import Modules, Named, read_named
+from lab.scenarios.resolved import ResolvedScenario, Stated
+from lab.scenarios.script_sources import Modules, Named, misnamed_check, read_named
 from lab.scenarios.topology import Topology
 
 WORKLOAD = "script"
@@ -27,6 +29,7 @@ _RESERVED = ("K6_", "CONNLAB_")
 # k6's own gracefulStop, which comes on top of an executor's maxDuration. The lab waits longer than that.
 _GRACE_MS = 30_000
 _BROWSERS = ("k6/browser", "k6/experimental/browser")
+_OF_CHECKS = "client.checks."
 _OUR_EXTENSION = "k6/x/connlab"
 # How k6's messages name a line of a script, and a module that it could not find.
 _NAMED = re.compile(rf"file://{MOUNTED}/(?P<file>[^ :]+):(?: Line )?(?P<line>[0-9]+)")
@@ -82,6 +85,11 @@ class OwnScript:
     def mounts(self) -> dict[Path, Path]:
         """Return what k6 sees of the machine, read-only, each with the place where it sees it."""
         return {self.folder: MOUNTED} | ({self.modules.fetched: FETCHED} if self.fetches() else {})
+
+    def modules_read(self) -> list[Path]:
+        """Return the script and the modules that it reaches, as far as their text is here."""
+        reached = [one.path or self.modules.text_of(one.text) for one in self.named() if one.module]
+        return sorted({self.file, *(file for file in reached if file is not None and file.is_file())})
 
     def files(self) -> list[Path]:
         """Return the script and all files that it and its modules name."""
@@ -149,7 +157,7 @@ def find_script(resolved: ResolvedScenario, topology: Topology) -> OwnScript | N
     load = resolved.scenario.own_load
     if load is None or load.script is None:
         return None
-    environment = {name: text.replace("{target}", topology.target) for name, text in load.environment.items()}
+    environment = {name: topology.fill_in(text) for name, text in load.environment.items()}
     return _script_of(resolved, load, environment)
 
 
@@ -185,6 +193,7 @@ def script_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         yield Problem(f"there is no script {paths.shown(script.file)}", where, hint)
     elif not outside:
         yield from _unknown_to_k6(script)
+        yield from _misnamed_checks(resolved, script)
     yield from _reserved(resolved, load)
     yield from _unmapped(resolved, script)
 
@@ -246,6 +255,25 @@ def _unknown_to_k6(script: OwnScript) -> Iterator[Problem]:
             what = f"the script needs the extension {one.text}, and the lab's k6 does not have it"
             hint = "build an image of k6 that has it, and name it by load.image (docs/own-script.md, Extensions)"
             yield Problem(what, one.where, hint)
+
+
+def _misnamed_checks(resolved: ResolvedScenario, script: OwnScript) -> Iterator[Problem]:
+    """Yield the predictions about a check that the script does not make, and that it makes by almost the same name."""
+    for stated, name in _predicted(resolved, _OF_CHECKS):
+        check = name.removeprefix(_OF_CHECKS).rpartition(".")[0]
+        if not script.missing_modules() and (near := misnamed_check(script.modules_read(), check)):
+            what = f"prediction '{stated.prediction.id}': the script makes no check named {check}"
+            yield Problem(what, stated.where, f"did you mean {name.replace(check, near)}?")
+
+
+def _predicted(resolved: ResolvedScenario, begins: str) -> Iterator[tuple[Stated, str]]:
+    """Yield the names that begin so in predictions of one run."""
+    for stated in resolved.predictions:
+        try:
+            names = names_in(stated.prediction.expression)
+        except ExpressionError:
+            continue  # the check of predictions says what is wrong
+        yield from ((stated, name) for name in names if name.startswith(begins))
 
 
 def refusal(resolved: ResolvedScenario, script: OwnScript, said: str) -> Problem:
@@ -327,3 +355,8 @@ def contradictions(resolved: ResolvedScenario, options: Options) -> Iterator[Pro
     for claim in options.claims():
         if claim.id in stated:
             yield Problem(f"a prediction and a threshold are both named '{claim.id}'", where, "rename the prediction")
+    known = [claim.expression for claim in options.claims()]
+    for one, name in _predicted(resolved, "client.thresholds."):
+        if name not in known:
+            what = f"prediction '{one.prediction.id}': the script has no threshold {name}"
+            yield Problem(what, one.where, did_you_mean(name, known) or "its options.thresholds has none like it")

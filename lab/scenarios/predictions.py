@@ -15,7 +15,9 @@ from analysis.verdicts.predictions import check_known, check_prediction
 from formats.predictions import Part, Published
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
+from lab.scenarios.forecast import applies
 from lab.scenarios.resolved import ResolvedScenario, knob_sentence
+from lab.scenarios.unrecorded_figures import unrecorded
 
 
 def prediction_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
@@ -39,6 +41,14 @@ def prediction_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
             yield Problem(what, resolved.where("predictions", index, "when"), "leave 'when' out")
     yield from _claim_problems(resolved, seen)
     yield from control_problems(resolved)
+    yield from _of_one_run(resolved, knobs)
+    check = partial(check_expression, path=resolved.roles, knobs=knobs, wanted=Kind.NUMBER)
+    yield from published_problems(resolved, resolved.published, check)
+
+
+def _of_one_run(resolved: ResolvedScenario, knobs: Mapping[str, object]) -> Iterator[Problem]:
+    """Yield what is wrong with the predictions of one run."""
+    scope = figures.scope(resolved.roles, knobs)
     for stated in resolved.predictions:
         try:
             check_prediction(stated.prediction.expression, resolved.roles, knobs)
@@ -50,8 +60,11 @@ def prediction_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         for text in filter(None, (stated.prediction.expression, stated.prediction.when)):
             for what, hint in _never(resolved, parse(text)):
                 yield Problem(f"prediction '{stated.prediction.id}': {what}", stated.where, hint)
-    check = partial(check_expression, path=resolved.roles, knobs=knobs, wanted=Kind.NUMBER)
-    yield from published_problems(resolved, resolved.published, check)
+        for name, column in parse(stated.prediction.expression).names_with_columns:
+            found = unrecorded(resolved, scope, name)
+            if found and applies(stated.prediction, resolved) is not False:
+                what = f"prediction '{stated.prediction.id}': column {column}: {found[0]}"
+                yield Problem(what, stated.where, found[1])
 
 
 def _never(resolved: ResolvedScenario, expression: Expression) -> Iterator[tuple[str, str | None]]:

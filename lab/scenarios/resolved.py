@@ -280,6 +280,8 @@ def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], v
         scenario = registry.scenario.model_validate(content)
     except ValidationError as error:
         found = list_findings(error)
+        if any(finding["loc"][:1] == ("load",) for finding in found):  # the path's first name may be this load's
+            found = [finding for finding in found if finding["loc"] != ("path", 0)]
         raise BadInput([_problem(finding, registry, parsed, overrides, variant) for finding in found]) from None
     values = {**flat_values(scenario.knobs), **network.link_values(scenario.network)}
     registry = replace(registry, knobs={**registry.knobs, **network.known_link_knobs(scenario.network)})
@@ -338,7 +340,10 @@ def _problem(
     knobs = registry.knobs
     if location[:1] == (network.KEY,) and len(location) == _LINK_KNOB_KEYS:
         knobs = network.known_link_knobs({str(location[1]): {str(location[2]): network.Link()}})
-    what, hint = knob_sentence(finding, siblings(registry.scenario, location), knobs)
+    valid = siblings(registry.scenario, location)
+    what, hint = knob_sentence(finding, valid, knobs)
+    if location[:1] == ("load",) and finding["type"] == "extra_forbidden":
+        hint = generators.hint_for(str(location[-1]), valid) or hint
     if variant.path and location[:1] == ("path",):
         return Problem(what, variant.path[1], hint)
     return Problem(what, _where(location, parsed, overrides), hint)

@@ -4,9 +4,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urljoin
 
+from analysis.evidence.client_files import figure_name
 from lab import paths
 
 _IMPORT = re.compile(r"""(?:\bfrom|\bimport|\brequire)\s*\(?\s*(['"])(?P<named>[^'"\n]+)\1""")
@@ -14,6 +16,11 @@ _OPEN = re.compile(r"""(?<![.\w])open\s*\(\s*(['"`])(?P<named>[^'"`$\n]+)\1""")
 # grpc.Client's load([folders], file, …) and loadProtoset(file).
 _PROTO = re.compile(r"""\.(?:load|loadProtoset)\s*\(\s*(?:\[(?P<folders>[^\]]*)\]|null)?(?P<files>[^()]*)\)""")
 _TEXT = re.compile(r"""(['"`])(?P<named>[^'"`$\n]+)\1""")
+# A key of an object: as a word, as text, and one that is worked out.
+_WORD = re.compile(r"\w+(?=\s*[:(,}])")
+_KEY = re.compile(r"""(['"`])(?P<named>[^'"`$\n]+)\1\s*:""")
+_COMPUTED_KEY = re.compile(r"\]\s*:")
+_CHECK = re.compile(r"(?<![.\w])check\s*\(")
 _COMMENT = re.compile(r"\s*(?://|\*|/\*)")
 _BYTES_MAX = 8 << 20
 
@@ -93,6 +100,35 @@ def read_named(script: Path, text_of: Callable[[str], Path | None]) -> Iterator[
                 reached = Source(one.path) if one.path is not None else None
             if reached is not None and reached not in sources and reached.file.is_file():
                 sources.append(reached)
+
+
+def misnamed_check(files: Iterable[Path], name: str) -> str | None:
+    """Return the check in a script's modules that a figure's `name` almost names.
+
+    None where a module has this very name, where none is like it, and where the script works names out.
+    """
+    texts = [file.read_text(errors="replace") for file in files]
+    written = {figure_name(found[0]) for text in texts for found in _WORD.finditer(text)}
+    written |= {figure_name(found["named"]) for text in texts for found in _TEXT.finditer(text)}
+    keys = {figure_name(found["named"]) for text in texts for found in _KEY.finditer(text)}
+    if name in written or any(map(_computes_checks, texts)):
+        return None
+    return next(iter(get_close_matches(name, sorted(keys), n=1, cutoff=0.7)), None)
+
+
+def _computes_checks(text: str) -> bool:
+    """Return whether a module may give a check a name that does not stand in its text."""
+    return bool(_COMPUTED_KEY.search(text)) or any("{" not in _call(text, one.end()) for one in _CHECK.finditer(text))
+
+
+def _call(text: str, start: int) -> str:
+    """Return the arguments of a call, from behind its parenthesis to the one that closes it."""
+    depth = 1
+    for end, letter in enumerate(text[start:], start):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return text[start:end]
+    return text[start:]
 
 
 def _named_by(source: Source, script: Path) -> Iterator[Named]:

@@ -15,6 +15,9 @@ from lab.scenarios.knobs import RoleName
 from lab.scenarios.load_url import LoadUrl
 from lab.scenarios.resolved import ResolvedScenario
 
+# What a load of the user's own may have in braces: the URL of the path's first server, and its parts.
+PLACES = ("target", "host", "port")
+
 
 @dataclass(frozen=True)
 class Topology:
@@ -84,12 +87,12 @@ class Topology:
         return [one for one in self.clients if self.role_of(one) not in ROLES]
 
     def fill_in(self, text: str) -> str:
-        """Return a generator's argument with the path's first server in the place of its names."""
+        """Return an argument or a variable of a load of the user's own with the path's first server in it."""
         host, _, port = self.targets[0].partition("://")[2].rpartition(":")
         if self.url is not None:
             host, port = self.url.host, str(self.url.port)
-        for name, value in (("{target}", self.target), ("{host}", host), ("{port}", port)):
-            text = text.replace(name, value)
+        for name, value in zip(PLACES, (self.target, host, port), strict=True):
+            text = text.replace(f"{{{name}}}", value)
         return text
 
     def behind(self, role: RoleName) -> list[str]:

@@ -28,6 +28,8 @@ OWN = (
 def make(tmp_path: Path) -> Make:
     """Resolve a scenario with a generator, with some of its text changed."""
     (tmp_path / "shop").mkdir()
+    for file in ("plan.jmx", "a.py"):
+        (tmp_path / "shop" / file).touch()
     return resolving(tmp_path / "shop", OWN)
 
 
@@ -92,10 +94,91 @@ def test_a_named_generator_of_another_image_is_its_program_whatever_that_image_s
         ({LOAD: "load: {script: ./a.js, command: [b]}\n"}, [], "leave the other keys out"),
         ({LOAD: "load: {wrk: -c1, command: [b]}\n"}, [], "'command' goes with 'image' alone"),
         ({}, ["load.users=3"], "load.users is set, but the load is made by wrk, which does not read it"),
+        ({"{target}": "{traget}"}, [], "scenario.yaml:6: the lab does not fill in {traget}; write {target}"),
+        ({"{target}": "-s post.lua {target}"}, [], "scenario.yaml:6: there is no post.lua in the scenario's folder"),
+        ({"{target}": "-s ../post.lua {target}"}, [], "post.lua leads out of the scenario's folder, and wrk sees no"),
+        ({"{target}": "'{target}"}, [], "has a quote or a backslash without its partner"),
+        (
+            {LOAD: "load: {siege: '-c9 {target}'}\n", "[wrk,": "[siege,"},
+            [],
+            "scenario.yaml:6: unknown key 'load.siege'; the lab knows wrk, ab, hey, jmeter, vegeta, locust and gatling",
+        ),
+        ({LOAD: "load: {jmetre: '-t a.jmx'}\n", "[wrk,": "[jmetre,"}, [], "'load.jmetre'; did you mean 'jmeter'?"),
+        ({LOAD: "load: {jmeter: '-l r.jtl'}\n", "[wrk,": "[jmeter,"}, [], "cannot write r.jtl (-l): it can only read"),
+        (
+            {
+                LOAD: "load: {jmeter: '-l /raw/a.jtl', results: {file: b.jtl, format: jmeter}}\n",
+                "[wrk,": "[jmeter,",
+            },
+            [],
+            "load.results names b.jtl, and jmeter writes /raw/a.jtl; write file: a.jtl",
+        ),
         ({"path:": "services: {wrk: {image: a}}\npath:"}, [], "'wrk' is the load generator's name, and a service has"),
     ],
 )
-def test_a_load_that_cannot_be_is_refused(make: Make, changes: dict[str, str], overrides: list[str], said: str) -> None:
+def test_a_load_that_cannot_be_is_refused(
+    make: Make, tmp_path: Path, changes: dict[str, str], overrides: list[str], said: str
+) -> None:
+    (tmp_path / "post.lua").touch()  # beside the scenario's folder
     with pytest.raises(BadInput) as error:
         make(*overrides, changes=changes)
     assert said in str(error.value)
+    assert "unknown role" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "{ab: '-n9 -p post.json -g /raw/times {target}/'}",
+        "{hey: '-n9 -D ./post.json -o csv -d {\"a\":1} {target}/'}",
+        "{vegeta: 'attack -targets=stdin -output /raw/r', image: acme/vegeta}",
+        "{locust: '-f post.json,/opt/locustfile.py --html=/raw/a.html', image: acme/locust}",
+        "{image: acme/load, command: [a, '{user}', '${HOST}', -s, none.lua]}",
+    ],
+)
+def test_what_may_be_is_left_to_the_program(make: Make, tmp_path: Path, load: str) -> None:
+    (tmp_path / "shop" / "post.json").touch()
+    name = "generator" if "command" in load else load[1 : load.index(":")]
+    make(changes={LOAD: f"load: {load}\n", "[wrk,": f"[{name},"})
+
+
+PREDICTED = "ledger.connections.backend.failed == 0"
+RESULTS = "load: {jmeter: -l /raw/r, results: {file: r, format: jmeter}}\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "figure", "instead"),
+    [
+        (
+            {},
+            "client.requests.failed",
+            "use ledger.connections.backend.failed or name a file of its requests by load.re",
+        ),
+        ({"[wrk,": "[wrk, nginx,"}, "client.requests.status.502", "use access.nginx.status.502 or name a file"),
+        ({}, "client.latency_ms.max", "use flows.backend.request_ms.max or name a file of its requests"),
+        ({}, "ledger.cause.accept_queue_drop", "use ledger.connections.backend.cause.accept_queue_drop or"),
+        ({}, "client.dials.ok", "only k6 records this, and wrk makes the load; use flows.backend.established"),
+        ({}, "client.checks.paid.failed", "only k6 records this, and wrk makes the load"),
+        ({LOAD: RESULTS, "[wrk,": "[jmeter,"}, "flows.backend.requests.total", "itself; use client.requests.total"),
+        ({"{target}": "-s /a.lua {target}", "[wrk,": "[wrk, nginx,"}, "flows.nginx.requests.total", "use access.nginx"),
+    ],
+)
+def test_a_figure_that_the_program_never_gives_is_named_with_what_tells_the_same(
+    make: Make, changes: dict[str, str], figure: str, instead: str
+) -> None:
+    with pytest.raises(
+        BadInput, match=rf"scenario.yaml:\d+: prediction 'served': column 1: {figure} would be"
+    ) as error:
+        make(changes={**changes, PREDICTED: f"{figure} == 0"})
+    assert instead in str(error.value)
+    make(changes={**changes, PREDICTED: f"{figure} == 0\n    when: load.max_duration > 600000"})
+
+
+def test_with_results_requests_are_predicted_as_those_of_k6(make: Make) -> None:
+    make(
+        changes={
+            LOAD: RESULTS,
+            "[wrk,": "[jmeter,",
+            PREDICTED: "client.requests.failed == ledger.cause.accept_queue_drop",
+        }
+    )

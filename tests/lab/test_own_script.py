@@ -79,6 +79,12 @@ def test_a_script_is_the_workload_and_the_knobs_of_others_are_gone(make: Make) -
             ("load.workload=script",),
             r"the workload 'script' needs a k6 script of your own.*write load: {script",
         ),
+        ({"{target}": "{tagret}"}, (), r"scenario.yaml:6: the lab does not fill in \{tagret\}; write \{target\}"),
+        (
+            {"client.checks.paid.rate == 1": "client.users.failed == model.users_failed"},
+            (),
+            r"unknown: the model is of the lab's own work",
+        ),
         ({"client.checks.paid.rate == 1": "load.users == 1"}, (), r"there is no figure or knob load.users"),
     ],
 )
@@ -87,6 +93,39 @@ def test_a_scenario_that_contradicts_its_script_is_refused(
 ) -> None:
     with pytest.raises(BadInput, match=said):
         make(*overrides, changes=changes)
+
+
+@pytest.mark.parametrize(
+    ("checks", "said"),
+    [
+        (
+            "check(answer(), {'is paid': (one) => one.ok });",
+            "no check named paid; did you mean client.checks.is_paid.rate?",
+        ),
+        ("check(answer(), { Paid: (one) => one.ok, 'is paid': true });", None),
+        ("check(answer(), {'is paid': true, [`${user} paid`]: true });", None),
+        ("const made = {'is paid': true}; check(answer(), made);", None),
+        ("check(answer(), {'home is 200': true });", None),
+    ],
+)
+def test_a_check_that_a_script_makes_by_another_name_is_named(
+    make: Make, home: Path, checks: str, said: str | None
+) -> None:
+    (home / "lib" / "pages.js").write_text(f"export default () => {{ {checks} }};\n")
+    if said is None:
+        make()
+        return
+    with pytest.raises(BadInput) as error:
+        make()
+    assert said in str(error.value)
+
+
+def test_a_threshold_that_a_script_has_not_is_named(make: Make) -> None:
+    names = ("client.thresholds.checks_rate_least_0_9", "client.thresholds.checks_rate_at_least_0_99")
+    effective = make(changes={"client.checks.paid.rate == 1": " and ".join(names)})
+    options = own_script.read_options(json.dumps(OPTIONS))
+    (found,) = [one for one in own_script.contradictions(effective, options) if "prediction" in one.what]
+    assert (found.hint, names[0] in found.what) == (f"did you mean '{names[1]}'?", True)
 
 
 def test_k6_finds_the_script_s_folder_and_environment(make: Make, home: Path, tmp_path: Path) -> None:
