@@ -385,12 +385,15 @@ def _of_answers(proxy: str) -> Iterator[Identity]:
         read, logged = f"client.requests.status.{status}", f"access.{proxy}.status.{status}"
         if status != "4xx":
             # An upgrade of the protocol is the one answer of this class that k6 records.
+            some = status == "5xx" and proxy == "haproxy"
+            sent = f"{logged} - access.{proxy}.unsent" if some else logged
+            without = ", without those of 0 bytes, which it did not send" if some else ""
             yield Identity(
                 f"answers-{status}",
-                f"{says.format(status)}. An answer that began and did not end has a status at {proxy} alone.",
+                f"{says.format(status)}{without}. An answer that began and did not end has a status at {proxy} alone.",
                 read,
-                f"{logged} - min({logged}, client.requests.cut)",
-                logged,
+                f"{sent} - min({sent}, client.requests.cut)",
+                sent,
                 if_any=status == "1xx",
             )
             continue

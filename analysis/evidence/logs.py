@@ -21,8 +21,9 @@ QUEUE_TIMEOUT, NO_PORT, NO_SERVER = "queue-timeout", "no-port", "no-server"
 SERVER_SILENT, SERVER_BROKE = "server-silent", "server-broke"
 DENIED, TARPITTED, ANSWERED_ITSELF, CLIENT_SLOW = "denied", "tarpitted", "answered-itself", "client-slow"
 
-# A record's columns, whatever the log's format: nginx's names and units, the port of each try, `gave_up`; and of logs
-# whose format is declared, how exact a time is, and whether the log leaves open what became of a try.
+# A record's columns, whatever the log's format: nginx's names and units, the port of each try, `gave_up`, whether no
+# byte of the answer went out; and of logs whose format is declared, how exact a time is, and whether the log leaves
+# open what became of a try.
 COLUMNS: Mapping[str, str] = {
     "time_ms": "BIGINT", "connection": "BIGINT", "connection_requests": "BIGINT", "remote_addr": "VARCHAR",
     "remote_port": "BIGINT", "server_addr": "VARCHAR", "request_method": "VARCHAR", "request_uri": "VARCHAR",
@@ -31,7 +32,7 @@ COLUMNS: Mapping[str, str] = {
     "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR", "upstream_connection": "VARCHAR",
     "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
     "upstream_local_port": "VARCHAR", "gave_up": "VARCHAR", "request_id": "VARCHAR",
-    "resolution_us": "BIGINT", "guessed": "BOOLEAN",
+    "resolution_us": "BIGINT", "guessed": "BOOLEAN", "unsent": "BOOLEAN",
     "ssl_protocol": "VARCHAR", "ssl_session_reused": "VARCHAR",
 }  # fmt: skip
 
@@ -194,6 +195,8 @@ HAPROXY_ACCESS = Format(
         # As nginx has it: r for a session that was resumed.
         "ssl_session_reused": "CASE WHEN coalesce(ssl_protocol, '') IN ('', '-') THEN ''"
         " WHEN ssl_session_reused IN ('true', '1') THEN 'r' ELSE '.' END",
+        # It closed, or refused the stream: a client that had answers on the connection before may ask again.
+        "unsent": "status >= 500 AND bytes_sent = 0",
         # A try that never had a port has sent nothing; port_shortages.sql says whether there was one to have.
         "gave_up": f"CASE WHEN termination LIKE 'sQ%' THEN '{QUEUE_TIMEOUT}'"
         f" WHEN termination LIKE 'SC%' AND coalesce(server_address, '') IN ('', '-') THEN '{NO_SERVER}'"

@@ -115,6 +115,14 @@ FIGURES: tuple[Figure, ...] = (
         _ACCESS_FILE,
         _lines,
     ),
+    Figure(
+        "access.haproxy.unsent",
+        "Requests that HAProxy logged with an error (5xx) and 0 bytes: it sent no answer, closed the connection or"
+        " refused the stream, and the client may have sent the request again.",
+        _ACCESS_FILE,
+        _in_window("at_proxies", "unsent"),
+        of_role="haproxy",
+    ),
     *(
         Figure(f"access.<proxy>.tries.{name}", meaning, _ACCESS_FILE, _in_window("at_proxies", f"tries_{name}"))
         for name, meaning in _TRIES.items()

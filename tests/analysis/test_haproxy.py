@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
+from analysis.derivation import judge
 from analysis.evidence import logs, scrapes
 from analysis.evidence.records import Records
 from formats.role import Role
@@ -137,6 +138,20 @@ def test_a_time_out_in_its_queue_is_a_cause(through_haproxy: RunFolder) -> None:
     cause, evidence = failed_for(through_haproxy, Capture(), **waited)
     assert cause == "proxy-queue-timeout"
     assert evidence.endswith("after 2.000 s in the proxy's queue")
+
+
+@pytest.mark.parametrize(("sent", "holds"), [(0, "true"), (107, "false")])
+def test_an_error_of_no_bytes_was_never_an_answer(through_haproxy: RunFolder, sent: int, holds: str) -> None:
+    run = through_haproxy
+    failed_for(run, Capture())
+    # HAProxy refused the stream of its first try, and the client asked again.
+    run.lines["nginx/access.jsonl"].insert(0, run.lines["nginx/access.jsonl"][0] | {"bytes_sent": sent})
+    run.manifest = json.loads(json.dumps(run.manifest).replace("nginx", "haproxy"))
+    run.captures = {"haproxy": run.captures["nginx"]}
+    for file in [name for name in run.lines if name.startswith("nginx")]:
+        run.lines[file.replace("nginx", "haproxy")] = run.lines.pop(file)
+    (answers,) = [one for one in judge(run.write()).account.hops[0].identities if one.id == "answers-5xx"]
+    assert (answers.holds, answers.left.value) == (holds, 1)
 
 
 REFUSING = [

@@ -10,6 +10,7 @@ WITH tried AS (
 ), answered AS (
     SELECT count(*) FILTER (sent_http_connection = 'close') AS connection_close,
            count(*) FILTER (sent_http_connection = 'keep-alive') AS connection_keep_alive,
+           count(*) FILTER (unsent) AS unsent,
            count(*) FILTER (connection_requests = 1 AND ssl_protocol <> '') AS tls_connections,
            count(*) FILTER (connection_requests = 1 AND ssl_session_reused = 'r') AS tls_resumed
       FROM access WHERE 1000 * time_ms BETWEEN $start_us // 1000 * 1000 AND $end_us
