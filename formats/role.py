@@ -281,6 +281,9 @@ class Value(_Part):
     """A number on a page."""
 
     at: Annotated[Text, Field(description="Where it stands on the page; see `format`")]
+    minus: Annotated[
+        Text | None, Field(description="Where the number stands that is subtracted: what it counts besides")
+    ] = None
     grows: Annotated[bool, Field(description="Whether it counts from the program's start on; else it is a level")] = (
         False
     )
@@ -320,14 +323,19 @@ class Page(_Part):
 
     @model_validator(mode="after")
     def _patterns_are_patterns(self) -> Self:
-        for value in self.values.values():
-            if self.format == "text" and re.compile(_is_pattern(value.at)).groups != 1:
-                raise knob_types.refusal(f"'{value.at}' must have one group")
-            if self.format == "text" and BEYOND_RE2.search(value.at):
-                raise knob_types.refusal(f"'{value.at}' must look neither ahead nor back")
-            if self.format == "csv" and value.at.count("/") != 2:  # noqa: PLR2004  two columns that name a row
-                raise knob_types.refusal(f"'{value.at}' must be <first column>/<second column>/<column>")
+        for at in self.places:
+            if self.format == "text" and re.compile(_is_pattern(at)).groups != 1:
+                raise knob_types.refusal(f"'{at}' must have one group")
+            if self.format == "text" and BEYOND_RE2.search(at):
+                raise knob_types.refusal(f"'{at}' must look neither ahead nor back")
+            if self.format == "csv" and at.count("/") != 2:  # noqa: PLR2004  two columns that name a row
+                raise knob_types.refusal(f"'{at}' must be <first column>/<second column>/<column>")
         return self
+
+    @property
+    def places(self) -> list[str]:
+        """Return where the numbers stand that the page is read for."""
+        return [at for value in self.values.values() for at in (value.at, value.minus) if at is not None]
 
 
 class Limits(_Part):

@@ -1,7 +1,7 @@
 """Reads what a collector scraped from a server's management port, once a second."""
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -56,12 +56,21 @@ def read(path: Path, page: Page) -> Scrape:
 def values(page: Page, bodies: Sequence[Any]) -> list[dict[str, int]]:
     """Return the declared values of each reading of a page, by their names; what a reading lacks is left out."""
     if page.format == "text":
-        columns = {name: _in_texts(bodies, value.at) for name, value in page.values.items()}
-        found = [{name: column[number] for name, column in columns.items()} for number in range(len(bodies))]
+        columns = {at: _in_texts(bodies, at) for at in page.places}
+        numbers = [{at: column[place] for at, column in columns.items()} for place in range(len(bodies))]
     else:
         finders = [_FINDERS[page.format](body) for body in bodies]
-        found = [{name: find(value.at) for name, value in page.values.items()} for find in finders]
-    return [{name: value for name, value in each.items() if value is not None} for each in found]
+        numbers = [{at: find(at) for at in page.places} for find in finders]
+    return [_of_reading(page, each) for each in numbers]
+
+
+def _of_reading(page: Page, numbers: Mapping[str, int | None]) -> dict[str, int]:
+    found = {}
+    for name, value in page.values.items():
+        number, less = numbers[value.at], 0 if value.minus is None else numbers[value.minus]
+        if number is not None and less is not None:
+            found[name] = number - less
+    return found
 
 
 def _in_json(body: Any) -> Find:  # noqa: ANN401  JSON

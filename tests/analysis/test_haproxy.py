@@ -98,6 +98,11 @@ def test_a_recorded_page_of_statistics_has_every_declared_value() -> None:
     assert (found["clients"], found["requests"], found["queued"], found["in_flight"]) == (60, 60, 14, 24)
 
 
+def test_a_connection_that_ends_without_a_request_counts_as_none() -> None:
+    pages = ["# pxname,svname,req_tot,ereq\ntraffic,FRONTEND,62,2\n", "# pxname,svname,req_tot\ntraffic,FRONTEND,62\n"]
+    assert scrapes.values(declared().scrape["haproxy"], pages) == [{"requests": 60}, {}]
+
+
 @pytest.fixture
 def through_haproxy(proxied_run: RunFolder) -> RunFolder:
     """One request through a proxy that logs as HAProxy does, answered with 503 after two seconds."""
