@@ -26,6 +26,8 @@ FILE = "role.yaml"
 TRAFFIC_PORT = 8080
 # What a container wrote to its standard output and error, as the engine kept it: a log may be there.
 CONTAINER_LOG = "container.log"
+# What a program takes for a knob of `Limits` that bounds nothing.
+NO_LIMIT = -1
 Kind = Literal["client", "proxy", "server"]
 # As they stand on a path.
 KINDS: tuple[Kind, ...] = ("client", "proxy", "server")
@@ -109,6 +111,10 @@ class Knob(_Part, ABC):
     workloads: Annotated[
         Annotated[tuple[Workload, ...], Field(strict=False, min_length=1)] | None,
         Field(description="The workloads that read it; all"),
+    ] = None
+    variants: Annotated[
+        Annotated[tuple[Text, ...], Field(strict=False, min_length=1)] | None,
+        Field(description="The variants of the role that have it; all"),
     ] = None
     read_back: Annotated[KnobReadback | None, Field(description="Where the running program tells it")] = None
     configured: Annotated[
@@ -353,6 +359,9 @@ class Limits(_Part):
     ] = None
     processes: Annotated[KnobName | None, Field(description="How many such processes it has")] = None
     idle: Annotated[KnobName | None, Field(description="How long it keeps an idle connection of a client")] = None
+    requests: Annotated[
+        KnobName | None, Field(description="The requests of a client that it serves on one connection; -1 = no limit")
+    ] = None
     server_connections: Annotated[
         KnobName | None, Field(description="The connections, or requests, that one server gets at once; 0 = no limit")
     ] = None
@@ -432,6 +441,23 @@ class Reload(_Part):
     ] = False
 
 
+class Variant(_Part):
+    """What a role declares otherwise where its image runs another program."""
+
+    scrape: Annotated[dict[KnobName, Page], Field(description="The pages that the collector reads")] = Field(
+        default_factory=dict
+    )
+    read_back: Annotated[RoleReadback | None, Field(description="How it tells its settings")] = None
+    limits: Limits = Limits()
+
+
+class Variants(_Part):
+    """The programs of which an image runs one, as a knob says; the first is as the role itself declares."""
+
+    knob: Annotated[KnobName, Field(description="The knob that chooses")]
+    of: Annotated[dict[Text, Variant], Field(description="The others, by the knob's values")]
+
+
 class Role(_Part):
     """A program on the path."""
 
@@ -506,6 +532,7 @@ class Role(_Part):
     page: Annotated[Text | None, Field(description="The page that a proxy serves without a server behind it")] = None
     once: Annotated[Text | None, Field(description="Why it cannot be started again within a run")] = None
     limits: Limits = Limits()
+    variants: Annotated[Variants | None, Field(description="The programs of which its image runs one")] = None
     memory: Memory
     files: Annotated[int, Field(ge=0, description="Files that a process opens besides its connections")] = 128
     knobs: dict[KnobName, AnyKnob]
@@ -514,14 +541,36 @@ class Role(_Part):
     def _names_its_own_knobs(self) -> Self:
         named = {told.unless for one in self.knobs.values() if (told := one.read_back) is not None}
         bounds = {one.at_most for one in self.knobs.values() if isinstance(one, Integer)}
-        drawn = {value.limit for page in self.scrape.values() for value in page.values.values()}
+        others = self.variants.of.values() if self.variants else ()
+        drawn = {value.limit for page in self.pages().values() for value in page.values.values()}
         absent = {one.configured.absent for one in self.knobs.values() if one.configured is not None} - {UNKNOWN}
         unknown = {*named, *bounds, *drawn, *absent, *self.limits.model_dump().values(), self.memory.heap}
         unknown |= {self.servers_http2, *self.listener.model_dump().values()}
+        unknown |= {name for one in others for name in one.limits.model_dump().values()}
+        unknown |= {self.variants.knob} if self.variants else set()
         unknown -= {None, *self.knobs}
         if unknown:
             raise knob_types.refusal(f"it names the knob '{min(map(str, unknown))}', and has none of that name")
         return self
+
+    def with_variant(self, chosen: object) -> Self:
+        """Return the declaration of the program that the image runs, without the knobs that others have."""
+        if self.variants is None:
+            return self
+        knobs = {
+            name: knob for name, knob in self.knobs.items() if knob.variants is None or str(chosen) in knob.variants
+        }
+        listener = {what: name for what, name in self.listener.model_dump().items() if name in knobs}
+        other = self.variants.of.get(str(chosen))
+        changed: dict[str, Any] = {"knobs": knobs, "listener": ListenerKnobs(**listener), "variants": None}
+        if other:
+            changed |= {"scrape": other.scrape, "read_back": other.read_back, "limits": other.limits}
+        return self.model_copy(update=changed)
+
+    def pages(self) -> Mapping[str, Page]:
+        """Return the pages of each program that the image may run."""
+        others = self.variants.of.values() if self.variants else ()
+        return {name: page for one in (self, *others) for name, page in one.scrape.items()}
 
     def knob(self, name: str) -> str:
         """Return the full name of one of its knobs."""

@@ -1,4 +1,4 @@
-"""A run's settings, and what they say of the accept queue by the rules of the kernel and of Tomcat.
+"""A run's settings, and what they say of the accept queue by the rules of the kernel and of its server.
 
 A setting that is missing or is no number raises ModelNotApplicable, with the reason.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from formats.manifest import Manifest, listeners_of_traffic
+from formats.role import NO_LIMIT
 
 _SOMAXCONN = "net.core.somaxconn"
 BACKEND = "backend"
@@ -96,6 +97,7 @@ def accept_capacity(settings: Settings) -> int:
     if limits.connections is None:
         raise ModelNotApplicable(f"no knob of {server} says how many connections it takes at once")
     knob = settings.manifest.roles[server].knob(limits.connections)
-    # Tomcat accepts that many and no more. The kernel then completes handshakes until its queue is *longer* than the
+    require(settings.integer(knob) != NO_LIMIT, f"{knob} is {NO_LIMIT}: {server} takes all connections that come")
+    # It accepts that many and no more. The kernel then completes handshakes until its queue is *longer* than the
     # backlog: sk_acceptq_is_full() in include/net/sock.h compares with >, so the queue holds one more than asked.
     return (settings.integer(knob) + listen_backlog(settings) + 1) * len(instances)

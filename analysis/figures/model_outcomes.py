@@ -3,6 +3,8 @@
 Every function raises ModelNotApplicable where the model does not hold, with the reason.
 """
 
+from typing import Literal
+
 from analysis.diagnosis import syn_ladder
 from analysis.diagnosis.accept_queue_limits import (
     BACKEND,
@@ -15,10 +17,13 @@ from analysis.diagnosis.accept_queue_limits import (
 )
 from analysis.diagnosis.syn_ladder import Syn
 from analysis.figures.queue_simulation import Capacity, Load, UsersOutcome, simulate
+from formats.role import NO_LIMIT
 
 # The simulation's time grows with the users; beyond this the analysis would wait seconds for it.
 _USERS_MAX = 20_000
 _RESPONSES_MAX = 1_000_000
+# Threads of the server's pool that never serve a request.
+_OF_POOL = ("backend.jetty_acceptors", "backend.jetty_selectors")
 
 
 def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
@@ -119,13 +124,12 @@ def _outcome(settings: Settings) -> UsersOutcome:
     _undisturbed(settings)
     require(settings.get("load.workload") == "users", "the model is of the workload users")
     require(settings.get("load.path") == "/api/delay", "the model knows the time of /api/delay alone")
-    users, slots = settings.integer("load.users"), settings.integer("backend.max_connections")
+    users = settings.integer("load.users")
     require(users <= _USERS_MAX, f"the model is of at most {_USERS_MAX} users")
-    require(
-        settings.get("backend.virtual_threads") is True or min(users, slots) <= settings.integer("backend.threads_max"),
-        "requests may wait for a thread: more connections than backend.threads_max",
-    )
     _require_direct(settings)
+    slots = settings.integer(_limit(settings, "connections"))
+    slots = users if slots == NO_LIMIT else slots
+    _require_threads(settings, min(users, slots))
     _require_lasting_connections(settings)
     load = Load(
         users=users,
@@ -136,10 +140,31 @@ def _outcome(settings: Settings) -> UsersOutcome:
         connect_timeout_ms=settings.integer("load.connect_timeout"),
         ladder=syn_ladder.ladder_of_users(settings),
     )
-    keep_alive_timeout_ms = settings.integer("backend.keep_alive_timeout")
+    keep_alive_timeout_ms = settings.integer(_limit(settings, "idle"))
     outcome = simulate(Capacity(slots, listen_backlog(settings), keep_alive_timeout_ms), load)
     _require_patience(settings, load, outcome)
     return outcome
+
+
+def _limit(settings: Settings, what: Literal["connections", "idle", "threads"]) -> str:
+    """Return the knob that bounds the backend."""
+    role = settings.manifest.roles[BACKEND]
+    name: str | None = getattr(role.limits, what)
+    if name is None:
+        raise ModelNotApplicable(f"no knob bounds the {what} of {role.display_name}")
+    return role.knob(name)
+
+
+def _require_threads(settings: Settings, requests: int) -> None:
+    """No request may wait for a thread; Jetty's acceptors and selectors have theirs of the same pool."""
+    if settings.get("backend.virtual_threads") is True and settings.manifest.roles[BACKEND].limits.own_threads:
+        return
+    knob = _limit(settings, "threads")
+    others = sum(settings.integer(name) for name in _OF_POOL if settings.get(name) is not None)
+    require(
+        requests <= settings.integer(knob) - others,
+        f"requests may wait for a thread: more connections than {knob}" + (" leaves for them" if others else ""),
+    )
 
 
 def _require_direct(settings: Settings) -> None:
@@ -149,16 +174,25 @@ def _require_direct(settings: Settings) -> None:
 
 
 def _require_lasting_connections(settings: Settings) -> None:
-    """Neither Tomcat's bound of requests nor its idle timeout may close a connection between two calls."""
-    calls, requests_max = settings.integer("load.calls"), settings.integer("backend.max_keep_alive_requests")
+    """Neither the server's bound of requests nor its idle timeout may close a connection between two calls."""
+    calls, requests_max, knob = settings.integer("load.calls"), *_requests_max(settings)
     require(
-        requests_max == -1 or calls < requests_max,
-        "load.calls reaches backend.max_keep_alive_requests, at which Tomcat closes the connection",
+        requests_max == NO_LIMIT or calls < requests_max,
+        f"load.calls reaches {knob}, at which the server closes the connection",
     )
+    idle = _limit(settings, "idle")
     require(
-        calls == 1 or settings.integer("load.think_time") < settings.integer("backend.keep_alive_timeout"),
-        "load.think_time reaches backend.keep_alive_timeout, at which Tomcat closes the connection",
+        calls == 1 or settings.integer("load.think_time") < settings.integer(idle),
+        f"load.think_time reaches {idle}, at which the server closes the connection",
     )
+
+
+def _requests_max(settings: Settings) -> tuple[int, str]:
+    """Return the requests that the server serves on one connection, and the knob that says so."""
+    role = settings.manifest.roles[BACKEND]
+    # Older runs do not declare it.
+    knob = role.knob(role.limits.requests or "max_keep_alive_requests")
+    return (NO_LIMIT if settings.get(knob) is None else settings.integer(knob)), knob
 
 
 def _require_patience(settings: Settings, load: Load, outcome: UsersOutcome) -> None:
@@ -178,8 +212,8 @@ def _require_patience(settings: Settings, load: Load, outcome: UsersOutcome) -> 
     )
     require(
         not outcome.contested,
-        "places become free while users still send SYNs: the first connection ends after backend.keep_alive_timeout,"
-        " before the last SYN is sent, and chance decides which user gets its place",
+        "places become free while users still send SYNs: the first connection ends after"
+        f" {_limit(settings, 'idle')}, before the last SYN is sent, and chance decides which user gets its place",
     )
     require(
         load.calls == 1 or outcome.failed == 0,
@@ -197,13 +231,13 @@ def _long_polling_capacity(settings: Settings) -> int:
     load_ms = sum(settings.integer(f"load.{ramp}") for ramp in ("ramp_half", "ramp_full", "ramp_hold", "ramp_down"))
     polling_ms = settings.integer("backend.polling_period")
     rejoin = settings.get("load.rejoin") is True
+    idle, (requests_max, requests) = _limit(settings, "idle"), _requests_max(settings)
     require(
-        settings.integer("backend.keep_alive_timeout") > (polling_ms if rejoin else load_ms),
-        "users who are silent for backend.keep_alive_timeout lose their connections to others",
+        settings.integer(idle) > (polling_ms if rejoin else load_ms),
+        f"users who are silent for {idle} lose their connections to others",
     )
-    requests_max = settings.integer("backend.max_keep_alive_requests")
     require(
-        requests_max == -1 or (not rejoin and load_ms // polling_ms + 1 < requests_max),
-        "users who reach backend.max_keep_alive_requests lose their connections to others",
+        requests_max == NO_LIMIT or (not rejoin and load_ms // polling_ms + 1 < requests_max),
+        f"users who reach {requests} lose their connections to others",
     )
     return capacity_

@@ -151,7 +151,7 @@ def page_figures(path: Mapping[str, Role]) -> tuple[Figure, ...]:
 def _of_role(role: str, declared: Role) -> Iterator[Figure]:
     # Several servers may stand beside each other.
     instance = "<backend>." if declared.kind == "server" else ""
-    for page, content in declared.scrape.items():
+    for page, content in declared.pages().items():
         for name, number in content.values.items():
             if number.description is None:
                 continue

@@ -14,6 +14,7 @@ from analysis.reports import time_series
 from analysis.reports.run_record import Record, Row
 from analysis.reports.time_series import WIDTHS_S, Chart, Point, chart_table, log_ms
 from formats.manifest import PORT_RANGE, port_count
+from formats.role import NO_LIMIT
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
 _DOTS_MAX = 3000
@@ -280,7 +281,7 @@ def _fill_servers(chart: Chart, record: Record, until_s: float) -> None:
     limits = [(role, value) for role, _, page in pages for value in page.values.values() if value.limit is not None]
     for role, value in limits if chart.series else ():
         limit = record.knob(record.roles[role].knob(value.limit or ""))
-        if isinstance(limit, int) and not isinstance(limit, bool):
+        if isinstance(limit, int) and not isinstance(limit, bool) and limit != NO_LIMIT:
             count = len(record.instances(role)) or 1
             chart.add_limit(f"{role}: {value.limit_label or value.limit}", limit * count, until_s)
     chart.keep_limits_in_view()

@@ -10,7 +10,7 @@ import java.net.http.HttpResponse.BodyHandlers;
 /**
  * The load of the training run: every endpoint, often enough that the JVM's profiles show the hot paths. Ends with an
  * error if the server ends before it is up, or answers wrongly, so that nobody makes a cache of a broken server. Its
- * argument is the server's process id.
+ * arguments are the server's process id and its kind.
  */
 class TrainingLoad {
 
@@ -28,7 +28,7 @@ class TrainingLoad {
             expect(200, get(TRAFFIC + "/api/delay?ms=1&bytes=20000"));
             String token = expect(200, post(TRAFFIC + "/api/wait", "")).replaceAll(".*\"token\":\"([^\"]+)\".*", "$1");
             expect(200, post(TRAFFIC + "/api/entry", "{\"token\":\"" + token + "\"}"));
-            expect(200, get(MANAGEMENT + "/tomcat"));
+            expect(200, get(MANAGEMENT + "/" + arguments[1]));
             if (round % 100 == 0) {
                 expect(404, post(TRAFFIC + "/api/entry", "{\"token\":\"unknown\"}"));
                 expect(400, get(TRAFFIC + "/api/delay?ms=-1"));

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from formats.role import NO_LIMIT
 from lab import paths
 from lab.engines import container_settings
 from lab.engines.protocol import Engine
@@ -119,8 +120,9 @@ def connections(resolved: ResolvedScenario, topology: Topology, name: RoleName, 
     """Return the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
     role = topology.roles[name]
     users = of_load[0] // len(topology.instances[name])
-    if role.limits.connections is not None:
-        users = min(users, resolved.number(role.knob(role.limits.connections)))
+    limit = resolved.number(role.knob(role.limits.connections)) if role.limits.connections else NO_LIMIT
+    if limit != NO_LIMIT:
+        users = min(users, limit)
     return 2 * users if role.kind == "proxy" else users
 
 

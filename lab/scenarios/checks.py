@@ -92,6 +92,9 @@ def _roles(resolved: ResolvedScenario) -> Iterator[Problem]:
         if role in resolved.registry.roles and role not in path:
             what = f"{knob} is set, but {role} is not on the path [{', '.join(path)}]"
             yield Problem(what, resolved.where_knob(knob), f"leave it out, or put {role} on the path")
+        elif chooses := resolved.other_variant(knob):
+            what = f"{knob} is set, but {chooses} is {resolved.values[chooses]}, which has no such setting"
+            yield Problem(what, resolved.where_knob(knob), f"leave it out, or set {chooses}")
 
 
 def _workload(resolved: ResolvedScenario) -> Iterator[Problem]:

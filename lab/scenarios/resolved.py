@@ -153,12 +153,27 @@ class ResolvedScenario:
 
         A knob says whether a role of the lab's takes TLS. A configuration of the user's own says its port, too.
         """
-        found = {name: self._with_listener(self.registry.roles[name]) for name in self.scenario.path} | {
+        found = {name: self._with_listener(self._chosen(name)) for name in self.scenario.path} | {
             name: _role_by_file(self.registry.roles[name], entry) for name, entry in self.entries.items()
         }
         if self.ip_family == "ipv6" and self.first_server:
             found[self.first_server] = found[self.first_server].model_copy(update={"ipv6": True})
         return found
+
+    def _chosen(self, name: str) -> Role:
+        """Return the declaration of a role with the program that a knob chooses."""
+        role = self.registry.roles[name]
+        return role.with_variant(self.values[role.knob(role.variants.knob)]) if role.variants else role
+
+    def other_variant(self, knob: str) -> str | None:
+        """Return the knob that chose a role's program, if that program does not have the knob."""
+        group, _, field = knob.partition(".")
+        role = next((one for one in self.registry.roles.values() if one.group == group), None)
+        declared = role.knobs.get(field) if role else None
+        if role is None or role.variants is None or declared is None or declared.variants is None:
+            return None
+        chooses = role.knob(role.variants.knob)
+        return None if self.values[chooses] in declared.variants else chooses
 
     def _with_listener(self, role: Role) -> Role:
         knob = role.listener.tls
@@ -188,7 +203,10 @@ class ResolvedScenario:
         return {
             knob: value
             for knob, value in self.values.items()
-            if knob.split(".", 1)[0] not in absent and not self.left_to_load(knob) and not self.in_file(knob)
+            if knob.split(".", 1)[0] not in absent
+            and not self.left_to_load(knob)
+            and not self.in_file(knob)
+            and not self.other_variant(knob)
         }
 
     def in_files(self) -> dict[str, KnobValue]:

@@ -2,8 +2,11 @@ package connlab.backend.management;
 
 import org.apache.catalina.connector.Connector;
 import org.apache.coyote.http11.AbstractHttp11Protocol;
+import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.util.thread.QueuedThreadPool;
 import org.springframework.boot.actuate.autoconfigure.web.ManagementContextConfiguration;
 import org.springframework.boot.actuate.autoconfigure.web.ManagementContextType;
+import org.springframework.boot.jetty.JettyWebServerFactory;
 import org.springframework.boot.tomcat.TomcatWebServerFactory;
 import org.springframework.boot.web.server.WebServerFactoryCustomizer;
 import org.springframework.context.annotation.Bean;
@@ -34,6 +37,24 @@ public class ManagementServerConfiguration {
             factory.setSsl(null);
             factory.setHttp2(null);
             factory.addConnectorCustomizers(ManagementServerConfiguration::setUp);
+        };
+    }
+
+    @Bean
+    @Order(Ordered.LOWEST_PRECEDENCE)
+    WebServerFactoryCustomizer<JettyWebServerFactory> managementJetty() {
+        return factory -> {
+            // Jetty takes threads of the same pool for its acceptor and its selector.
+            factory.setThreadPool(new QueuedThreadPool(2 * THREADS, 1));
+            factory.setAcceptors(1);
+            factory.setSelectors(1);
+            factory.setMaxConnections(CONNECTIONS);
+            factory.addServerCustomizers(server -> {
+                for (org.eclipse.jetty.server.Connector connector : server.getConnectors()) {
+                    ((ServerConnector) connector).setAcceptQueueSize(CONNECTIONS);
+                    ((ServerConnector) connector).setIdleTimeout(NO_LIMIT);
+                }
+            });
         };
     }
 

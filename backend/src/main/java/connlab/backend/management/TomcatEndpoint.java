@@ -1,15 +1,18 @@
 package connlab.backend.management;
 
 import connlab.backend.tomcat.TrafficProtocol;
+import connlab.backend.traffic.Report;
 import connlab.backend.waitingroom.WaitingRoom;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.actuate.endpoint.annotation.ReadOperation;
 import org.springframework.boot.tomcat.TomcatWebServer;
 import org.springframework.boot.web.server.servlet.context.ServletWebServerApplicationContext;
+import org.springframework.context.annotation.Profile;
 import org.springframework.stereotype.Component;
 
 /** {@code GET /actuator/tomcat}: what the live traffic connector and the waiting room report. */
 @Component
+@Profile("tomcat")
 @Endpoint(id = "tomcat")
 class TomcatEndpoint {
 
@@ -32,11 +35,4 @@ class TomcatEndpoint {
         TomcatWebServer server = (TomcatWebServer) context.getWebServer();
         return (TrafficProtocol) server.getTomcat().getConnector().getProtocolHandler();
     }
-
-    record Report(
-            TrafficProtocol.Settings settings,
-            TrafficProtocol.Connections connections,
-            TrafficProtocol.Threads threads,
-            TrafficProtocol.Requests requests,
-            WaitingRoom.Statistics waitingRoom) {}
 }

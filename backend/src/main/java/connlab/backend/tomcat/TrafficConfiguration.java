@@ -9,11 +9,13 @@ import org.springframework.boot.tomcat.TomcatWebServerFactory;
 import org.springframework.boot.web.server.WebServerFactoryCustomizer;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Profile;
 
 /**
  * Makes the traffic port speak {@link TrafficProtocol}. The management server has a context, and a Tomcat, of its own.
  */
 @Configuration(proxyBeanMethods = false)
+@Profile("tomcat")
 @EnableConfigurationProperties(TrafficProperties.class)
 class TrafficConfiguration {
 

@@ -1,5 +1,6 @@
 package connlab.backend.tomcat;
 
+import connlab.backend.traffic.Report;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -71,20 +72,23 @@ public final class TrafficProtocol extends Http11NioProtocol {
     }
 
     /** The connections at this moment. */
-    public Connections connections() {
-        return new Connections(endpoint.openConnections(), endpoint.waitingConnections());
+    public Report.Connections connections() {
+        return new Report.Connections(endpoint.openConnections(), endpoint.waitingConnections());
     }
 
     /** The request threads at this moment. */
-    public Threads threads() {
-        return new Threads(
-                unlessNegative(endpoint.getCurrentThreadCount()), unlessNegative(endpoint.getCurrentThreadsBusy()));
+    public Report.Threads threads() {
+        return new Report.Threads(
+                unlessNegative(endpoint.getCurrentThreadCount()),
+                unlessNegative(endpoint.getCurrentThreadsBusy()),
+                unlessNegative(getMaxThreads()));
     }
 
     /** The requests answered so far. */
-    public Requests requests() {
+    public Report.Requests requests() {
         RequestGroupInfo all = (RequestGroupInfo) getHandler().getGlobal();
-        return new Requests(all.getRequestCount(), all.getErrorCount(), all.getProcessingTime(), all.getBytesSent());
+        return new Report.Requests(
+                all.getRequestCount(), all.getErrorCount(), all.getProcessingTime(), all.getBytesSent());
     }
 
     private boolean hasVirtualThreads() {
@@ -123,29 +127,4 @@ public final class TrafficProtocol extends Http11NioProtocol {
             boolean http2,
             Long http2MaxConcurrentStreams,
             Integer http2MaxConcurrentStreamExecution) {}
-
-    /**
-     * Connections.
-     *
-     * @param current accepted and open
-     * @param keepAlive the current ones that wait for the client's next, or first, request
-     */
-    public record Connections(int current, int keepAlive) {}
-
-    /**
-     * Request threads.
-     *
-     * @param current null with virtual threads
-     * @param busy null with virtual threads
-     */
-    public record Threads(Integer current, Integer busy) {}
-
-    /**
-     * Requests, counted when their answer is complete.
-     *
-     * @param errors those answered with a status of 400 or more
-     * @param processingMs the time they took in sum, in milliseconds
-     * @param bytesSent the bytes of their bodies
-     */
-    public record Requests(int count, int errors, long processingMs, long bytesSent) {}
 }

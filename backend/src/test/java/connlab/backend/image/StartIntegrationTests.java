@@ -42,11 +42,11 @@ class StartIntegrationTests {
     }
 
     @ParameterizedTest
-    @CsvSource({"64", "256", "1024"})
-    void theJvmTakesTheAotCacheWhateverTheHeap(String heapMb) {
+    @CsvSource({"tomcat, 64", "tomcat, 256", "tomcat, 1024", "jetty, 256"})
+    void theJvmTakesTheAotCacheWhateverTheHeap(String server, String heapMb) {
         // This mode ends the JVM if it cannot use the cache; by itself it would only start more slowly.
-        try (BackendContainer backend =
-                new BackendContainer(Map.of("CONNLAB_HEAP_MB", heapMb, "JAVA_TOOL_OPTIONS", "-XX:AOTMode=on"))) {
+        try (BackendContainer backend = new BackendContainer(
+                Map.of("CONNLAB_SERVER", server, "CONNLAB_HEAP_MB", heapMb, "JAVA_TOOL_OPTIONS", "-XX:AOTMode=on"))) {
             backend.start();
 
             assertThat(backend.isRunning()).isTrue();

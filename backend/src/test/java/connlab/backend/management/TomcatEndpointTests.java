@@ -73,7 +73,8 @@ class TomcatEndpointTests {
                 Wire.Response report = report();
                 assertThat(report.<Map<String, Object>>json("$.connections"))
                         .isEqualTo(Map.of("current", 2, "keepAlive", 1));
-                assertThat(report.<Map<String, Object>>json("$.threads")).isEqualTo(Map.of("current", 2, "busy", 1));
+                assertThat(report.<Map<String, Object>>json("$.threads"))
+                        .isEqualTo(Map.of("current", 2, "busy", 1, "max", 5));
             });
         }
     }

@@ -1,0 +1,112 @@
+package connlab.backend.jetty;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import connlab.backend.BackendTest;
+import connlab.backend.Wire;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.test.web.server.LocalManagementPort;
+import org.springframework.boot.test.web.server.LocalServerPort;
+import org.springframework.test.annotation.DirtiesContext;
+import org.springframework.test.context.TestPropertySource;
+
+/** Every value differs from Jetty's default, so that none can be right by chance. */
+@BackendTest
+@TestPropertySource(
+        properties = {
+            "CONNLAB_SERVER=jetty",
+            "CONNLAB_JETTY_ACCEPT_QUEUE_SIZE=7",
+            "CONNLAB_JETTY_MAX_CONNECTIONS=3",
+            "CONNLAB_JETTY_THREADS_MAX=11",
+            "CONNLAB_JETTY_THREADS_MIN=5",
+            "CONNLAB_JETTY_ACCEPTORS=2",
+            "CONNLAB_JETTY_SELECTORS=2",
+            "CONNLAB_JETTY_IDLE_TIMEOUT=1500ms",
+        })
+// The counts begin at zero.
+@DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
+class JettyEndpointTests {
+
+    /** Only a hang takes this long, even on a busy machine. */
+    private static final Duration PATIENCE = Duration.ofMinutes(5);
+
+    @LocalServerPort
+    private int port;
+
+    @LocalManagementPort
+    private int managementPort;
+
+    private Wire.Response report() throws IOException {
+        try (Wire wire = new Wire(managementPort)) {
+            return wire.get("/actuator/jetty");
+        }
+    }
+
+    @Test
+    void theKnobsReachTheLiveConnector() throws IOException {
+        assertThat(report().<Map<String, Object>>json("$.settings"))
+                .isEqualTo(Map.of(
+                        "acceptQueueSize", 7,
+                        "maxConnections", 3,
+                        "maxThreads", 11,
+                        "minThreads", 5,
+                        "acceptors", 2,
+                        "selectors", 2,
+                        "idleTimeoutMs", 1500,
+                        "virtualThreads", false));
+    }
+
+    @Test
+    void connectionsThreadsAndRequestsAreCounted() throws IOException {
+        try (Wire idle = new Wire(port);
+                Wire busy = new Wire(port)) {
+            idle.get("/api/delay?ms=50&bytes=1000");
+            idle.get("/no/such/path");
+            busy.send("GET /api/delay?ms=600000 HTTP/1.1\r\nHost: test\r\n\r\n");
+            await().atMost(PATIENCE).untilAsserted(() -> {
+                Wire.Response report = report();
+                // The acceptors and the selectors serve no request; how many threads stand by is the pool's to say.
+                assertThat(report.<Map<String, Object>>json("$.threads"))
+                        .containsEntry("busy", 1)
+                        .containsEntry("max", 7);
+                assertThat(report.<Map<String, Object>>json("$.requests"))
+                        .containsEntry("count", 2)
+                        .containsEntry("errors", 1);
+                assertThat(report.<Integer>json("$.requests.processingMs")).isGreaterThanOrEqualTo(50);
+                assertThat(report.<Integer>json("$.requests.bytesSent")).isGreaterThanOrEqualTo(1000);
+            });
+        }
+    }
+
+    @Test
+    void anIdleConnectionIsCountedUntilJettyClosesIt() throws IOException {
+        try (Wire idle = new Wire(port)) {
+            idle.get("/api/delay");
+            assertThat(report().<Map<String, Object>>json("$.connections"))
+                    .isEqualTo(Map.of("current", 1, "keepAlive", 1));
+            assertThat(idle.isClosedWithin(PATIENCE)).isTrue();
+        }
+        await().atMost(PATIENCE)
+                .untilAsserted(() -> assertThat(report().<Map<String, Object>>json("$.connections"))
+                        .isEqualTo(Map.of("current", 0, "keepAlive", 0)));
+    }
+
+    @Test
+    void theManagementServerHasLimitsOfItsOwn() throws IOException {
+        try (Wire one = new Wire(managementPort);
+                Wire two = new Wire(managementPort);
+                Wire three = new Wire(managementPort);
+                Wire four = new Wire(managementPort)) {
+            for (Wire wire : new Wire[] {one, two, three, four}) {
+                assertThat(wire.get("/actuator/health").status()).isEqualTo(200);
+            }
+            // Long after the traffic server's timeout.
+            assertThat(one.isClosedWithin(Duration.ofSeconds(4))).isFalse();
+            assertThat(one.get("/actuator/jetty").status()).isEqualTo(200);
+        }
+    }
+}
