@@ -338,9 +338,9 @@ def _of_kernels(hop: Hop, next_server: str | None, *, first: bool, scraped: bool
     yield Identity(
         "syns-dropped",
         "The server's kernel dropped the unanswered SYNs, and the later packets that met a full queue."
-        " The ACK of a SYN cookie may be one of these.",
+        " The ACK of a SYN cookie may be one of these. The last sample need not have what came after the window.",
         f"kernel.{server}.TcpExt.ListenDrops",
-        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min",
+        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min - flows.{server}.dropped_late",
         f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max + kernel.{server}.TcpExt.SyncookiesRecv",
     )
     yield Identity(

@@ -50,6 +50,10 @@ _COUNTS = {
         "Packets after the SYN that met a full accept queue (the handshake's last ACK, and data): the lower bound."
     ),
     "ack_dropped.max": "The same: the upper bound.",
+    "dropped_late": (
+        "How many of `syn_unanswered` and `ack_dropped.min` came after the window's end. The last sample need not have"
+        " them."
+    ),
     "closed_by_client": "Connections that the client closed first.",
     "closed_by_server": "Connections that the server closed first.",
     "reset_by_client": "Connections whose first RST came from the client.",

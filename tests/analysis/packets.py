@@ -124,6 +124,12 @@ class Connection:
         self._from_server(second + 0.00002, ACK)
         return self
 
+    def unheard(self, *seconds: float, data: int = 120) -> Connection:
+        """The client asks again and again, and the server says nothing."""
+        for second in seconds:
+            self._from_client(second, PSH | ACK, data=data)
+        return self
+
     def answer(self, second: float, data: int = 200) -> Connection:
         self._from_server(second, ACK, data=data)
         self.answered += data

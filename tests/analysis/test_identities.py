@@ -8,7 +8,7 @@ import pytest
 from analysis.derivation import judge
 from analysis.figures import catalogue
 from tests.analysis.packets import Capture, Connection
-from tests.analysis.support import END_S, MEASURE_S, USERS, RunFolder, make_access, make_capture, make_dial
+from tests.analysis.support import DRAIN_END_S, END_S, MEASURE_S, USERS, RunFolder, make_access, make_capture, make_dial
 from tests.analysis.test_ledger import BACKEND
 
 Change = Callable[[RunFolder], object]
@@ -167,6 +167,15 @@ OF_USERS: dict[str, tuple[Change, set[str]]] = {
     "a connection within the server": (count("backend-1", "Tcp.ActiveOpens", "Tcp.PassiveOpens"), set()),
     "a SYN that only the client's kernel sent again": (count("k6-1", "TcpExt.TCPSynRetrans"), {"syns-repeated"}),
     "a drop that only the kernel saw": (dropped(), {"syns-dropped"}),
+    "a drop that the kernel counted after the window": (
+        every(
+            dial(104, error=None, error_kind=None, local=f"{K6}:49000"),
+            connection(f"{K6}:49000", lambda one: one.handshake(DRAIN_END_S - 1).unheard(DRAIN_END_S - 0.9, END_S)),
+            count("k6-1", "Tcp.ActiveOpens"),
+            dropped(2),
+        ),
+        set(),
+    ),
     "a drop for another reason": (
         count("backend-1", "TcpExt.ListenDrops"),
         {"syns-dropped", "drops-by-overflow"},

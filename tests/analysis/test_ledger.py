@@ -373,7 +373,7 @@ def test_a_dial_held_half_open_on_purpose_is_no_failed_request_and_its_syns_are_
 def test_a_connection_that_a_copy_of_its_data_made_waited_for_that(run: RunFolder) -> None:
     # User 2's ACK and request met a full queue; the copy a second later made the connection.
     second, capture, connection = handshake_of_user_2(run)
-    capture.tcp(second + 0.001, connection.client, BACKEND, ACK, seq=2_001, ack=7_001, data=120)
+    capture.tcp(second + 0.002, connection.client, BACKEND, ACK, seq=2_001, ack=7_001, data=120)
     connection.ask(second + 15).answer(second + 22.07)
     run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
     found, _ = account(run)

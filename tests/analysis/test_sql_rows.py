@@ -1017,13 +1017,19 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
     plain = {
         **MADE, "in_window": True, "answered": True, "established": True, "refused": False, "entered": True,
         "syn_count": 1, "syns_lost": 0, "syn_retransmissions": 0, "answered_us": 1, "synack_count": 1,
-        "perhaps_unknown": False, "ack_dropped_min": 0, "ack_dropped_max": 0,
+        "perhaps_unknown": False, "ack_dropped_min": 0, "ack_dropped_max": 0, "dropped_late": 0,
         "client_retransmissions": 0, "server_retransmissions": 0, "handshake_us": 5, "queued_late": False,
         "aborted": False, "close_kind": "fin",
     }  # fmt: skip
     never = {"answered": False, "established": False, "entered": False, "answered_us": None, "handshake_us": None}
     rows: list[Row] = [
-        {"closed_by": "client", "first_rst_by": "client", "ack_dropped_min": 1, "ack_dropped_max": 2},
+        {
+            "closed_by": "client",
+            "first_rst_by": "client",
+            "ack_dropped_min": 1,
+            "ack_dropped_max": 2,
+            "dropped_late": 1,
+        },
         {"syns_lost": 2, "syn_count": 3, "syn_retransmissions": 2, "closed_by": "server", "first_rst_by": "server"},
         {**never, "refused": True, "synack_count": 0, "first_rst_by": "server"},
         {**never, "syns_lost": 4, "syn_count": 4, "synack_count": 0},
@@ -1043,7 +1049,7 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         "total": 11, "established": 8, "refused": 1, "unanswered": 1, "half_open": 1, "recovered": 1, "syns": 16,
         "syn_unanswered": 6, "syn_recovered": 2, "syn_failed": 4, "syn_retransmissions": 2, "synack_retransmissions": 2,
         "entered": 6, "perhaps_entered": 2, "made_at_once": 1,
-        "perhaps_unknown": 1, "ack_dropped_min": 1, "ack_dropped_max": 2,
+        "perhaps_unknown": 1, "ack_dropped_min": 1, "ack_dropped_max": 2, "dropped_late": 1,
         "closed_by_client": 2, "closed_by_server": 1, "reset_by_client": 1, "reset_by_server": 2,
         "retransmissions": 11, "port_reuses": 1,
     }  # fmt: skip

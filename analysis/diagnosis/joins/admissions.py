@@ -28,14 +28,14 @@ class Admission:
 
     Attributes:
         entered_us: when, Unix epoch; None if it never did.
-        dropped_min: how many packets after the client's SYNs met a full queue, at the least.
-        dropped_max: the same at the most.
+        dropped: the packets after the client's SYNs that surely met a full queue.
+        perhaps_dropped: how many more may have.
         aborted: whether the server answered the first of them with RST, as tcp_abort_on_overflow bids it.
     """
 
     entered_us: int | None
-    dropped_min: int
-    dropped_max: int
+    dropped: Sequence[Packet] = ()
+    perhaps_dropped: int = 0
     aborted: bool = False
 
 
@@ -47,31 +47,39 @@ def build_admissions(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         rows = database.execute("SELECT * EXCLUDE (observer) FROM candidates WHERE observer = ?", [observer]).fetchall()
         connections = [Connection((row[1], row[2]), (row[3], row[4]), row[5], row[6]) for row in rows]
         found = extract(raw.places.collector(observer, "capture.pcap"), connections, raw.clocks.of(observer)).packets
-        # A listener of an observed instance is named instance:port.
-        aborting = [raw.manifest.sysctl(row[7].partition(":")[0], _ABORT_ON_OVERFLOW) == "1" for row in rows]
-        admissions = [
-            (observer, row[0], each.entered_us, each.dropped_min, each.dropped_max, each.aborted)
-            for row, packets, each in zip(rows, found, map(admission, found, aborting), strict=True)
+        admissions: list[tuple[object, ...]] = []
+        for row, packets in zip(rows, found, strict=True):
             # `flows` has seen packets of each: a capture of which none can be read here says nothing.
-            if packets
-        ]
+            if not packets:
+                continue
+            # A listener of an observed instance is named instance:port.
+            aborts = raw.manifest.sysctl(row[7].partition(":")[0], _ABORT_ON_OVERFLOW) == "1"
+            each = admission(packets, aborts=aborts)
+            dropped_us = [packet.time_us for packet in each.dropped]
+            dropped_max = len(dropped_us) + each.perhaps_dropped
+            admissions.append((observer, row[0], each.entered_us, dropped_us, dropped_max, each.aborted))
         if admissions:
             database.executemany("INSERT INTO admissions VALUES (?, ?, ?, ?, ?, ?)", admissions)
 
 
 _COLUMNS = {
-    "observer": "VARCHAR", "id": "BIGINT", "entered_us": "BIGINT", "ack_dropped_min": "BIGINT",
+    "observer": "VARCHAR", "id": "BIGINT", "entered_us": "BIGINT", "ack_dropped_us": "BIGINT[]",
     "ack_dropped_max": "BIGINT", "aborted": "BOOLEAN",
 }  # fmt: skip
 _ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"
 
 
-def admission(packets: Sequence[Packet], aborts: bool = False) -> Admission:  # noqa: FBT001, FBT002  mapped over
+# How much later one processor may take a packet than another takes the packet behind it.
+_RACE_US = 1000
+
+
+def admission(packets: Sequence[Packet], *, aborts: bool = False) -> Admission:
     """Return how a connection whose handshake the client completed came into the accept queue, by all its packets.
 
     `aborts`: whether its server has tcp_abort_on_overflow set.
     """
-    sent = [packet for packet in packets if packet.from_client and not packet.flags & Flags.SYN]
+    # A full queue drops no RST: it ends the open handshake.
+    sent = [packet for packet in packets if packet.from_client and not packet.flags & (Flags.SYN | Flags.RST)]
     answer = next(
         (packet for packet in packets if not packet.from_client and not packet.flags & (Flags.SYN | Flags.RST)), None
     )
@@ -79,29 +87,40 @@ def admission(packets: Sequence[Packet], aborts: bool = False) -> Admission:  # 
     end = answer or reset
     before = [packet for packet in sent if end is None or packet.number < end.number]
     if not before:
-        return Admission(None, 0, 0)
+        return Admission(None)
     if aborts and answer is None and reset is not None and not reset.flags & Flags.ACK:
         # A socket resets its connection with ACK; a RST without one answers a packet that found none.
-        return Admission(None, len(before), len(before), aborted=True)
+        return Admission(None, before, aborted=True)
     if answer is None and any(map(_is_data, before)):
         # Not even its data was acknowledged. The packet that got the RST was not dropped.
-        dropped = len(before) - (reset is not None)
-        return Admission(None, dropped, dropped)
+        return Admission(None, before[:-1] if reset is not None else before)
     if not _is_repeated(before):
         # The ACK made it, or that which answered the last SYN-ACK.
         acks = list(takewhile(lambda packet: not _is_data(packet), before)) or before[:1]
         # A server repeats its SYN-ACK only until an ACK finds room. One that it sent just before an ACK came in says
         # nothing of that ACK.
         repeated = [packet.number for packet in packets if not packet.from_client and packet.flags & Flags.SYN]
-        proven = sum(packet.number < max(repeated, default=0) for packet in acks[:-1])
-        return Admission(acks[-1].time_us, proven, len(acks) - 1)
+        proven = [packet for packet in acks[:-1] if packet.number < max(repeated, default=0)]
+        return Admission(acks[-1].time_us, proven, len(acks) - 1 - len(proven))
     last = max(index for index, packet in enumerate(before) if _is_data(packet))
     if answer is not None and last < len(before) - 1 and not _acknowledges(answer, before[last]):
-        # None of its data found a connection, and the server has one: that of the last bare ACK.
-        return Admission(before[-1].time_us, len(before) - 1, len(before) - 1)
+        # None of its data found a connection, and the server has one: that of a bare ACK behind them.
+        return Admission(before[-1].time_us, before[: last + 1], len(before) - last - 2)
     # The last copy of the data was acknowledged, so it found a connection: its own, or that of a bare ACK just before.
     bare = sum(1 for _ in takewhile(lambda packet: not _is_data(packet), reversed(before[:last])))
-    return Admission(before[last].time_us, last - bare, last)
+    perhaps = set(range(last - bare, last)) or _raced(before[:last])
+    dropped = [packet for index, packet in enumerate(before[:last]) if index not in perhaps]
+    return Admission(before[last].time_us, dropped, len(perhaps))
+
+
+def _raced(before: Sequence[Packet]) -> set[int]:
+    """Return which ACK may not have met a full queue, although the data behind it had to be sent again.
+
+    One processor lets the ACK make the connection, which takes the queue's last place. Another, which looked for the
+    connection a moment earlier, drops the data behind the ACK at the full queue.
+    """
+    ack = next((index for index in reversed(range(len(before))) if not _is_data(before[index])), None)
+    return set() if ack is None or before[-1].time_us - before[ack].time_us > _RACE_US else {ack}
 
 
 def _is_data(packet: Packet) -> bool:

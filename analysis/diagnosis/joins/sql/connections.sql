@@ -5,7 +5,8 @@
 -- queued_us: when the server's kernel put the connection into the accept queue: with the handshake's last ACK, unless
 -- that met a full queue (.admissions). entered: whether it ever did. aborted: it met a RST for that.
 -- reset_early: the client answered the SYN-ACK with a RST, as a health check that only connects does.
--- queued_late: whether that was after the window, whose counters do not have it.
+-- queued_late: whether that was after the window, whose counters do not have it. dropped_late: how many of its packets
+-- were surely dropped after the window.
 -- perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
 -- leaves no trace at the server until an ACK of it finds room in the accept queue, so it may never have been there.
 CREATE TABLE connections AS
@@ -22,7 +23,7 @@ WITH formers AS (
                 THEN list_last(list_filter(syn_times_us, lambda time: time < former_rst_us)) END AS challenged_us,
            coalesce(NOT handshakes_only AND first_rst_by = 'client' AND handshake_ack_time_us IS NULL
                     AND client_first_data_time_us IS NULL, false) AS reset_early,
-           admissions.id IS NOT NULL AS examined, entered_us, coalesce(ack_dropped_min, 0) AS ack_dropped_min,
+           admissions.id IS NOT NULL AS examined, entered_us, coalesce(ack_dropped_us, []) AS ack_dropped_us,
            coalesce(ack_dropped_max, 0) AS ack_dropped_max, coalesce(aborted, false) AS aborted
       FROM flows JOIN hops ON hops.observer = flows.observer
            JOIN instances AS clients ON clients.instance = from_instance AND clients.role = hops.client
@@ -37,7 +38,7 @@ WITH formers AS (
                 ELSE list_filter(syn_times_us, lambda time: time < answered_us)[1:-2] END AS unanswered_us
       FROM candidates
 )
-SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, challenged_us),
+SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, challenged_us, ack_dropped_us),
        stood AS established,
        stood AND NOT reset_early AND (NOT examined OR entered_us IS NOT NULL) AS entered,
        coalesce(stood AND (NOT examined OR entered_us IS NOT NULL) AND server_first_data_time_us IS NULL
@@ -47,6 +48,8 @@ SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, 
        first_time_us BETWEEN $start_us AND $end_us AS in_window,
        unanswered - if(list_contains(unanswered_us, challenged_us), 1, 0) AS syns_lost,
        list_filter(unanswered_us, lambda time: time IS DISTINCT FROM challenged_us) AS syns_lost_us,
+       len(ack_dropped_us) AS ack_dropped_min,
+       len(list_filter(list_concat(syns_lost_us, ack_dropped_us), lambda time: time > $end_us)) AS dropped_late,
        CASE WHEN examined THEN entered_us
             WHEN stood AND NOT reset_early THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us,
        coalesce(queued_us > $end_us, false) AS queued_late
