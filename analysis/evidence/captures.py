@@ -37,6 +37,11 @@ class Capture:
         return self.report is not None and self.report.get("truncated") is True
 
     @property
+    def handshakes_only(self) -> bool:
+        """Return whether it lacks the packets without SYN, FIN or RST."""
+        return self.report is not None and self.report.get("mode") == "handshakes"
+
+    @property
     def elsewhere(self) -> bool:
         """Return whether somebody else made it, and the lab has the file alone."""
         return self.reason == ELSEWHERE

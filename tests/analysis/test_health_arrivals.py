@@ -11,8 +11,8 @@ from analysis.evidence.window import Window
 from analysis.figures import Run
 from analysis.verdicts.predictions import judge
 from formats import manifest
-from tests.analysis.packets import Capture, Connection
-from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder, at_us
+from tests.analysis.packets import FIN, RST, SYN, Capture, Connection
+from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder, at_us, make_capture
 
 CLIENT, SERVER = "172.18.0.3", "172.18.0.2:8080"
 
@@ -99,6 +99,13 @@ def one_more_whose_ack_was_refused(capture: Capture) -> None:
     connected(capture, 0.013, 41_004).answered_again(MEASURE_S + 1.02)
 
 
+def handshakes_alone(run: RunFolder) -> None:
+    """Leave SYN, FIN and RST of the backend's packets, as `capture.mode=handshakes` does."""
+    capture = run.captures["backend-1"]
+    capture.packets = [(at, frame) for at, frame in capture.packets if frame[47] & (SYN | FIN | RST)]
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets)) | {"mode": "handshakes"}]
+
+
 def raw_of(run: RunFolder) -> RawRun:
     return RawRun(run.write(), manifest.load_manifest(run.folder))
 
@@ -167,6 +174,25 @@ def test_a_full_queue_before_a_late_program_leaves_the_load_in_doubt(
 ) -> None:
     for message in loads_in_doubt(run, packets, 1 if found else 0):
         assert all(text in message for text in [*found, "the program had not accepted those who came before"])
+
+
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [
+        (one_after_another, []),
+        (before_the_program_accepted, ["49000", "only 2 of 3"]),
+        (an_ack_that_met_a_full_queue, ["41002 had room"]),
+    ],
+)
+def test_a_capture_of_handshakes_alone_tells_the_same(
+    run: RunFolder, packets: Callable[[Capture], None], found: list[str]
+) -> None:
+    run.captures["backend-1"] = Capture()
+    packets(run.captures["backend-1"])
+    handshakes_alone(run)
+    report = examine(run)
+    assert report is not None
+    assert [all(text in problem.message for text in found) for problem in report.problems] == [True] * bool(found)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ Go closes a connection that it would keep when it learns more than 50 ms late th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +53,29 @@ def examine_arrivals(raw: RawRun, window: Window | None) -> Report | None:
         if reduction.rows is None:
             continue
         asked = {"start_us": window.start_us, "addresses": raw.manifest.addresses.get(instance, [])}
-        said = (
-            _out_of_turn(raw, instance, reduction.rows, asked, soon_us)
-            if in_turn
-            else _held_too_many(raw, instance, reduction.rows, asked)
-        )
+        with _rows_with_acks(raw, instance, reduction.rows) as rows:
+            said = (
+                _out_of_turn(raw, instance, rows, asked, soon_us)
+                if in_turn
+                else _held_too_many(raw, instance, rows, asked)
+            )
         if said:
             report.add(said, Evidence.LOAD)
     return report
+
+
+@contextmanager
+def _rows_with_acks(raw: RawRun, instance: str, rows: Path) -> Iterator[Path]:
+    """Yield the connections of a capture; without packets of data, a handshake ends as the SYN-ACK leaves."""
+    if not raw.captures[instance].handshakes_only:
+        yield rows
+        return
+    with tempfile.TemporaryDirectory(prefix="connlab-") as scratch, over_files() as database:
+        found = Path(scratch) / rows.name
+        ends = "coalesce(handshake_ack_time_us, synack_times_us[1]) AS handshake_ack_time_us"
+        query = f"SELECT * REPLACE ({ends}) FROM read_parquet($path, hive_partitioning = false)"  # noqa: S608  constant
+        database.execute(f"COPY ({query}) TO '{found}' (FORMAT parquet)", {"path": literal(rows)})
+        yield found
 
 
 def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object], soon_us: int) -> str | None:

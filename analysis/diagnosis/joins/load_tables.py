@@ -120,9 +120,8 @@ def load_captured(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     """Make the table `captured`, a row for each connection in each capture."""
     create(database, "captured", {"observer": "VARCHAR", "handshakes_only": "BOOLEAN", **FLOWS})
     for instance, reduction in raw.reductions.items():
-        report = raw.captures[instance].report or {}
         if reduction.rows is not None:
-            only = report.get("mode") == "handshakes"
+            only = raw.captures[instance].handshakes_only
             database.execute(
                 composed(__name__, "captured_of_instance", columns=", ".join(FLOWS)),
                 {"observer": instance, "handshakes_only": only, "path": literal(reduction.rows)},
