@@ -75,6 +75,8 @@ class Reduction:
         rows: the Parquet file with a row for each connection, None if there is none.
         packets: how many packets were read, None if that is not known.
         first_us, last_us: when the first and the last packet of a connection came, Unix epoch; None if there is none.
+        lasts_us: from the first packet of any kind to the last one; None if there is none.
+        backward_us: the longest step back from one packet's time to the next one's.
         losses: what the rows lack, one sentence each; none if they hold all of the capture.
     """
 
@@ -83,6 +85,8 @@ class Reduction:
     losses: tuple[str, ...]
     first_us: int | None = None
     last_us: int | None = None
+    lasts_us: int | None = None
+    backward_us: int = 0
 
 
 def require() -> None:
@@ -219,7 +223,10 @@ def _read(rows: Path) -> Reduction:
     if metadata.get("connlab.schema") != SCHEMA:
         return Reduction(None, None, (other_version(SCHEMA),))
     summary: dict[str, Any] = json.loads(metadata["connlab.summary"])
-    return Reduction(rows, summary["packets"], tuple(_losses(summary)), first_us, last_us)
+    began_us, ended_us = summary["first_time_us"], summary["last_time_us"]
+    lasts_us = None if began_us is None or ended_us is None else ended_us - began_us
+    losses = tuple(_losses(summary))
+    return Reduction(rows, summary["packets"], losses, first_us, last_us, lasts_us, summary["backward_us_max"])
 
 
 def captured_servers(reduction: Reduction, most: int) -> list[str]:

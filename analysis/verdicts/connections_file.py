@@ -13,6 +13,7 @@ from analysis.diagnosis.health import Evidence, Problem, recordings
 from analysis.diagnosis.observed import Observation, counter_series
 from analysis.evidence import captures
 from analysis.figures import Run
+from analysis.formatting import format_us
 from analysis.output import Written
 from analysis.verdicts import inspection, overflow_advice
 from analysis.verdicts.inspection import Inspection
@@ -287,6 +288,9 @@ def _lacks(run: Run) -> list[str]:
 # No capture of an incident is longer; one that seems to be had its clock set, or is of several.
 _CAPTURE_DAYS_MAX = 30
 _DAY_US = 86_400_000_000
+# Packets of several processors or interfaces are written a few milliseconds out of order.
+_BACKWARD_US_MAX = 1_000_000
+_CLOCK_SET = "a clock was set, or it is of several captures; do not rely on its times"
 
 
 def _clock_jumps(run: Run) -> Iterator[str]:
@@ -294,12 +298,13 @@ def _clock_jumps(run: Run) -> Iterator[str]:
     files = run.raw.manifest.observed.files if run.raw.manifest.observed else []
     for each in files:
         reduction = run.raw.reductions.get(each.instance)
-        if each.kind != "capture" or reduction is None or reduction.first_us is None or reduction.last_us is None:
+        if each.kind != "capture" or reduction is None or reduction.lasts_us is None:
             continue
-        days = (reduction.last_us - reduction.first_us) // _DAY_US
-        if days > _CAPTURE_DAYS_MAX:
-            what = "a clock was set, or it is of several captures; do not rely on its times"
-            yield f"{each.name} spans {days:,} days: {what}"
+        if reduction.backward_us > _BACKWARD_US_MAX:
+            back = format_us(reduction.backward_us)
+            yield f"{each.name} has a packet that is {back} earlier than the one in front of it: {_CLOCK_SET}"
+        elif (days := reduction.lasts_us // _DAY_US) > _CAPTURE_DAYS_MAX:
+            yield f"{each.name} spans {days:,} days: {_CLOCK_SET}"
 
 
 def _with_own_names(run: Run, problem: Problem) -> str:

@@ -95,10 +95,19 @@ def exchange(*, syn_ack: float = 0.05, ack: float = 0.001, request: float = 0.00
 
 
 def test_a_capture_whose_clock_jumped_is_named(inspected: Inspect) -> None:
-    jumped = exchange()
+    jumped, beside = exchange(), exchange()
     jumped.tcp(86_400 * 600, f"{CLIENT}:41001", SERVER, ACK, seq=1_301, ack=6_901)
     assert any("spans 600 days" in each for each in inspected("a.pcap", a_pcap=jumped)["lacks"])
-    assert not any("spans" in each for each in inspected("b.pcap", b_pcap=exchange())["lacks"])
+    assert inspected("b.pcap", b_pcap=exchange())["lacks"] == []
+    # A packet of UDP: no connection has its time.
+    beside.tcp(86_400 * 600, f"{CLIENT}:41001", SERVER, ACK, seq=1_301)
+    time_us, frame = beside.packets[-1]
+    beside.packets[-1] = (time_us, frame[:23] + bytes([17]) + frame[24:])
+    assert any("spans 600 days" in each for each in inspected("c.pcap", c_pcap=beside)["lacks"])
+    set_back = exchange()
+    set_back.shown = lambda us: us - 5_000_000 if us == max(us for us, _ in set_back.packets) else us
+    (told,) = inspected("d.pcap", d_pcap=set_back)["lacks"]
+    assert "d.pcap has a packet that is 4,950.0 ms earlier than the one in front of it: a clock was set" in told
 
 
 @pytest.mark.parametrize(
