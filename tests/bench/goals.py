@@ -74,6 +74,7 @@ BENCHES = (
                 Goal("events_alone.throughput_lost", f"{load}: throughput lost to events", bound, shown=_PERCENT),
                 Goal("events.throughput_lost", "the same: to events, handshakes and samples", bound, shown=_PERCENT),
                 Goal("headers.throughput_lost", "the same: to headers and samples", bound, shown=_PERCENT),
+                Goal("events_alone.cpu_gained", "the same: processor time added by events", bound, shown=_PERCENT),
             ),
         )
         for name, load, bound in (("events", "new connections", 0.05), ("events-kept", "kept connections", 0.03))
