@@ -28,12 +28,14 @@ class Line(NamedTuple):
         failure: which failure it tells of, None for none.
         server: the server that the proxy tried, `address:port`, None where it does not say so.
         client: the client's end, None where it does not say so.
+        zone_s: how far its time is ahead of UTC, None where it does not say so.
     """
 
     time_us: int | None
     failure: str | None
     server: str | None = None
     client: tuple[str, int] | None = None
+    zone_s: int | None = None
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class GivenLog:
         lines: how many could be read.
         unread: how many could not.
         first_us, last_us: the times that it covers, as it tells them; a log without a zone is taken for UTC.
+        zone_s: how far its clock's zone is ahead of UTC; None where lines tell none, or several.
         failures: how often it tells of each.
         servers: the same for each server.
         clients: the client's end of each line that tells it, with the line's failure.
@@ -53,6 +56,7 @@ class GivenLog:
     unread: int = 0
     first_us: int | None = None
     last_us: int | None = None
+    zone_s: int | None = None
     failures: Counter[str] = field(default_factory=Counter)
     servers: Counter[tuple[str, str]] = field(default_factory=Counter)
     clients: list[tuple[str, int, str | None]] = field(default_factory=list)
@@ -82,6 +86,18 @@ _NGINX_FAILURES: Final = (
     (re.compile(rb"\(24: |Too many open files"), "too many open files"),
     (re.compile(rb"SSL_do_handshake\(\) failed"), "TLS handshake failed"),
 )
+# What a limit that a log names can be raised by.
+SETTINGS: Final = {
+    "worker_connections are not enough": "a worker had no connection left. worker_connections counts those to servers,"
+    " too: set it to at least twice what clients hold at once, and worker_rlimit_nofile above it.",
+    "too many open files": "the process may open no more files, and each connection is one: raise worker_rlimit_nofile,"
+    " or LimitNOFILE of its service.",
+    NO_PORT: "all local ports to that server are taken: keep connections to it (keepalive in upstream), or widen"
+    " net.ipv4.ip_local_port_range.",
+    "refused by limit_req": "limit_req answered itself (503, or limit_req_status) without asking a server: its rate and"
+    " burst decide, and no queue.",
+    "refused by limit_conn": "limit_conn answered itself (503, or limit_conn_status): its number decides, no queue.",
+}
 _LEVELS: Final = (b"error", b"crit", b"alert", b"emerg")
 _NGINX_ACCESS = re.compile(
     rb'\S{1,255} \S{1,255} [^\[]{1,255}\[(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-]\d{4})\] "[^"]*" (\d{3}) .*'
@@ -90,7 +106,7 @@ _STATUSES: Final = {
     429: "too many requests (429)",
     499: "client left before the answer (499)",
     502: "bad gateway (502)",
-    503: "no server (503)",
+    503: "no server, or a limit (503)",
     504: "server too late (504)",
 }
 _HAPROXY = re.compile(
@@ -118,13 +134,14 @@ def kind_of(lines: Sequence[bytes]) -> EvidenceKind | None:
 
 def read_log(kind: EvidenceKind, lines: Iterable[bytes]) -> GivenLog:
     """Return what a log tells; lines that have not its form are counted, and no more."""
-    found, read = GivenLog(), READERS[kind]
+    found, read, zones = GivenLog(), READERS[kind], set[int | None]()
     for text in lines:
         line = read(text)
         if line is None:
             found.unread += bool(text.strip())
             continue
         found.lines += 1
+        zones.add(line.zone_s)
         if line.time_us is not None:
             found.first_us = line.time_us if found.first_us is None else min(found.first_us, line.time_us)
             found.last_us = max(found.last_us or 0, line.time_us)
@@ -134,6 +151,7 @@ def read_log(kind: EvidenceKind, lines: Iterable[bytes]) -> GivenLog:
                 found.servers[line.failure, line.server] += 1
         if line.client is not None and len(found.clients) < _CLIENTS_MAX:
             found.clients.append((*line.client, line.failure))
+    found.zone_s = zones.pop() if len(zones) == 1 else None
     return found
 
 
@@ -157,7 +175,7 @@ def _nginx_access(line: bytes) -> Line | None:
         return None
     time_us = _moment(int(match[3]), month, int(match[1]), *(int(match[n]) for n in (4, 5, 6)))
     shift_s = (60 * int(match[7][1:3]) + int(match[7][3:])) * (60 if match[7].startswith(b"+") else -60)
-    return Line(time_us and time_us - 1_000_000 * shift_s, _STATUSES.get(int(match[8])))
+    return Line(time_us and time_us - 1_000_000 * shift_s, _STATUSES.get(int(match[8])), zone_s=shift_s)
 
 
 def _json_access(line: bytes) -> Line | None:

@@ -350,7 +350,7 @@ def _listener(run: Run, instance: str, row: Row) -> Listener:
     port = int(row["server"].rpartition(":")[2])
     ticks = run.raw.samples[instance].ticks
     of_ticks = [[each.drops for each in tick.listeners if each.port == port] for tick in ticks]
-    if not any(drops is None for each in of_ticks for drops in each):
+    if not run.raw.inspected and not any(drops is None for each in of_ticks for drops in each):
         return Listener.model_validate({**row, "port": port})
     # Of dumps, `ss -ltnm` alone tells it: two of these show how much it grew.
     told = [sum(known) for each in of_ticks if each and len(known := [n for n in each if n is not None]) == len(each)]

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from analysis.database import Row, sql
-from analysis.diagnosis.observed import Observation, counters, path_losses, stalls
+from analysis.diagnosis.observed import Observation, counters, endings, path_losses, stalls
 from analysis.diagnosis.observed.counters import Finding as Found
 from analysis.diagnosis.observed.stalls import Stall
 from analysis.evidence import given_logs
@@ -51,11 +51,13 @@ class Told(Written):
     """One connection, with what its packets show."""
 
     instance: str
+    also: Annotated[str | None, Field(description="The other end, whose capture shows the same")]
     client: str
     server: str
     outcome: str
     cause: str | None
     says: str
+    more: Annotated[int, Field(description="How many connections are alike and not listed; at the last one of these")]
 
 
 class LostPacket(Written):
@@ -97,6 +99,7 @@ class Log(Written):
     kind: str
     lines: int
     unread: Annotated[int, Field(description="Lines of another form")]
+    zone_of: Annotated[str | None, Field(description="The log whose zone its times are taken for; null: its own")]
     first: str | None
     last: str | None
     failures: dict[str, int]
@@ -125,8 +128,8 @@ def build_inspection(run: Run, seen: Observation | None) -> Inspection | None:
     if observed is None or not run.raw.inspected:
         return None
     files = [GivenFile(name=each.name, kind=each.kind, instance=each.instance) for each in observed.files]
-    logs = [_log(run, seen, each) for each in observed.files if each.file is not None]
-    findings = list(_findings(run, seen, observed))
+    logs = [_log(run, seen, each, observed) for each in observed.files if each.file is not None]
+    findings = [*_findings(run, seen, observed), *_of_logs(observed, logs)]
     told, examined, of = _connections(run, seen) if seen is not None else ([], None, None)
     return Inspection(
         files=files,
@@ -159,7 +162,9 @@ def _findings(run: Run, seen: Observation | None, observed: Observed) -> Iterato
                 says += f" It has connections to {', '.join(servers)}."
             yield _finding(target.instance, Found("no-tcp", says))
         if seen is not None:
-            yield from (_finding(target.instance, each) for each in _of_packets(seen, target.instance))
+            samples = run.raw.samples[target.instance]
+            ended = endings.find_endings(seen, target.instance, samples)
+            yield from (_finding(target.instance, each) for each in [*_of_packets(seen, target.instance), *ended])
 
 
 def _finding(instance: str, found: Found) -> Finding:
@@ -219,16 +224,33 @@ def _connections(run: Run, seen: Observation) -> tuple[list[Told], int | None, i
                 continue
             told = Told(
                 instance=instance,
+                also=None,
                 client=row["client"],
                 server=row["server"],
                 outcome=row["outcome"],
                 cause=row["cause"],
                 says="; ".join(parts) + ".",
+                more=row["more"],
             )
             found.append(((row["rank"], -max(row["longest_us"] or 0, _still_us(stalled.get(row["id"])))), told))
     found.sort(key=lambda each: each[0])
-    told_of = [told for _, told in found[:_TOLD_MAX]]
+    told_of = _of_both_ends([told for _, told in found])[:_TOLD_MAX]
     return told_of, *((examined, of) if captured else (None, None))
+
+
+def _of_both_ends(told: list[Told]) -> list[Told]:
+    """Return connections once each, where the captures of both ends show the same: as the one that proves a cause."""
+    found: dict[tuple[str, ...], Told] = {}
+    for each in told:
+        key = (each.client, each.server, each.outcome, each.says)
+        other = found.get(key)
+        if other is None:
+            found[key] = each
+        elif other.instance != each.instance:
+            best = each if each.cause is not None and other.cause is None else other
+            also = other.instance if best is each else each.instance
+            found[key] = best.model_copy(update={"also": also, "more": min(other.more, each.more)})
+    return list(found.values())
 
 
 def _still_us(stall: Stall | None) -> int:
@@ -331,12 +353,33 @@ def _losses(run: Run, seen: Observation, observed: Observed) -> Iterator[Losses]
             )
 
 
-def _log(run: Run, seen: Observation | None, file: EvidenceFile) -> Log:
+def _of_logs(observed: Observed, logs: list[Log]) -> Iterator[Finding]:
+    """Yield what failures in logs say of a setting."""
+    instances = {each.name: each.instance for each in observed.files}
+    for log in logs:
+        for failure, count in log.failures.items():
+            if says := given_logs.SETTINGS.get(failure):
+                text = f"{log.file} has {format_count(count, 'time')} '{failure}': {says}"
+                yield _finding(instances[log.file], Found("limit-in-log", text, {"lines": count}))
+
+
+def _read_log(run: Run, file: EvidenceFile) -> GivenLog:
     try:
         with open_regular(run.raw.places.role(file.instance, file.file or "")) as opened:
-            found = given_logs.read_log(file.kind, (line for _, line in lines_of(opened)))
+            return given_logs.read_log(file.kind, (line for _, line in lines_of(opened)))
     except OSError:
-        found = GivenLog()
+        return GivenLog()
+
+
+def _log(run: Run, seen: Observation | None, file: EvidenceFile, observed: Observed) -> Log:
+    found, zone_of = _read_log(run, file), None
+    if file.kind == "nginx-error" and found.first_us is not None:
+        # It has no zone; the access log of the same host has one.
+        beside = [one for one in observed.files if one.kind == "nginx-access" and one.instance == file.instance]
+        zones = {zone: one.name for one in beside if (zone := _read_log(run, one).zone_s) is not None}
+        if len(zones) == 1 and (zone := next(iter(zones))):
+            zone_of = zones[zone]
+            found.first_us, found.last_us = (us and us - 1_000_000 * zone for us in (found.first_us, found.last_us))
     joined = None
     if found.clients and seen is not None:
         clients = [f"{address}:{port}" for address, port, _ in found.clients]
@@ -346,6 +389,7 @@ def _log(run: Run, seen: Observation | None, file: EvidenceFile) -> Log:
         kind=file.kind,
         lines=found.lines,
         unread=found.unread,
+        zone_of=zone_of,
         first=format_moment(found.first_us),
         last=format_moment(found.last_us),
         failures=dict(found.failures.most_common()),

@@ -14,6 +14,8 @@ from formats.manifest import Target
 _SOMAXCONN = "net.core.somaxconn"
 # What a queue of half a thousand costs is little; a bigger one than the burst needs costs memory and waiting.
 _ROUND_TO = 64
+# From so many answers on, and so far apart, their pace tells how long a place in the queue takes.
+_ANSWERS_MIN, _SLOW_S = 3, 0.5
 
 
 class FailedBehindOverflows(Written):
@@ -107,7 +109,15 @@ def advice(run: Run, seen: Observation, target: Target, server: str, limit: int)
     else:
         says.append("The lab does not know the program: look for the backlog that it gives to listen(2).")
     if places is not None:
-        says.append(f"{places} connections wanted a place at once, so a backlog of {value} would have held them.")
+        says.append(
+            f"{places} connections wanted a place at once, so a backlog of {value} would have held them; the lab rounds"
+            f" up to a multiple of {_ROUND_TO}."
+        )
+        if (pause_s := _pause_between_answers(seen, server)) is not None:
+            says.append(
+                f"Its answers began {pause_s:g} s apart, so the last of {places} would wait for about"
+                f" {pause_s * places:.0f} s: a longer queue helps clients that wait so long, more workers help all."
+            )
     if in_the_way:
         says.append(f"{_SOMAXCONN} is {somaxconn} in that namespace, and limits every backlog: raise it too.")
     if arrivals is not None and accepted is not None:
@@ -139,6 +149,15 @@ def _places(seen: Observation, server: str) -> int | None:
     row = seen.row(sql(__name__, "places"), server=server)
     places: int | None = row["places"]
     return places
+
+
+def _pause_between_answers(seen: Observation, server: str) -> float | None:
+    """Return how long after each other a server began its answers, in s; None where they are few, or soon."""
+    row = seen.row(sql(__name__, "answers"), server=server)
+    if row["count"] < _ANSWERS_MIN:
+        return None
+    pause_s = (row["last_us"] - row["first_us"]) / 1e6 / (row["count"] - 1)
+    return round(pause_s, 1) if pause_s >= _SLOW_S else None
 
 
 def _rates(seen: Observation, server: str) -> tuple[float | None, float | None]:

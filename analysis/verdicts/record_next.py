@@ -23,7 +23,9 @@ def what_to_record(run: Run, seen: Observation | None, observed: Observed, findi
         if sum(tick.counted for tick in run.raw.samples[each.instance].ticks) > 1
     ]
     if not counted:
-        yield "`nstat -az` on the server before and after: whether its kernel dropped SYNs, and why"
+        once = any(tick.counted for samples in run.raw.samples.values() for tick in samples.ticks)
+        why = "; a single dump does not tell whether it counted what the capture has" if once else ""
+        yield f"`nstat -az` on the server before and after: whether its kernel dropped SYNs, and why{why}"
     elif seen is not None and (apart := _apart(run, counted)) is not None:
         yield apart
     if not any(tick.listeners for samples in run.raw.samples.values() for tick in samples.ticks):
@@ -37,7 +39,7 @@ def _record_of_captures(
     run: Run, seen: Observation | None, observed: Observed, findings: Collection[str]
 ) -> Iterator[str]:
     captures = sum(each.kind == "capture" for each in observed.files)
-    if "unexplained" in findings and captures == 1:
+    if "unexplained" in findings and captures == 1 and seen is not None and _leaves_host(seen):
         yield "a capture at the other end at the same time: whether the SYNs, or their answers, got lost on the way"
     if any(each.dropped_packets is None for each in run.raw.captures.values()):
         yield "what tcpdump prints when it ends: whether the kernel dropped packets, and when it stopped"
@@ -45,6 +47,12 @@ def _record_of_captures(
         yield "a capture of one interface, `tcpdump -i eth0`, or `tcpdump -r any.pcap -w one.pcap 'ifindex 2'`"
     if seen is not None and len(run.raw.captures) > 1 and run.raw.clocks.apart_us is None:
         yield "captures that have some connections in common: nothing puts these on one clock"
+
+
+def _leaves_host(seen: Observation) -> bool:
+    """Return whether an unexplained connection is of two hosts; on one, nothing gets lost on the way."""
+    query = "SELECT 1 FROM ledger WHERE cause = 'unexplained' AND client_address <> server_address LIMIT 1"
+    return bool(seen.rows(query))
 
 
 def _apart(run: Run, instances: list[str]) -> str | None:

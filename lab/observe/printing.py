@@ -1,6 +1,6 @@
 """What an observation found, for the terminal."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,8 @@ def _without_advice(account: Mapping[str, Any]) -> Iterator[str]:
             if overflows:
                 yield f"{name}: {format_count(overflows, 'overflow')}, and nothing proves of which listener."
     else:
-        yield "No accept queue overflowed."
+        between = " between the first dump and the last" if any(each["kind"] == "files" for each in targets) else ""
+        yield f"No accept queue overflowed{between}."
 
 
 def _target(target: Mapping[str, Any]) -> Iterator[str]:
@@ -125,9 +126,9 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _drops(listener: Mapping[str, Any]) -> str:
-    if listener["overflows"] is None:
-        return "drops unknown"
     drops = "drops unknown" if listener["drops"] is None else format_count(listener["drops"], "drop")
+    if listener["overflows"] is None:
+        return drops
     return f"{drops}, {format_count(listener['overflows'], 'overflow')} of these proved"
 
 
@@ -137,14 +138,7 @@ def _inspection(found: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield "What the files prove"
         yield from (f"  {each['instance']}: {each['says']}" for each in found["findings"])
-    if found["connections"]:
-        yield ""
-        yield "Connections, one by one (of those alike, the ones that waited longest)"
-        several = len({each["instance"] for each in found["connections"]}) > 1
-        for each in found["connections"]:
-            cause = f", {each['cause']}" if each["cause"] and each["cause"] != "unexplained" else ""
-            of = f"{each['instance']}: " if several else ""
-            yield f"  {of}{each['client']} → {each['server']} ({each['outcome']}{cause}): {each['says']}"
+    yield from _one_by_one(found["connections"])
     if found["stalls_of"] and found["stalls_examined"] < found["stalls_of"]:
         of = format_count(found["stalls_of"], "connection")
         yield f"  Looked at packet by packet: {found['stalls_examined']:,} of {of} with data."
@@ -165,9 +159,27 @@ def _inspection(found: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {each}" for each in found["record_next"])
 
 
+def _one_by_one(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Write some connections, each with what its packets show."""
+    if not connections:
+        return
+    yield ""
+    yield "Connections, one by one (of those alike, the ones that waited longest)"
+    several = len({each["instance"] for each in connections}) > 1
+    for each in connections:
+        cause = f", {each['cause']}" if each["cause"] and each["cause"] != "unexplained" else ""
+        of = f"{each['instance']}: " if several else ""
+        if each["also"]:
+            of = f"{each['instance']} and {each['also']}: "
+        yield f"  {of}{each['client']} → {each['server']} ({each['outcome']}{cause}): {each['says']}"
+        if each["more"]:
+            yield f"    {each['more']:,} more like it"
+
+
 def _log(log: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     span = f", {log['first']} to {log['last']}" if log["first"] else ""
+    span += f" in the zone of {log['zone_of']}" if log["zone_of"] else ""
     yield f"{log['file']} ({log['kind']}): {format_count(log['lines'], 'line')}{span}"
     yield from (f"  {count:,}: {failure}" for failure, count in log["failures"].items())
     for each in log["servers"]:

@@ -23,7 +23,7 @@ MACROS = [path for path in FILES if path.stem.startswith("macros_")]
 # system that was only watched has another account, with a database of its own.
 _READING = ("captured_of_instance", "macros_of_evidence", "macros_of_records", "records")
 _OBSERVED = (
-    "came_and_taken", "crossing", "ended_as_logged", "failed_at", "is_on_the_way", "listeners", "logged",
+    "answers", "came_and_taken", "crossing", "ended_as_logged", "failed_at", "is_on_the_way", "listeners", "logged",
     "open_questions", "peers", "places", "queues", "scans", "servers", "time_wait_most", "told",
 )  # fmt: skip
 _ROOMS = ("evidence", "observed", "reports")
@@ -1844,6 +1844,35 @@ def test_told_are_failures_stalls_and_long_waits(apart: Tables) -> None:
     apart.given("ledger", columns, *rows, **(without(TOLD, "to_instance", "first_byte_us") | ENDS))
     found = apart.made("told", observer="a", stalled=[4], long_us=500, alike=3)
     assert [row[0] for row in found] == [3, 4, 2]
+
+
+def test_of_more_alike_than_are_told_the_last_one_says_how_many(apart: Tables) -> None:
+    always = without(TOLD, "id") | ENDS | {"outcome": "refused", "cause": "x", "syns_lost": 0}
+    apart.given("ledger", "id", (1,), (2,), (3,), (4,), **always)
+    query = apart.made("told", observer="a", stalled=[], long_us=500, alike=3)
+    assert [row[-1] for row in query] == [0, 0, 1]
+
+
+def test_endings_of_both_ends_count_at_the_server_s(apart: Tables) -> None:
+    columns = "observer direction outcome closed_by:VARCHAR client_port to_instance"
+    rows = [
+        ("web", "in", "reset", "server", 1, "web:80"), ("web", "in", "reset", "client", 2, "web:80"),
+        ("lb", "out", "reset", "server", 1, "lb>s:80"), ("lb", "out", "refused", "server", 3, "lb>s:80"),
+        ("lb", "out", "refused", "server", 4, "lb>s:*"),
+    ]  # fmt: skip
+    apart.given("ledger", columns, *rows, **without(ENDS, "client_port"))
+    assert apart.made("endings", observer="web") == [("in", "reset", 80, "s:80", 1)]
+    assert apart.made("endings", observer="lb") == [("out", "refused", 80, "s:80", 1)]
+
+
+def test_answers_are_those_of_one_listener(apart: Tables) -> None:
+    columns = "id to_instance direction"
+    apart.given(
+        "ledger", columns, (1, "a:80", "in"), (2, "a:80", "in"), (3, "a:81", "in"), (4, "a:80", "in"), observer="a"
+    )
+    times = [(1, 100), (2, 300), (3, 900), (4, None)]
+    apart.given("connections", "id server_first_data_time_us", *times, observer="a")
+    assert apart.made("answers", server="a:80") == [(2, 100, 300)]
 
 
 def test_scans_open_questions_and_logged_ends_are_counted(apart: Tables) -> None:

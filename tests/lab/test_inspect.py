@@ -328,6 +328,51 @@ def test_a_dump_of_sockets_alone_bounds_no_counter(inspected: Inspect) -> None:
     assert (listener["limit"], listener["overflows"], listener["drops"]) == (128, None, None)
 
 
+def test_sockets_alone_tell_what_they_dropped_in_between(inspected: Inspect) -> None:
+    sockets = "LISTEN 2 1 0.0.0.0:8080 *:*\n skmem:(r0,rb1,t0,tb1,f0,w0,o0,bl0,d{})\n"
+    found = inspected("a", a__ss1=sockets.format(7), a__ss2=sockets.format(14), a__nstat="$ nstat\n" + nstat(26, 26))
+    assert "full 100 % of the dumps, 7 drops" in found["text"]
+
+
+def test_why_one_dump_is_not_enough_is_said_and_nothing_is_lost_within_a_host(inspected: Inspect) -> None:
+    capture = Capture()
+    Connection(capture, "127.0.0.1:4000", "127.0.0.1:80").syns(0, 1, 3)
+    found = inspected("a", a__c=capture, a__nstat="$ nstat\n" + nstat(3, 3))
+    asked = "\n".join(found["inspection"]["record_next"])
+    assert "a single dump does not tell whether it counted what the capture has" in asked
+    assert "at the other end" not in asked
+
+
+def test_what_both_ends_show_stands_there_once_with_the_number_of_those_alike(inspected: Inspect) -> None:
+    found = inspected("b.pcap", "c.pcap", b_pcap=overflowing(), c_pcap=overflowing())
+    of_one = inspected("b.pcap", b_pcap=overflowing())
+    assert len(found["inspection"]["connections"]) == len(of_one["inspection"]["connections"])
+    assert " and " in found["text"].partition("one by one")[2].splitlines()[1]
+    assert "\n    3 more like it" in of_one["text"]
+
+
+def test_what_a_server_refused_reset_or_closed_is_said_with_its_listeners(inspected: Inspect) -> None:
+    capture = Capture()
+    capture.tcp(0, f"{CLIENT}:1074", SERVER, SYN, seq=1_000)
+    capture.tcp(0.0001, SERVER, f"{CLIENT}:1074", RST | ACK, seq=0, ack=1_001)
+    files: dict[str, Any] = {"a__c": capture, "a__ip": f"{SERVER.partition(':')[0]}\n"}
+    alone = inspected("a", **files)
+    assert "was refused. Nothing listened there, or a filter rejected them: `ss -ltnp`" in said(alone)
+    beside = inspected("b", b__c=capture, b__ss=f"LISTEN 0 128 {SERVER.partition(':')[0]}:22 *:*\n")
+    assert "Nothing listens on 8080 in the dumps of this host, only on 22" in said(beside)
+
+
+def test_the_pace_of_answers_says_whom_a_longer_queue_helps(inspected: Inspect) -> None:
+    capture = overflowing(lost=6, served=0)
+    for number in range(3):
+        one = Connection(capture, f"172.18.1.{number}:4000{number}", SERVER, isn=7_000 * (number + 1))
+        one.handshake(0.01 * number).ask(0.1).answer(2.0 * (number + 1))
+    files: dict[str, Any] = {"before_txt": nstat(100, 100), "after_txt": nstat(118, 118)}
+    files["before_txt"] += "LISTEN 2 1 172.18.0.2:8080 *:*\n"
+    found = inspected("a.pcap", nstat=("before.txt", "after.txt"), a_pcap=capture, **files)
+    assert "Its answers began 2 s apart" in "\n".join(found["advice"][0]["says"])
+
+
 def moved(capture: Capture, ahead_s: float) -> Capture:
     return Capture([(time_us + round(ahead_s * 1e6), frame) for time_us, frame in capture.packets])
 
@@ -382,7 +427,7 @@ def test_a_folder_is_told_apart_by_content_and_what_is_none_is_named(inspected: 
         incident__notes="We saw timeouts since noon.\n",
     )
     assert causes(found) == {"accept-queue-drop": 6}
-    assert found["passed"] == ["notes: is no evidence that the lab reads"]
+    assert found["passed"] == ["notes: is no capture, dump or log that the lab knows"]
 
 
 def test_a_capture_that_has_packets_twice_counts_no_syn_twice(inspected: Inspect) -> None:
@@ -416,7 +461,7 @@ def test_no_advice_says_whether_a_queue_overflowed_is_known(inspected: Inspect) 
     alone = inspected("a.pcap", a_pcap=exchange())
     assert "whether one overflowed" in advised(alone)
     none = inspected("b.pcap", nstat=("b.txt", "c.txt"), b_pcap=exchange(), b_txt=nstat(5, 5), c_txt=nstat(5, 5))
-    assert advised(none) == "No accept queue overflowed."
+    assert advised(none) == "No accept queue overflowed between the first dump and the last."
     some = inspected("c.pcap", nstat=("d.txt",), c_pcap=exchange(), d_txt="$ nstat -z\n" + nstat(26, 26))
     assert "26 SYNs or last ACKs of a handshake met a full accept queue" in advised(some)
 
@@ -553,6 +598,14 @@ def test_an_access_log_tells_statuses_that_proxies_make(inspected: Inspect) -> N
     lines = "".join(map(ACCESS.format, (200, 499, 502, 502, 504)))
     (log,) = inspected("access.log", access_log=lines)["inspection"]["logs"]
     assert (log["kind"], sum(log["failures"].values()), log["first"]) == ("nginx-access", 4, "2025-11-21T06:26:40.000Z")
+
+
+def test_limits_that_a_log_names_have_advice_and_its_times_the_zone_of_the_host(inspected: Inspect) -> None:
+    lines = "2025/11/21 07:26:40 [alert] 7#7: 512 worker_connections are not enough\n"
+    found = inspected("lb", lb__access=ACCESS.format(503), lb__error=lines)
+    assert "set it to at least twice what clients hold at once" in said(found)
+    error = next(each for each in found["inspection"]["logs"] if each["kind"] == "nginx-error")
+    assert (error["first"], error["zone_of"]) == ("2025-11-21T06:26:40.000Z", "access")
 
 
 TEXTS = st.sampled_from([NGINX_ERROR.format(1, 1), HAPROXY.format("c", 1), ACCESS.format(499), '{"status": 499}', "["])

@@ -8,8 +8,11 @@ WITH ranked AS (
                 WHEN list_contains($stalled, id) OR syns_lost > 0 THEN 1 ELSE 2 END AS rank
       FROM ledger WHERE observer = $observer
 )
-SELECT *, format(if(contains(client_address, ':'), '[{}]:{}', '{}:{}'), client_address, client_port) AS client,
-       format(if(contains(server_address, ':'), '[{}]:{}', '{}:{}'), server_address, server_port) AS server
+SELECT *, row_number() OVER (alikes ORDER BY longest_us DESC, id ASC) AS place, count(*) OVER alikes AS alike,
+       format(if(contains(client_address, ':'), '[{}]:{}', '{}:{}'), client_address, client_port) AS client,
+       format(if(contains(server_address, ':'), '[{}]:{}', '{}:{}'), server_address, server_port) AS server,
+       if(place = $alike, alike - place, 0) AS more
   FROM ranked WHERE (rank < 2 OR longest_us >= $long_us) AND NOT ends_with(to_instance, ':*')
-QUALIFY row_number() OVER (PARTITION BY to_instance, outcome, cause, rank ORDER BY longest_us DESC, id ASC) <= $alike
+WINDOW alikes AS (PARTITION BY to_instance, outcome, cause, rank)
+QUALIFY place <= $alike
  ORDER BY rank ASC, longest_us DESC, id ASC;

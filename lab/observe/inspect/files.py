@@ -161,7 +161,7 @@ def _dump(path: Path, group: str) -> Given:
         raise BadInput(Problem(f"is {error}", paths.shown(path), "the lab reads Linux's")) from None
     ended = _TCPDUMP_END.search(text)
     if not ended and not any(each.tells_of_kernel for each in snapshots):
-        raise BadInput(Problem("is no evidence that the lab reads", paths.shown(path), _HINT))
+        raise BadInput(Problem("is no capture, dump or log that the lab knows", paths.shown(path), _HINT))
     return Given(path, "dump", group, snapshots, (int(ended[1]), int(ended[2]), int(ended[3])) if ended else None)
 
 
