@@ -106,7 +106,9 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
     next_server = path[hop.number + 1] if hop.number + 1 < len(path) else None
     at_edges = sum(_checks_at_edges(manifest, role) for role in (hop.client, hop.server))
     first = manifest.kind_of(hop.client) == "client"
-    yield from _of_kernels(hop, next_server, first=first, scraped=manifest.metrics_port is not None, at_edges=at_edges)
+    beside = not manifest.images.keys() <= {"collector", *path}
+    scraped = manifest.metrics_port is not None
+    yield from _of_kernels(hop, next_server, first=first, scraped=scraped, at_edges=at_edges, beside=beside)
     if kernel_events.are_due(manifest):
         yield from _of_kernels_words(hop.server)
     if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy" and _logs_answers(manifest, hop.server):
@@ -115,7 +117,7 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
     roles = (hop.client, hop.server) if manifest.kind_of(hop.client) == "client" else (hop.server,)
     for role in roles:
         for instance in manifest.of_role(role):
-            yield _of_time_wait(instance)
+            yield _of_time_wait(instance, beside=beside and role == hop.server)
 
 
 # What a packet that got lost before a capture had it may add to one side: a SYN that the client's kernel counted.
@@ -292,7 +294,9 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         )
 
 
-def _of_kernels(hop: Hop, next_server: str | None, *, first: bool, scraped: bool, at_edges: int) -> Iterator[Identity]:
+def _of_kernels(
+    hop: Hop, next_server: str | None, *, first: bool, scraped: bool, at_edges: int, beside: bool
+) -> Iterator[Identity]:
     client, server = hop.client, hop.server
     # Who scrapes the collector's metrics port makes connections that belong to no role.
     without = " Connections to the collector's metrics port are left out." if scraped else ""
@@ -309,6 +313,11 @@ def _of_kernels(hop: Hop, next_server: str | None, *, first: bool, scraped: bool
             f"flows.{server}.total",
         )
     checked = " A health check may be under way as the window begins or ends." if at_edges else ""
+    beside_path = (
+        ""
+        if not beside
+        else (" The server may have opened connections to services beside the path, which no capture has.")
+    )
     cookies = f"kernel.{server}.TcpExt.TCPReqQFullDoCookies"
     onwards = f" - flows.{next_server}.total" if next_server else ""
     yield Identity(
@@ -318,9 +327,11 @@ def _of_kernels(hop: Hop, next_server: str | None, *, first: bool, scraped: bool
         + "are those in the capture. Connections within its own namespace count as both and are subtracted. A capture"
         " alone cannot always tell whether the server ever had a connection by SYN cookie. If ACK and data came at"
         f" once, one connection in a thousand may count twice. A queue that was full when the window ended lets"
-        f" connections in later.{checked}{without}",
+        f" connections in later.{checked}{beside_path}{without}",
         f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens" + (f" - {of_server}" if scraped else ""),
-        f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies}){onwards}"
+        f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies})"
+        # Whatever it opened may have gone there, or on along the path.
+        + (f" - kernel.{server}.Tcp.ActiveOpens" if beside else onwards)
         + (f" - {at_edges}" * bool(at_edges)),
         f"flows.{server}.entered{onwards} + flows.{server}.perhaps_entered"
         f" + min(flows.{server}.made_at_once, 1 + flows.{server}.entered // 1000)"
@@ -409,16 +420,21 @@ def _of_answers(proxy: str) -> Iterator[Identity]:
         )
 
 
-def _of_time_wait(instance: str) -> Identity:
+def _of_time_wait(instance: str, *, beside: bool) -> Identity:
     name = instance.replace("-", "_")
+    held, most = (
+        f"sockets.{name}.time_wait.end",
+        f"flows.{name}.time_wait.max + sockets.{name}.time_wait.loopback",
+    )
     return Identity(
         f"{_TIME_WAIT}{instance}",
         f"At the end, {instance} holds in TIME_WAIT the connections that it closed first in the last minute, without"
         " those above tcp_max_tw_buckets. The kernel also counts those that still wait for the other side's FIN, if no"
-        " process holds them, and those within its own namespace, which no capture sees.",
-        f"sockets.{name}.time_wait.end",
+        " process holds them, and those within its own namespace, which no capture sees."
+        + (" It may hold more, to services beside the path." if beside else ""),
+        held,
         f"flows.{name}.time_wait.min",
-        f"flows.{name}.time_wait.max + sockets.{name}.time_wait.loopback",
+        f"max({held}, {most})" if beside else most,
     )
 
 

@@ -205,6 +205,15 @@ def test_what_two_observers_of_the_clients_hop_count_differently_is_false(run: R
     assert failing(run, 0) == false
 
 
+def test_a_server_may_have_connections_to_services_beside_the_path(run: RunFolder) -> None:
+    every(count("backend-1", "Tcp.ActiveOpens", more=3), count("backend-1", "sockstat.TCP.tw"))(run)
+    assert failing(run, 0) == {"accepted", "time-wait-backend-1"}
+    run.manifest["images"]["db"] = "sha256:1"
+    assert failing(run, 0) == set()
+    count("backend-1", "Tcp.PassiveOpens", more=-20)(run)
+    assert failing(run, 0) == {"accepted"}
+
+
 @pytest.mark.parametrize(
     ("change", "lost", "false"),
     [
