@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -364,6 +365,17 @@ def test_the_servers_of_one_upstream_are_the_instances_in_turn(tmp_path: Path) -
 TWO = "upstream a { server x:1; }\nupstream b { server y:2; }\n" + SERVER.replace(
     "location /", "location /b { proxy_pass http://b; } location /"
 ).replace("app:3000", "a")
+
+
+def test_servers_in_one_upstream_with_the_next_role_are_more_of_its_kind(tmp_path: Path) -> None:
+    upstream = "upstream a { server web1:5000; server web2:5000; server redis:6379 backup; }\n"
+    fields: dict[str, Any] = {"behind": ("web1:5000",), "role": "web1", "own_service": True, "beside": ("db:3306",)}
+    found = nginx(tmp_path, upstream + SERVER.replace("app:3000", "a"), **fields)
+    assert found.faults == []
+    assert copy_of(found).count("server web1:5000") == 3
+    # One that the scenario has beside the path is not meant by the path.
+    found = nginx(tmp_path, upstream + SERVER.replace("app:3000", "a"), **fields | {"beside": ("redis:6379",)})
+    assert "redis:6379" in found.faults[0].what
 
 
 def test_an_upstream_s_name_that_tomcat_takes_for_no_host_is_another_in_the_copy(tmp_path: Path) -> None:

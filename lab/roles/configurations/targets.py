@@ -61,7 +61,7 @@ def match_targets(
 
     What the scenario maps, by host or by group, goes where it says. Of the others, one alone stands for the next role;
     those of one group stand for its instances, in turn, and so do those that the load does not reach. Where the next
-    role has a server of the file already, or a service beside the path has the server's name and port, and another
+    role has a server of another group already, or a service beside the path has the server's name and port, and another
     service could be meant, the scenario must say. A loopback address whose port the file itself listens on stays. At
     the path's end, nothing stands for what is not reached.
     """
@@ -78,10 +78,15 @@ def match_targets(
     addresses = list(dict.fromkeys(one.address for one in open_ if one.reached))
     beside = dict.fromkeys(one.address for one in open_ if one.address not in addresses)
     found |= {one: instances[place % len(instances)] for place, one in enumerate(beside)}
-    open_ = [one for one in open_ if one.reached]
+    others = [one for one in around.beside if one not in found.values()]
+    # Beside the next role in one group stand more of its kind.
+    of_next = {one.group for one in targets if one.reached and found.get(one.address, one.address) in around.behind}
+    alike = [one.address for one in open_ if one.reached and one.group in of_next and one.address not in others]
+    found |= {one: instances[place % len(instances)] for place, one in enumerate(dict.fromkeys(alike), 1)}
+    open_ = [one for one in open_ if one.reached and one.address not in found]
+    addresses = list(dict.fromkeys(one.address for one in open_))
     if not addresses:
         return found, []
-    others = [one for one in around.beside if one not in found.values()]
     taken = any(found.get(one.address, one.address) in around.behind for one in targets if one.reached)
     if not (others and taken) and not any(one in others for one in addresses):
         if len(addresses) == 1:
