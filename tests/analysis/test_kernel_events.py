@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from analysis import figures
+from analysis.derivation import analyse
 from analysis.diagnosis.identities import list_identities
 from analysis.diagnosis.joins import Joined
 from analysis.evidence.kernel_events import SCHEMA
@@ -110,6 +112,20 @@ def test_where_the_kernel_told_when_a_connection_was_accepted_nothing_is_inferre
         " FROM accepted JOIN connections USING (observer, id) WHERE entered"
     )
     assert {(row["least"], row["most"]) for row in rows} == {(7_250, 7_250)}
+
+
+def test_a_wait_in_the_accept_queue_rests_on_the_kernel_s_event_where_there_is_one(
+    tmp_path: Path, events: dict[str, list[Record]]
+) -> None:
+    *_, last = (one for one in events["backend-1"] if one["kind"] == "accepted")
+    last |= {"time_us": last["time_us"] + 41_000_000, "wait_us": last["wait_us"] + 41_000_000}
+    write(tmp_path, events)
+    record = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps(record | {"slow_ms": 5_000}))
+    analyse(tmp_path)
+    query = "SELECT evidence FROM read_parquet(?) WHERE cause = 'waited-in-accept-queue'"
+    ((evidence,),) = duckdb.execute(query, [str(tmp_path / "derived/requests.parquet")]).fetchall()
+    assert "s by the kernel's event (41.007 s of 43.211 s)" in evidence
 
 
 def test_a_syn_that_only_one_of_both_saw_is_a_connection_that_differs(

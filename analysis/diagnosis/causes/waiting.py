@@ -48,10 +48,12 @@ def _made_late_says(prefix: str, part: str) -> str:
 
 
 def _queued_says(prefix: str, part: str) -> str:
+    # Samples leave a span of time; the kernel's event one moment.
+    how = f"""if({prefix}_accepted_before_us = {prefix}_accepted_after_us, ' by the kernel''s event', ' or later')"""
     return f"""format(
-        'flow {{}}/{{}}: complete at {{}}, in the accept queue of {{}} until {{}} or later ({{}} of {{}})',
+        'flow {{}}/{{}}: complete at {{}}, in the accept queue of {{}} until {{}}{{}} ({{}} of {{}})',
         {prefix}_observer, {prefix}_id, moment({prefix}_queued_us), {prefix}_to_instance,
-        moment({prefix}_accepted_after_us), took({part}), took(total_us))"""
+        moment({prefix}_accepted_after_us), {how}, took({part}), took(total_us))"""
 
 
 def _served_at_once(run: RunSettings) -> Remedy | None:
