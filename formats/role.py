@@ -360,7 +360,7 @@ class Limits(_Part):
     processes: Annotated[KnobName | None, Field(description="How many such processes it has")] = None
     idle: Annotated[KnobName | None, Field(description="How long it keeps an idle connection of a client")] = None
     requests: Annotated[
-        KnobName | None, Field(description="The requests of a client that it serves on one connection; -1 = no limit")
+        KnobName | None, Field(description="The requests of a client that it serves on one connection; -1 or 0 = no limit")
     ] = None
     server_connections: Annotated[
         KnobName | None, Field(description="The connections, or requests, that one server gets at once; 0 = no limit")
@@ -382,6 +382,12 @@ class Limits(_Part):
         KnobName | None, Field(description="The failures that send a request to the next server")
     ] = None
     own_threads: Annotated[KnobName | None, Field(description="Whether each request has a thread of its own")] = None
+    streams: Annotated[
+        KnobName | None, Field(description="The requests at once on one connection of a client by HTTP/2")
+    ] = None
+    connection_age: Annotated[
+        KnobName | None, Field(description="How old a connection of a client may become, idle or not")
+    ] = None
 
 
 class ListenerKnobs(_Part):

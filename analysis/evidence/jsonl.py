@@ -154,6 +154,7 @@ REQUESTS = {
     "receiving_us": "BIGINT", "duration_us": "BIGINT", "status": "BIGINT", "error_code": "BIGINT",
     "error": "VARCHAR", "reused": "BOOLEAN", "remote": "VARCHAR", "dial": "BIGINT",
     "protocol": "VARCHAR", "grpc_status": "BIGINT", "messages_sent": "BIGINT", "messages_received": "BIGINT",
+    "sent_again": "BIGINT", "first_dial": "BIGINT", "again_us": "BIGINT",
 }  # fmt: skip
 DIALS = {
     "id": "BIGINT", "vu": "BIGINT", "time_us": "BIGINT", "duration_us": "BIGINT", "local": "VARCHAR",

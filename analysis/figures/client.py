@@ -63,6 +63,32 @@ _TOOK = "SELECT connecting_us + tls_us + duration_us AS us FROM requests WHERE s
 _DIALLED = "SELECT duration_us FROM dials WHERE list_contains($instances, instance) AND failure_of(error, error_kind)"
 
 
+def _of_streams(column: str) -> Compute:
+    """Return the figure of a column of streams_of_clients.sql, over all instances of k6."""
+
+    def compute(run: Run, _found: Mapping[str, str]) -> Value:
+        found = run.raw.records.row(sql(__name__, "streams_of_clients"))[column]
+        return run.resting_on(
+            run.clients,
+            _REQUESTS,
+            lambda _: unknown("no request was sent by HTTP/2 or gRPC") if found is None else found,
+        )
+
+    return compute
+
+
+def _of_sent_again(column: str) -> Compute:
+    def compute(run: Run, _found: Mapping[str, str]) -> Value:
+        joined = run.joined
+        if isinstance(joined, Unknown):
+            return joined
+        return run.resting_on(
+            run.clients, {**_REQUESTS, **_DIALS}, lambda _: int(joined.row(sql(__name__, "sent_again"))[column])
+        )
+
+    return compute
+
+
 def _answered(row: Row, found: Mapping[str, str]) -> int:
     """Return how many requests were answered with a status, or with one of a class such as 4xx."""
     low, high = status_bounds(found["status"])
@@ -327,6 +353,37 @@ FIGURES: tuple[Figure, ...] = (
         "How long each of these handshakes took.",
         _REQUESTS_FILE,
         _times(_REQUESTS, "SELECT tls_us FROM requests WHERE tls_us > 0 AND NOT reused"),
+    ),
+    Figure(
+        "client.streams.connections",
+        "Connections that carried requests by HTTP/2 or gRPC; each can carry several at once.",
+        _REQUESTS_FILE,
+        _of_streams("connections"),
+    ),
+    Figure("client.streams.requests", "The requests that they carried.", _REQUESTS_FILE, _of_streams("requests")),
+    Figure(
+        "client.streams.requests_max",
+        "The most requests that one of them carried.",
+        _REQUESTS_FILE,
+        _of_streams("requests_max"),
+    ),
+    Figure(
+        "client.streams.at_once_max",
+        "The most requests that one of them carried at once.",
+        _REQUESTS_FILE,
+        _of_streams("at_once_max"),
+    ),
+    Figure(
+        "client.streams.sent_again",
+        "Requests of HTTP/2 that the client sent again by itself: after a GOAWAY, or a refused stream.",
+        _REQUESTS_FILE,
+        _of_sent_again("requests"),
+    ),
+    Figure(
+        "client.streams.goaways",
+        "Connections whose GOAWAY made the client send requests again.",
+        f"{_REQUESTS_FILE}, dials.jsonl",
+        _of_sent_again("goaways"),
     ),
     *_figures_of_named(
         "client.named.<request>",

@@ -14,7 +14,7 @@ from analysis.reports.advice import Advice, Reason, advise_on_cause, find_reason
 from analysis.reports.conditions import knob_rows
 from analysis.reports.run_record import Record, Row
 from analysis.reports.time_series import machine_busy
-from analysis.verdicts.ledger_file import HeldPlaces
+from analysis.verdicts.ledger_file import HeldPlaces, Streams
 from formats import role as role_file
 
 _VERDICTS = {
@@ -158,6 +158,8 @@ def _what(record: Record, reasons: list[Reason]) -> list[str]:
     longest = record.figures.get("client.dial_ms.failed.max")
     if reasons and record.ledger["requests"]["failed"] and isinstance(longest, int | float):
         found.append(f"Failed clients waited up to {format_ms(longest)}.")
+    if streams := record.ledger.get("streams"):
+        found.append(Streams(**streams).sentences)
     return found + _dropped(record)
 
 

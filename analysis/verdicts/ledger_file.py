@@ -16,7 +16,8 @@ from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.diagnosis.joins import Hop, Joined
 from analysis.expressions.values import Unknown, is_number
-from analysis.figures import Run, catalogue, ledger
+from analysis.figures import Run, catalogue, client, ledger
+from analysis.formatting import format_count
 from analysis.output import Written
 from analysis.verdicts.connections_file import Outcome
 
@@ -110,6 +111,29 @@ class HeldPlaces(Written):
         return text
 
 
+class Streams(Written):
+    """The connections of clients that carry several requests at once, by HTTP/2 and gRPC."""
+
+    connections: int
+    requests: int
+    requests_max: Annotated[int, Field(description="The most that one of them carried")]
+    at_once_max: Annotated[int, Field(description="The most that one of them carried at once")]
+    sent_again: Annotated[int, Field(description="Requests that the client sent again by itself")]
+    goaways: Annotated[int, Field(description="Connections whose GOAWAY made it do so")]
+
+    @property
+    def sentences(self) -> str:
+        """The same for people."""
+        text = (
+            f"{format_count(self.connections, 'connection')} carried {format_count(self.requests, 'request')} as"
+            f" streams of HTTP/2: one carried {self.requests_max:,} at the most, and {self.at_once_max:,} at once."
+        )
+        if self.sent_again:
+            text += f" Clients sent {format_count(self.sent_again, 'request')} again by themselves"
+            text += f", after the GOAWAY of {format_count(self.goaways, 'connection')}." if self.goaways else "."
+        return text
+
+
 class HopEntry(Written):
     """One hop of the path."""
 
@@ -164,6 +188,7 @@ class Ledger(Written):
     places: Annotated[
         list[HeldPlaces], Field(description="One for each proxy that had no connection left for a request")
     ] = Field(default_factory=list)
+    streams: Annotated[Streams | None, Field(description="null where no request was sent by HTTP/2 or gRPC")] = None
     hops: list[HopEntry]
 
 
@@ -195,9 +220,18 @@ def build_ledger(run: Run) -> Ledger:
             "causes": {cause.name: causes["total"][cause.name] for cause in CAUSES if cause.name in causes["total"]},
             "failed_causes": causes["failed"],
             "names": _names(joined),
+            "streams": _streams(run, joined),
             "places": _places(run, joined) if PROXY_FULL in causes["total"] else [],
         }
     )
+
+
+def _streams(run: Run, joined: Joined) -> Streams | None:
+    row = run.raw.records.row(sql(client.__name__, "streams_of_clients"))
+    if not row["connections"]:
+        return None
+    again = joined.row(sql(client.__name__, "sent_again"))
+    return Streams(**row, sent_again=again["requests"], goaways=again["goaways"])
 
 
 def _recorded(run: Run) -> bool:

@@ -24,6 +24,11 @@ type Attempt struct {
 	failed atomic.Pointer[string]
 	conn   *Conn
 	reused bool
+	http2  bool
+	// sends is how often it was sent: first on the connection first, at firstSent, and last at sent.
+	sends           int
+	first           *Conn
+	firstSent, sent time.Time
 }
 
 var _ net.Addr = &Attempt{}
@@ -41,6 +46,21 @@ func (a *Attempt) String() string {
 
 // Reused says whether an earlier request had already used the connection.
 func (a *Attempt) Reused() bool { return a.conn != nil && a.reused }
+
+// HTTP2 says whether its connection carries several requests at once.
+func (a *Attempt) HTTP2() bool { return a.conn != nil && a.http2 }
+
+// Blocked is how long it waited until it was sent, for the last time if that was more than once.
+func (a *Attempt) Blocked() time.Duration { return a.sent.Sub(a.Start) }
+
+// SentAgain is how often net/http sent the request again by itself, the dial of the connection on which it was sent
+// first, and how long it had been sent in vain; 0 for a request that was sent once.
+func (a *Attempt) SentAgain() (times int, first uint64, in time.Duration) {
+	if a.sends < 2 {
+		return 0, 0, 0
+	}
+	return a.sends - 1, a.first.id, a.sent.Sub(a.firstSent)
+}
 
 // Connecting is how long it took to make the request's connection; 0 if none was made for it.
 func (a *Attempt) Connecting() time.Duration {
@@ -127,6 +147,7 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 	trace.GotConn = func(info httptrace.GotConnInfo) {
 		if conn := recordedOf(info.Conn); conn != nil {
 			attempt.conn, attempt.reused = conn, info.Reused
+			attempt.send(conn, info.Conn)
 			info.Conn = carrier{Conn: info.Conn, attempt: attempt}
 			// k6's tracer counts sending from the first connection on, unless the connection is marked as reused.
 			info.Reused = info.Reused || carried
@@ -146,6 +167,17 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 		getConn("")
 	}
 	return response, err
+}
+
+// send notes that the request is sent over a connection, which carried is over TLS.
+func (a *Attempt) send(conn *Conn, carried net.Conn) {
+	a.sent = time.Now()
+	if a.sends == 0 {
+		a.first, a.firstSent = conn, a.sent
+	}
+	a.sends++
+	secured, isTLS := carried.(*tls.Conn)
+	a.http2 = isTLS && conn.chose(secured) == "h2"
 }
 
 // recordedOf returns the recorded connection that carries conn, which may be TLS over it; nil if there is none.

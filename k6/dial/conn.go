@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -26,6 +27,14 @@ type Conn struct {
 	close          sync.Once
 	closedAt       atomic.Pointer[time.Time]
 	used           atomic.Bool
+	negotiated     sync.Once
+	protocol       string
+}
+
+// chose returns the protocol that the TLS handshake over the connection chose; "" for none.
+func (c *Conn) chose(secured *tls.Conn) string {
+	c.negotiated.Do(func() { c.protocol = secured.ConnectionState().NegotiatedProtocol })
+	return c.protocol
 }
 
 // Use says whether the connection was used before, and that it is from now on.

@@ -51,6 +51,10 @@ type requestLine struct {
 	Protocol     string
 	GRPCStatus   *int `json:"grpc_status"`
 
+	SentAgain int   `json:"sent_again"`
+	FirstDial int64 `json:"first_dial"`
+	AgainUS   int64 `json:"again_us"`
+
 	MessagesSent     int64 `json:"messages_sent"`
 	MessagesReceived int64 `json:"messages_received"`
 

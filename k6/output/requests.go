@@ -64,20 +64,46 @@ func (r *requests) appendLine(lines []byte, trail *httpext.Trail, attempt *dial.
 	lines = append(lines, tags...)
 	lines = record.AppendTime(append(lines, `,"time_us":`...), attempt.Start)
 	lines = record.AppendTime(append(lines, `,"end_us":`...), trail.EndTime)
-	lines = record.AppendMicroseconds(append(lines, `,"blocked_us":`...), trail.Blocked)
-	// Over HTTP/2 a request may leave on a connection that another one's dial made, before its own dial's handshake
-	// ends: k6 then reports a negative sending time. The request waited for a handshake until it left, and no longer.
-	sending, tls := trail.Sending, trail.TLSHandshaking
-	if sending < 0 {
-		sending, tls = 0, max(tls+sending, 0)
-	}
+	took := timesOf(trail, attempt)
+	lines = record.AppendMicroseconds(append(lines, `,"blocked_us":`...), took.blocked)
 	lines = record.AppendMicroseconds(append(lines, `,"connecting_us":`...), attempt.Connecting())
-	lines = record.AppendMicroseconds(append(lines, `,"tls_us":`...), tls)
-	lines = record.AppendMicroseconds(append(lines, `,"sending_us":`...), sending)
-	lines = record.AppendMicroseconds(append(lines, `,"waiting_us":`...), trail.Waiting)
+	lines = record.AppendMicroseconds(append(lines, `,"tls_us":`...), took.tls)
+	lines = record.AppendMicroseconds(append(lines, `,"sending_us":`...), took.sending)
+	lines = record.AppendMicroseconds(append(lines, `,"waiting_us":`...), took.waiting)
 	lines = record.AppendMicroseconds(append(lines, `,"receiving_us":`...), trail.Receiving)
-	lines = record.AppendMicroseconds(append(lines, `,"duration_us":`...), sending+trail.Waiting+trail.Receiving)
-	return append(appendConnection(lines, attempt), "}\n"...)
+	lines = record.AppendMicroseconds(
+		append(lines, `,"duration_us":`...), took.sending+took.waiting+trail.Receiving)
+	lines = appendConnection(lines, attempt)
+	if attempt.HTTP2() {
+		lines = append(lines, `,"protocol":"http2"`...)
+	}
+	if times, first, in := attempt.SentAgain(); times > 0 {
+		lines = strconv.AppendInt(append(lines, `,"sent_again":`...), int64(times), 10)
+		lines = strconv.AppendUint(append(lines, `,"first_dial":`...), first, 10)
+		lines = record.AppendMicroseconds(append(lines, `,"again_us":`...), in)
+	}
+	return append(lines, "}\n"...)
+}
+
+type times struct{ blocked, tls, sending, waiting time.Duration }
+
+// timesOf are k6's own times of a request, but for HTTP/2. A request may leave on a connection that another one's dial
+// made, while its own dial goes on: k6 then has the times of that dial, a negative time to send, and over HTTP/2 sometimes
+// no time that it was blocked. What a request of HTTP/2 waited for until it left, its attempt knows.
+func timesOf(trail *httpext.Trail, attempt *dial.Attempt) times {
+	if !attempt.HTTP2() {
+		// A request that leaves before its own dial's handshake ends waited for a handshake until it left, and no longer.
+		if late := trail.Sending; late < 0 {
+			return times{trail.Blocked, max(trail.TLSHandshaking+late, 0), 0, trail.Waiting}
+		}
+		return times{trail.Blocked, trail.TLSHandshaking, trail.Sending, trail.Waiting}
+	}
+	own := times{blocked: attempt.Blocked()}
+	own.waiting = max(trail.EndTime.Sub(attempt.Start)-own.blocked-trail.Receiving, 0)
+	if !attempt.Reused() {
+		own.tls = min(trail.TLSHandshaking, own.blocked)
+	}
+	return own
 }
 
 // appendExchange appends the line of a WebSocket session or a gRPC call.

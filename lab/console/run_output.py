@@ -113,6 +113,8 @@ def _print_causes(console: Console, ledger: Ledger) -> None:
         console.print(Text(f"        {one.request} {one.outcome}: {one.why}", "red"), soft_wrap=True)
     for name, count in ledger.causes.items():
         console.print(f"{count:>8,} {name}", soft_wrap=True)
+    if ledger.streams is not None:
+        console.print(Text(f"        {ledger.streams.sentences}"), soft_wrap=True)
     for held in ledger.places:
         console.print(Text(f"        {held.sentences}"), soft_wrap=True)
     if len(ledger.names) > 1:

@@ -535,6 +535,53 @@ def test_a_request_that_waited_for_a_pooled_connection(scene: Scene) -> None:
     assert scene.cause()[0] == "waited-for-a-connection"
 
 
+def sent_again(scene: Scene, closed_s: float) -> None:
+    """A request of HTTP/2 that was sent first on a connection that the client closed so late."""
+    scene.dial(time_us=at_us(BEGIN_S + 1), id=2)
+    scene.run.clients["k6-1"].dials += [
+        {"kind": "close", "id": 1, "time_us": at_us(closed_s), "bytes_sent": 1, "bytes_received": 1, "error": None},
+        {"kind": "close", "id": 2, "time_us": at_us(BEGIN_S + 9), "bytes_sent": 1, "bytes_received": 1, "error": None},
+    ]
+    scene.request(
+        2, status=200, dial=2, protocol="http2", sent_again=1, first_dial=1, again_us=1_500_000, blocked_us=1_500_000
+    )
+    scene.connection().handshake(BEGIN_S + 1).ask(BEGIN_S + 1.501).answer(BEGIN_S + 1.999)
+
+
+@pytest.mark.parametrize(("closed_s", "cause"), [(BEGIN_S + 0.01, "goaway"), (BEGIN_S + 5, "stream-refused")])
+def test_a_request_sent_again_was_sent_away_or_refused(scene: Scene, closed_s: float, cause: str) -> None:
+    sent_again(scene, closed_s)
+
+    assert scene.cause()[0] == cause
+
+
+def test_a_request_sent_again_is_unexplained_if_nobody_knows_what_became_of_its_first_connection(scene: Scene) -> None:
+    sent_again(scene, BEGIN_S)
+    scene.run.clients["k6-1"].dials[1:] = []
+
+    assert scene.cause()[0] == "unexplained"
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [(1611, "goaway"), (1638, "stream-refused"), (1642, "stream-refused"), (1639, "unexplained")],
+)
+def test_an_error_of_http_2_names_its_cause(scene: Scene, code: int, cause: str) -> None:
+    scene.dial()
+    scene.request(0.5, protocol="http2", error_code=code, error="http2: …")
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001)
+
+    assert scene.cause()[0] == cause
+
+
+def test_a_call_that_its_connection_had_no_stream_for(scene: Scene) -> None:
+    scene.dial(time_us=at_us(BEGIN_S - 2))
+    scene.request(2, status=200, protocol="grpc", reused=True, blocked_us=1_900_000)
+    scene.connection().handshake(BEGIN_S - 2).ask(BEGIN_S + 1.901).answer(BEGIN_S + 1.999)
+
+    assert scene.cause()[0] == "waited-for-a-stream"
+
+
 NO_CONNECTION = {"upstream_connect_time": "-", "upstream_header_time": "-"}
 # A try that was connected, or went over a kept connection, and got no header.
 KEPT = {"upstream_connect_time": "0.000", "upstream_header_time": "-"}

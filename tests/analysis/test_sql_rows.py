@@ -254,6 +254,42 @@ def test_the_nth_request_of_a_connection_is_its_nth_line_if_the_times_agree(tabl
     assert found == [(1, 1, 11), (2, 2, 12), (3, 3, None)]
 
 
+def test_over_http_2_the_nth_answer_is_the_nth_line_of_those_alike(tables: Tables) -> None:
+    asked = [(1, 100, 9000, 200), (2, 110, 5000, 200), (3, 120, 6000, 500)]
+    always = {"instance": "k6-1", "dial": 5, "remote": "s:80", "protocol": "http2", "method": "GET"}
+    tables.given("requests", "id time_us end_us status", *asked, **always)
+    tables.given("sessions", instance="nginx", connection=3, dial_instance="k6-1", dial=5)
+    # The proxy numbers them as they came, and leaves out a stream that it did not serve.
+    lines = [(11, 4, 5, 200), (12, 3, 6, 500), (13, 1, 9, 200)]
+    logged = {"instance": "nginx", "connection": 3, "request_method": "GET"}
+    tables.given("access", "line connection_requests time_ms status", *lines, **logged)
+    assert tables.made("request_links", "id, line", slack_us=5, late_us=5) == [(1, 13), (2, 11), (3, 12)]
+
+
+def test_why_a_request_was_sent_again_is_told_by_its_first_connection(tables: Tables) -> None:
+    again = {"instance": "k6-1", "remote": "s:80", "protocol": "http2"}
+    # The GOAWAY of dial 1 sends two requests to dial 2. A refused stream goes again over its own connection, dial 3.
+    carried = [(1, 1, 0, 100), (2, 1, 10, 900), (3, 3, 0, 100), (4, 3, 2000, 3000)]
+    tables.given("requests", "id dial time_us end_us", *carried, **again, blocked_us=0)
+    sent = [(5, 2, 20, 2500, 1), (6, 2, 20, 2600, 1), (7, 3, 20, 2700, 3)]
+    tables.given(
+        "requests", "id dial time_us end_us first_dial", *sent, **again, sent_again=1, blocked_us=800, again_us=700
+    )
+    # k6 ended before the connection of a third one was closed, and what was closed together ended with k6.
+    tables.given("requests", id=8, dial=5, time_us=0, end_us=9, first_dial=4, **again, sent_again=1, blocked_us=5)
+    tables.given("closes", "id time_us", (1, 905), (2, 9000), (3, 9000), instance="k6-1")
+    found = tables.made("resent", "id, why, carried, ended_us, together", prompt_us=50, together_us=10)
+    assert found == [
+        (5, "goaway", 2, 905, 2), (6, "goaway", 2, 905, 2), (7, "refused", 3, None, None), (8, None, 0, None, None),
+    ]  # fmt: skip
+
+
+def test_requests_sent_again_are_counted_with_the_connections_that_a_goaway_ended(tables: Tables) -> None:
+    again = [(1, 1, "goaway"), (2, 1, "goaway"), (3, 3, "refused"), (4, 4, None)]
+    tables.given("resent", "id first_dial why", *again, instance="k6-1")
+    assert tables.named("sent_again") == {"requests": 4, "goaways": 1}
+
+
 def test_what_clients_asked_has_both_ends_and_no_host(tables: Tables) -> None:
     request = {"instance": "k6-1", "id": 1, "dial": 5, "status": 200, "method": "GET", "time_us": 1, "end_us": 2}
     tables.given("requests", "url remote", ("http://caddy:80/x?y=1", "s:80"), **request)
@@ -698,6 +734,18 @@ def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables
     assert found == [(1, 40, 0, 0, 10, 30), (2, 0, 0, 60, 0, 0), (3, 0, 40, 0, 0, 0), (4, 0, 50, 0, 0, 0)]
 
 
+def test_a_request_of_http_2_waited_for_a_handshake_a_stream_or_another_connection(tables: Tables) -> None:
+    shared = {"protocol": "http2", "blocked_us": 60, "dial_duration_us": 10}
+    tables.given("cases", **SLOW, **shared, reused=True, dial_time_us=110)
+    tables.given("cases", **(SLOW | {"id": 2}), **shared, reused=True, dial_time_us=10)
+    tables.given("cases", **(SLOW | {"id": 3}), **shared, reused=False, tls_us=30, dial_time_us=110)
+    tables.given("served", "id", (1,), (2,), (3,), instance="k6-1")
+    tables.given("resent", instance="k6-1", id=3, why="goaway", again_us=50)
+    columns = "id, tls_wait_us, stream_us, goaway_us, refused_us, pool_us"
+    found = tables.made("waits", columns, silent=[], unseen_syns=[], syn_timeout_us=40)
+    assert found == [(1, 40, 0, 0, 0, 0), (2, 0, 60, 0, 0, 0), (3, 0, 0, 50, 0, 0)]
+
+
 @pytest.mark.parametrize(
     ("idle_us", "found"),
     [
@@ -742,6 +790,9 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
         "server",
         "handler",
         "tls_wait",
+        "stream",
+        "goaway",
+        "refused",
     )
     zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause")}
     tables.given("waits", instance="k6-1", id=1, **(zero | {"syn_us": 40, "lag_us": 10}))
@@ -970,6 +1021,12 @@ def test_derived_causes_are_of_requests_that_have_one(tables: Tables, tmp_path: 
     assert tables.made("derived_causes", path=path) == [("k6-1", 1, "refused", "why")]
 
 
+def test_beside_a_request_are_those_that_its_connection_carried_as_it_was_sent(tables: Tables) -> None:
+    asked = [(1, 0, 40), (2, 5, 10), (3, 0, 20), (4, 30, 50)]
+    tables.given("requests", "id time_us end_us", *asked, instance="k6-1", dial=5, remote="s:80", blocked_us=0)
+    assert tables.made("beside_request", instance="k6-1", dial=5, id=2, sent_us=10) == [(2,)]
+
+
 def test_the_next_request_over_a_connection_begins_after_this_one(tables: Tables) -> None:
     here = [(2, 100, 5), (1, 100, 5), (9, 300, 5), (3, 200, 5), (4, 150, 6)]
     tables.given("requests", "id time_us dial", *here, instance="k6-1")
@@ -1170,6 +1227,16 @@ def test_requests_of_clients_are_counted_by_what_became_of_them(tables: Tables) 
         "total": 5, "ok": 3, "users": 3, "users_failed": 1, "lasted_us": 35, "cut": 0, "handshakes": 2,
         "codes": {0: 4, 1050: 1},
         "statuses": {200: 3, 500: 1},
+    }  # fmt: skip
+
+
+def test_streams_are_counted_by_their_connections(tables: Tables) -> None:
+    streams = [(5, 10, 30), (5, 20, 40), (5, 30, 50), (6, 10, 90)]
+    always = {"instance": "k6-1", "protocol": "http2", "remote": "s:80", "blocked_us": 0}
+    tables.given("requests", "dial time_us end_us", *streams, **always)
+    tables.given("requests", instance="k6-1", dial=7, remote="s:80", time_us=1, end_us=2, blocked_us=0)
+    assert tables.named("streams_of_clients") == {
+        "connections": 2, "requests": 4, "requests_max": 3, "at_once_max": 2,
     }  # fmt: skip
 
 

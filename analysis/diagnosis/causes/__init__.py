@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analysis.diagnosis.causes import answering, connecting, securing, waiting
+from analysis.diagnosis.causes import answering, connecting, securing, streams, waiting
 from analysis.diagnosis.causes.cause import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.remedies import NO_KNOB
 
 __all__ = ["CAUSES", "UNEXPLAINED", "Cause", "cause_named"]
 
 # A request has the first of them that its evidence proves. docs/causes.md is made from this list.
-CAUSES = (*connecting.CAUSES, *securing.CAUSES, *answering.CAUSES, *waiting.CAUSES)
+CAUSES = (*connecting.CAUSES, *securing.CAUSES, *streams.CAUSES, *answering.CAUSES, *waiting.CAUSES)
 
 _BY_NAME = {cause.name: cause for cause in (*CAUSES, UNEXPLAINED)}
 

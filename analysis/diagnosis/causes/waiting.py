@@ -17,7 +17,7 @@ from analysis.diagnosis.causes.remedies import (
 )
 
 
-def _main(part: str) -> str:
+def main_part(part: str) -> str:
     """Return SQL for: the greatest proven part of the time, if all are half of it, or all that is above the bound.
 
     A request that failed before the bound had nothing above it.
@@ -28,7 +28,7 @@ def _main(part: str) -> str:
 
 # The ends of a wait may be on two clocks. Its proof holds if it would with the wait shorter by twice what these may be
 # off by, and all others longer.
-_APART = """greatest(least(greatest((2 * parts_us - total_us) // 4, (bound_us - total_us + parts_us) // 2),
+APART = """greatest(least(greatest((2 * parts_us - total_us) // 4, (bound_us - total_us + parts_us) // 2),
                            (part_max_us - part_next_us) // 4), 0)"""
 
 
@@ -86,8 +86,8 @@ CAUSES = (
         name="waited-for-a-connection",
         meaning="The request waited until a connection in the client's or the proxy's pool was free.",
         proof="It used a connection that existed already, and was blocked before it got that connection.",
-        when=f"{_main('pool_us')} OR {_main('up_pool_us')}",
-        apart=_APART,
+        when=f"{main_part('pool_us')} OR {main_part('up_pool_us')}",
+        apart=APART,
         says="""if(coalesce(pool_us, 0) >= coalesce(up_pool_us, 0),
                format('blocked for {} of {} before it got dial {}/{}', took(pool_us), took(total_us), instance, dial),
                format('{} line {}: waited for {} of {} before it got dial {}/{}', line_instance, line_line,
@@ -112,8 +112,8 @@ CAUSES = (
             " SYN the server's kernel counted at least as many overflows, or SYNs without a place in its SYN queue, as"
             " SYNs were lost there."
         ),
-        when=f"{_main('syn_us')} OR {_main('up_syn_us')}",
-        apart=_APART,
+        when=f"{main_part('syn_us')} OR {main_part('up_syn_us')}",
+        apart=APART,
         says=f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_recovered_says("flow", "syn_us")},
                {UP} || '; ' || {_recovered_says("up", "up_syn_us")})""",
         label="served after a lost SYN",
@@ -144,8 +144,8 @@ CAUSES = (
             " timeout), and the client's kernel sent more SYNs again (`TcpExt.TCPSynRetrans`) than all captures have."
             " If no SYN is ever answered, the cause is `connect-timeout`."
         ),
-        when=f"{_main('lost_us')} OR {_main('up_lost_us')}",
-        apart=_APART,
+        when=f"{main_part('lost_us')} OR {main_part('up_lost_us')}",
+        apart=APART,
         says=f"""if(coalesce(lost_us, 0) >= coalesce(up_lost_us, 0),
             if(coalesce(flow_syns_lost, 0) > 0, {_recovered_says("flow", "lost_us")} || {_NOT_DROPPED},
                format('flow {{}}/{{}}: the dial began at {{}}, and the first SYN that came to {{}} did at {{}}'
@@ -178,8 +178,8 @@ CAUSES = (
             "In the capture the client completed the handshake. The server acknowledged only a retransmission of the"
             " data, or had acknowledged no data when it sent its own. The server's kernel counted overflows."
         ),
-        when=f"{_main('ack_us')} OR {_main('up_ack_us')}",
-        apart=_APART,
+        when=f"{main_part('ack_us')} OR {main_part('up_ack_us')}",
+        apart=APART,
         says=f"""if(coalesce(ack_us, 0) >= coalesce(up_ack_us, 0), {_made_late_says("flow", "ack_us")},
                {UP} || '; ' || {_made_late_says("up", "up_ack_us")})""",
         label="served after a lost ACK",
@@ -212,8 +212,8 @@ CAUSES = (
             "The queue is first in, first out. The connections before it in the capture, and the queue's depth at each"
             " tick, show that it was still in the queue at the last tick before the server accepted it."
         ),
-        when=f"{_main('queue_us')} OR {_main('up_queue_us')}",
-        apart=_APART,
+        when=f"{main_part('queue_us')} OR {main_part('up_queue_us')}",
+        apart=APART,
         says=f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0), {_queued_says("flow", "queue_us")},
                {UP} || '; ' || {_queued_says("up", "up_queue_us")})""",
         label="waited in the accept queue",
@@ -241,8 +241,8 @@ CAUSES = (
             "The client measured the handshake of a connection that was made for the request. What of it the connection"
             " lay in the accept queue, lost a packet or met a pause does not count."
         ),
-        when=_main("tls_wait_us"),
-        apart=_APART,
+        when=main_part("tls_wait_us"),
+        apart=APART,
         says="""format('dial {}/{} was connected at {}; its TLS handshake took {} of {}', instance, dial,
                moment(dial_time_us + dial_duration_us), took(tls_us), took(total_us))""",
         seen=True,
@@ -273,8 +273,8 @@ CAUSES = (
             " error shows this to the client."
         ),
         proof="The access line has more than one try.",
-        when=_main("retry_us"),
-        apart=_APART,
+        when=main_part("retry_us"),
+        apart=APART,
         says="""format('the proxy tried {} at {} without success (status {}), and after {} of {} tried {}',
             first_server, moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
         label="retried elsewhere",
@@ -303,8 +303,8 @@ CAUSES = (
             "The manifest has the pause; only its overlap with the request counts. The connection was accepted before"
             " the pause: none of its SYNs was lost, and it was not in an accept queue."
         ),
-        when=_main("pause_us"),
-        apart=_APART,
+        when=main_part("pause_us"),
+        apart=APART,
         says="""format('{} was paused for {} of the {} that it took', paused, took(pause_us), took(total_us))""",
         seen=True,
         label="server paused",
@@ -330,8 +330,8 @@ CAUSES = (
             "All threads were busy in every reading while the server had the request or, if there was no such reading,"
             " in the readings before and after. The handler's average time does not count as waiting."
         ),
-        when=_main("thread_us"),
-        apart=_APART,
+        when=main_part("thread_us"),
+        apart=APART,
         says="""format('all {} threads were busy in {} while {} had it ({} of {})', threads_max,
             if(scrapes > 0, format('{} of {} readings', saturated, scrapes), 'the readings before and after'),
             server, took(thread_us), took(total_us))""",
@@ -362,8 +362,8 @@ CAUSES = (
             " counter of processing time grew by at least half as much. If no reading falls into the request, the time"
             " of an average request counts. Through a proxy, the proxy timed the server's part."
         ),
-        when=_main("handler_us"),
-        apart=_APART,
+        when=main_part("handler_us"),
+        apart=APART,
         says="""format('{} had it for {} of {}, with free threads in all {} readings from before it to after it',
             server, took(handler_us), took(total_us), scrapes + 2)""",
         label="the server's own work",
@@ -385,8 +385,8 @@ CAUSES = (
             " had come. Packets, or a proxy's log, show when its answer began. The role declares no page about its"
             " threads, so no record says whether it worked meanwhile or let the request wait inside."
         ),
-        when=_main("server_us"),
-        apart=_APART,
+        when=main_part("server_us"),
+        apart=APART,
         says="""format(
             '{} had taken the connection and had the request at {} at the latest, and answered {} later (of {})',
             server, moment(taken_us), took(server_us), took(total_us))""",
@@ -413,8 +413,8 @@ CAUSES = (
             "The server's last data in the capture, or the proxy's line, is that much earlier than the request's end at"
             " the client, and the machine's processors were not idle in between."
         ),
-        when=f"{_main('lag_us')} AND idle_percent < idle_percent_min",
-        apart=_APART,
+        when=f"{main_part('lag_us')} AND idle_percent < idle_percent_min",
+        apart=APART,
         says="""format(
             'the answer left at {}, the client had it {} later ({} of {}); the processors were idle for {:.1f} %',
             moment(left_us), took(lag_us), took(lag_us), took(total_us), idle_percent)""",

@@ -16,15 +16,18 @@ WITH broken AS (
      GROUP BY ALL
 )
 SELECT broken.*, waits.* EXCLUDE (instance, id),
-       greatest(pool_us, up_pool_us, syn_us, up_syn_us, lost_us, up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us,
-                tls_wait_us, thread_us, server_us, handler_us, lag_us, retry_us, pause_us)
-           AS part_max_us,
-       list_sort([pool_us, up_pool_us, syn_us, up_syn_us, lost_us, up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us,
-                  tls_wait_us, thread_us, server_us, handler_us, lag_us, retry_us, pause_us], 'DESC')[2]
-           AS part_next_us,
-       pool_us + up_pool_us + syn_us + up_syn_us + lost_us + up_lost_us + ack_us + up_ack_us + queue_us + up_queue_us
-           + tls_wait_us + thread_us + server_us + handler_us + lag_us + retry_us + pause_us
+       greatest(pool_us, up_pool_us, stream_us, goaway_us, refused_us, syn_us, up_syn_us, lost_us, up_lost_us, ack_us,
+                up_ack_us, queue_us, up_queue_us, tls_wait_us, thread_us, server_us, handler_us, lag_us, retry_us,
+                pause_us) AS part_max_us,
+       list_sort([pool_us, up_pool_us, stream_us, goaway_us, refused_us, syn_us, up_syn_us, lost_us, up_lost_us, ack_us,
+                  up_ack_us, queue_us, up_queue_us, tls_wait_us, thread_us, server_us, handler_us, lag_us, retry_us,
+                  pause_us], 'DESC')[2] AS part_next_us,
+       pool_us + up_pool_us + stream_us + goaway_us + refused_us + syn_us + up_syn_us + lost_us + up_lost_us
+           + ack_us + up_ack_us + queue_us + up_queue_us + tls_wait_us + thread_us + server_us + handler_us + lag_us
+           + retry_us + pause_us
            AS parts_us,
+       resent.first_dial AS sent_dial, resent.sent_again AS sent_times, resent.carried AS sent_beside,
+       resent.ended_us AS sent_ended_us, resent.together AS sent_together,
        beside.* EXCLUDE (instance, id), behind.* EXCLUDE (instance, id),
        $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
        $proxied AS proxied, $apart_us::BIGINT AS apart_us, $keep_alive_us::BIGINT AS keep_alive_us,
@@ -38,6 +41,7 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        $answer_timeout_us::BIGINT AS answer_timeout_us
   FROM broken
        LEFT JOIN waits USING (instance, id)
+       LEFT JOIN resent USING (instance, id)
        LEFT JOIN beside USING (instance, id)
        LEFT JOIN behind USING (instance, id)
        LEFT JOIN ended USING (instance, id)

@@ -1,5 +1,8 @@
 -- A part that is not proven is NULL while it is worked out, and 0 at the end.
 -- - pool: it waited for a connection that was there already; at the proxy, too (up_pool).
+-- - stream: the same over HTTP/2 and by gRPC: it waited for a stream of a connection that was there before it.
+-- - goaway, refused: over HTTP/2 it was sent in vain before, and sent again when the server had sent it back. What its
+--   second connection cost is a part of that.
 -- - syn: from the first SYN to the first answer, of a connection made for it, if the server's kernel counted a drop at
 --   a full queue around each lost SYN.
 -- - lost: the same, if nothing was dropped there: the SYNs, or the answers to them, got lost on the way. A SYN that
@@ -46,7 +49,13 @@ WITH readings AS (
                 ON queue_last.instance = served.server AND queue_last.time_us <= served.to_us
 ), parts AS (
     SELECT instance, id, readings.* EXCLUDE (instance, id),
-           CASE WHEN reused THEN blocked_us END AS pool_us,
+           resent.why = 'goaway' OR resent.why = 'refused' AS again,
+           coalesce(protocol IN ('http2', 'grpc') AND dial_time_us + dial_duration_us <= time_us, false) AS had_one,
+           blocked_us - if(again, resent.again_us, 0) AS unsent_us,
+           CASE WHEN reused AND coalesce(protocol, '') <> 'http2' AND NOT had_one THEN unsent_us END AS pool_us,
+           CASE WHEN reused AND had_one THEN unsent_us END AS stream_us,
+           CASE WHEN resent.why = 'goaway' THEN resent.again_us END AS goaway_us,
+           CASE WHEN resent.why = 'refused' THEN resent.again_us END AS refused_us,
            CASE WHEN try_reused THEN try_connect_us END AS up_pool_us,
            CASE WHEN NOT reused AND flow_syns_lost > 0 AND flow_answered_us IS NOT NULL
                  AND flow_syns_overflowed + flow_syns_syn_queue_full = flow_syns_lost
@@ -72,8 +81,9 @@ WITH readings AS (
                 THEN least(flow_accepted_after_us, end_us) - greatest(flow_queued_us, time_us) END AS queue_us,
            CASE WHEN up_accepted_after_us IS NOT NULL
                 THEN least(up_accepted_after_us, end_us) - greatest(up_queued_us, time_us) END AS up_queue_us,
-           CASE WHEN NOT reused AND tls_us > 0
-                THEN tls_us - greatest(coalesce(queue_us, 0), 0) - greatest(coalesce(ack_us, 0), 0)
+           CASE WHEN NOT reused AND tls_us > 0 OR protocol = 'http2' AND NOT had_one
+                THEN if(protocol = 'http2', unsent_us - greatest(dial_time_us + dial_duration_us - time_us, 0), tls_us)
+                      - greatest(coalesce(queue_us, 0), 0) - greatest(coalesce(ack_us, 0), 0)
                      - coalesce(acted.overlap_us, 0) END AS tls_wait_us,
            CASE WHEN without_hole AND saturated = scrapes AND (scrapes > 0 OR saturated_before AND saturated_after)
                 THEN service_us - free_us - average_us END AS thread_us,
@@ -86,12 +96,15 @@ WITH readings AS (
                 THEN acted.overlap_us END AS pause_us,
            acted.paused
       FROM readings JOIN cases USING (instance, id) LEFT JOIN acted USING (instance, id)
+           LEFT JOIN resent USING (instance, id)
 )
 SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
        (SELECT max(idle_percent) FROM idle_spans JOIN machines USING (machine)
          WHERE machines.instance = parts.instance
            AND idle_spans.end_us > left_us AND idle_spans.start_us < left_us + lag_us) AS idle_percent,
        greatest(pool_us, 0) AS pool_us, greatest(up_pool_us, 0) AS up_pool_us,
+       greatest(stream_us, 0) AS stream_us, greatest(goaway_us, 0) AS goaway_us,
+       greatest(refused_us, 0) AS refused_us,
        greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
        greatest(lost_us, 0) AS lost_us, greatest(up_lost_us, 0) AS up_lost_us,
        greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from analysis.database import sql
 from analysis.formatting import excerpt, format_count, format_us
 from analysis.reports.stories import observers
 from analysis.reports.stories.packets import build_view, capture_file, next_request_us, split_segments
@@ -72,7 +73,7 @@ class Narrator:
         dial_notes = () if first_hop else self._notes(self.hosts.get(_host(case["dial_remote"])), case["dial_time_us"])
         accepted = self._acceptances(story)
         found = [
-            *observers.client_moments(case, self._close(case), dial_notes, self.raw.places),
+            *observers.client_moments(case, self._close(case), dial_notes, self.raw.places, self._beside(case)),
             *(self._accepts(case, prefix, each) for prefix, each in accepted.items()),
             *(moment for carrier in carriers for moment in self._packets(carrier)),
             *self._handler(case, carriers, accepted),
@@ -119,6 +120,14 @@ class Narrator:
             return None
         query = "SELECT * FROM closes WHERE instance = $instance AND id = $dial"
         return next(iter(self.joined.rows(query, instance=case["instance"], dial=case["dial"])), None)
+
+    def _beside(self, case: Row) -> int:
+        """Return how many other requests a request's connection carried when it was sent, by HTTP/2 or gRPC."""
+        if case["protocol"] not in ("http2", "grpc"):
+            return 0
+        key = {column: case[column] for column in ("instance", "id", "dial")}
+        found = self.joined.rows(sql(__name__, "beside_request"), **key, sent_us=case["time_us"] + case["blocked_us"])
+        return int(found[0]["count"])
 
     def _servers(self, case: Row) -> set[str]:
         """Return the servers that a request had to do with, as far as that is known."""
@@ -205,6 +214,9 @@ class Narrator:
             yield "any packet: no SYN was sent, the client's kernel had no port for it"
         elif captured and case["flow_id"] is None:
             yield "its packets: none of the connections in the captures is certainly its own"
+        if beside := self._beside(case):
+            others = format_count(beside, "other request")
+            yield f"its packets: its connection carried {others} at the same time, and TLS hides which are whose"
         for carrier in carriers:
             if not carrier.packets:
                 file = capture_file(self.raw.places, carrier.observer)

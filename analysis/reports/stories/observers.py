@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from analysis.formatting import excerpt, format_us, format_us_range
+from analysis.formatting import excerpt, format_count, format_us, format_us_range
 from analysis.reports.stories.timeline import Event, Moment
 from formats import manifest
 
@@ -35,11 +35,14 @@ _ACTION_ENDS = {"pause": "has resumed {}", "restart": "has {} ready again", "sto
 _ASKED_MS = re.compile(r"/api/delay\?(?:[^#]*&)?ms=([0-9]{1,9})(?:[&#]|$)")
 
 
-def client_moments(case: Row, close: Row | None, dial_notes: tuple[Note, ...], places: Places) -> Iterator[Moment]:
+def client_moments(
+    case: Row, close: Row | None, dial_notes: tuple[Note, ...], places: Places, beside: int = 0
+) -> Iterator[Moment]:
     """Tell a request as its client saw it.
 
     `close` says how its connection ended; it is None if that is not recorded, or came after another request.
-    `dial_notes` are what else was seen as the dial began.
+    `dial_notes` are what else was seen as the dial began. `beside` is how many other requests its connection carried
+    when it was sent.
     """
     observer = case["instance"]
     requests = places.shown(places.role(observer, "requests.jsonl")), f"id {case['id']}"
@@ -56,7 +59,13 @@ def client_moments(case: Row, close: Row | None, dial_notes: tuple[Note, ...], p
         if case["tls_us"] > 0 and not case["reused"]:
             text = f"has ended the TLS handshake, which took {format_us(case['tls_us'])}"
             yield Moment(Event(sent_us, observer, text, *requests))
-        yield Moment(Event(sent_us, observer, "sends the request", *requests))
+        text = f", beside {format_count(beside, 'other request')} on the connection" if beside else ""
+        if case["sent_again"]:
+            first_us, first = sent_us - case["again_us"], f"on the connection of dial {case['first_dial']}"
+            yield Moment(Event(first_us, observer, f"sends the request {first}", *requests), "sends the request")
+            yield Moment(Event(sent_us, observer, f"sends the request again{text}", *requests), "sends it again")
+        else:
+            yield Moment(Event(sent_us, observer, f"sends the request{text}", *requests))
         if case["status"] > 0:
             first_us = case["end_us"] - case["receiving_us"]
             text = f"has the first byte of the answer, {format_us(case['waiting_us'])} later"

@@ -85,7 +85,10 @@ def _find_carriers(story: Story, next_us: int | None) -> list[Carrier]:
         first_hop = flow["try"] is None
         if first_hop:
             start_us = story.case["time_us"] - CLOCK_SLACK_US if story.case["reused"] else flow["first_time_us"]
-            span = start_us, flow["last_time_us"] if next_us is None else next_us - 1
+            if story.case["protocol"] in ("http2", "grpc"):
+                span = start_us, story.case["end_us"]
+            else:
+                span = start_us, flow["last_time_us"] if next_us is None else next_us - 1
         else:
             span = _try_span(story, flow)
         client, server = ((flow[f"{end}_address"], flow[f"{end}_port"]) for end in ("client", "server"))

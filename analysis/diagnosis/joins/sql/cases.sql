@@ -42,7 +42,8 @@ SELECT requests.*,
        proxied.* EXCLUDE (instance, id)
   FROM requests
        LEFT JOIN dials ON dials.instance = requests.instance AND dials.id = requests.dial
-       LEFT JOIN (SELECT DISTINCT instance, dial FROM requests WHERE tls_us > 0 OR protocol = 'grpc') AS secured
+       LEFT JOIN (SELECT DISTINCT instance, dial
+                    FROM requests WHERE tls_us > 0 OR protocol IN ('http2', 'grpc')) AS secured
             ON secured.instance = requests.instance AND secured.dial = requests.dial
        LEFT JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
        LEFT JOIN connections AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
