@@ -360,7 +360,8 @@ class Limits(_Part):
     processes: Annotated[KnobName | None, Field(description="How many such processes it has")] = None
     idle: Annotated[KnobName | None, Field(description="How long it keeps an idle connection of a client")] = None
     requests: Annotated[
-        KnobName | None, Field(description="The requests of a client that it serves on one connection; -1 or 0 = no limit")
+        KnobName | None,
+        Field(description="The requests of a client that it serves on one connection; -1 or 0 = no limit"),
     ] = None
     server_connections: Annotated[
         KnobName | None, Field(description="The connections, or requests, that one server gets at once; 0 = no limit")
