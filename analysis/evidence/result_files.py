@@ -19,12 +19,14 @@ from formats.safe_files import open_regular
 
 # k6's codes for a request without an answer and for an error status.
 _FAILED, _STATUS = 1000, 1000
-# What the words of an error say of the connection. A program that names none of these had one.
+# urllib3, which Locust uses, says the last of these.
+_CONNECT_TIMEOUTS = ("connect timed out", "connecttimeout", "connection timed out", "(connect timeout=")
+# What the words of an error say of the connection; where they name none of these, packets tell.
 _WORDS = (
     ("refused", ("connection refused", "connectionrefused")),
     ("address-not-available", ("cannot assign requested address", "address already in use: connect")),
     ("unreachable", ("no route to host", "network is unreachable")),
-    ("timeout", ("connect timed out", "connecttimeout", "connection timed out", "dial tcp", "connectexception")),
+    ("timeout", (*_CONNECT_TIMEOUTS, "dial tcp", "connectexception")),
 )
 
 
@@ -46,7 +48,7 @@ class Result:
 
     @property
     def error_kind(self) -> str | None:
-        """How its connection failed; None if it had one."""
+        """How its connection failed; None if it had one, or the file does not say."""
         if self.status or self.succeeded:
             return None
         said = (self.error or "").lower()

@@ -52,6 +52,22 @@ def test_results_tell_of_each_request_and_of_connections_that_failed(
 
 
 @pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("HTTPConnectionPool(host='a', port=80): (<...>, 'Connection to a timed out. (connect timeout=3)')", "timeout"),
+        ("HTTPConnectionPool(host='a', port=80): Read timed out. (read timeout=3)", None),
+    ],
+)
+def test_urllib3_tells_a_connection_that_failed_from_an_answer_that_did(
+    tmp_path: Path, said: str, kind: str | None
+) -> None:
+    file = tmp_path / "results"
+    file.write_text(JTL + f'1700000000123,3000,pay,,"{said}",t,text,false,9,http://a/,,\n')
+    _, (dial,), _ = result_files.read(file, "jmeter", "10.0.0.2:80")
+    assert dial["error_kind"] == kind
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         (None, ["results: missing"]),
@@ -139,3 +155,18 @@ def test_of_a_load_with_results_each_failed_request_has_the_connection_that_bega
     assert found.account.requests.failed == len(dials)
     assert found.account.causes == {"accept-queue-drop": len(dials)}
     assert figures.value(found.run, "ledger.unexplained") == 0
+
+
+def test_packets_tell_of_a_request_whose_results_name_no_more_than_its_timeout(run: RunFolder) -> None:
+    """Its neighbour, which had an answer, began between it and its connection."""
+    dials = [dial for dial in run.clients["k6-1"].dials if dial.get("error_kind") == "timeout"]
+    said = '"Get ""http://a/"": context deadline exceeded (Client.Timeout exceeded while awaiting headers)"'
+    rows = [
+        f"{1000 * dial['time_us']},0,{1000 * dial['duration_us']},0,0,{said},,pay,1,GET,http://a/,\n" for dial in dials
+    ]
+    rows += [f"{1000 * dial['time_us'] + 1000},200,9000000,0,0,,,pay,1,GET,http://a/,\n" for dial in dials]
+    watched = made_by("vegeta", run, {"results.csv": "vegeta"})
+    watched.texts["vegeta-1/results.csv"] = "".join(rows)
+    found = judge(watched.write())
+    assert found.account.causes == {"accept-queue-drop": len(dials)}
+    assert figures.value(found.run, "client.requests.total") == 2 * len(dials)

@@ -204,6 +204,43 @@ def test_a_dial_finds_its_connection_by_addresses_and_time(tables: Tables) -> No
     assert tables.made("dial_links_by_address", "dial, flow, how", slack_us=5) == [(1, 7, "address")]
 
 
+def test_results_say_of_some_requests_whether_their_connection_stood(tables: Tables) -> None:
+    dials = [(1, "timeout", 9), (2, None, 5), (3, None, 0), (4, None, 0), (5, "unreachable", 9)]
+    tables.given("addressed_dials", "id error_kind duration_us", *dials, **DIAL, time_us=100)
+    rows = [(1, 0, 1000), (2, 0, 1000), (3, 0, 1000), (4, 502, 1502), (5, 0, 1000)]
+    tables.given("requests", "dial status error_code", *rows, instance="k6-1", time_us=100, remote="s:80")
+    tables.given("requests", instance="k6-1", time_us=200, status=200, error_code=0, remote="s:80")
+    told = tables.made("attempts", instance="k6-1")
+    server = ("s", 80)
+    assert told == [
+        (100, False, 1, *server),
+        (100, True, 2, *server),
+        (100, None, 3, *server),
+        (100, True, 4, *server),
+        (200, True, None, *server),
+    ]
+
+
+def test_packets_say_that_a_dial_of_results_failed(tables: Tables) -> None:
+    dials = [(1, None), (2, None), (3, None), (4, "refused")]
+    tables.given("dials", "id error_kind", *dials, instance="k6-1", duration_us=0)
+    tables.given("requests", "dial", (1,), (2,), (3,), (4,), instance="k6-1", time_us=100, end_us=900, error_code=1000)
+    tables.given("dial_links", "dial flow", (1, 7), (2, 8), (3, 9), instance="k6-1", observer="s")
+    tables.given(
+        "connections", "id established refused", (7, False, False), (8, False, True), (9, True, False), observer="s"
+    )
+    found = tables.made("dials_without_connection", "id, error_kind, duration_us", instance="k6-1")
+    assert found == [(1, "timeout", 800), (2, "refused", 800), (3, None, 0), (4, "refused", 0)]
+
+
+def test_a_request_of_results_with_a_connection_found_it_new(tables: Tables) -> None:
+    tables.given("dials", "id error_kind", (1, "timeout"), (2, None), (3, None), instance="k6-1")
+    tables.given("requests", "dial", (1,), (2,), (3,), instance="k6-1", remote="s:80")
+    tables.given("dial_links", "dial", (1,), (2,), instance="k6-1")
+    found = tables.made("requests_on_connections", "dial, reused, remote", instance="k6-1")
+    assert found == [(1, False, None), (2, False, "s:80"), (3, None, "s:80")]
+
+
 @pytest.mark.parametrize(("begins_us", "found"), [((101,), [(1, 7, "time")]), ((101, 105), [])])
 def test_a_dial_without_a_port_finds_a_connection_that_began_alone(
     tables: Tables, begins_us: tuple[int, ...], found: list[Any]

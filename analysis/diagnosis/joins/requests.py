@@ -14,6 +14,7 @@ from collections.abc import Collection
 import duckdb
 
 from analysis.database import create, has_rows, make, sql
+from analysis.diagnosis.joins.results import link_results
 
 # How far two observers' times of one event may lie apart when both read the same clock. Where they do not,
 # `Clocks.apart_us` (analysis.evidence.clocks) comes on top. A program reads the clock, then the kernel sends a packet,
@@ -51,7 +52,7 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
     database.execute(sql(__name__, "addressed_dials"))
     database.execute(sql(__name__, "dials_of_unknown_port"))
     database.execute(sql(__name__, "dial_links_by_address"), {"slack_us": slack_us})
-    _link_results(database, results, apart_us)
+    link_results(database, results, apart_us)
     if has_rows(database, "dials_of_unknown_port"):
         database.execute(sql(__name__, "dial_links_by_time"), {"slack_us": slack_us})
         database.execute(sql(__name__, "dial_links_by_group"), {"slack_us": slack_us})
@@ -91,42 +92,6 @@ _LINE_LINKS = {
 
 def _several_proxies(database: duckdb.DuckDBPyConnection) -> bool:
     return has_rows(database, "(SELECT 1 FROM access HAVING count(DISTINCT instance) > 1)")
-
-
-# A generator notes milliseconds, rounded down, before it opens a connection.
-_NOTED_US, _OPENED_US = 2_000, 100_000
-
-
-def _link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], apart_us: int) -> None:
-    """Give each dial of a file of results the connection that began when it did: both in the order of their beginning.
-
-    A dial that failed has one that never stood, and one that connected has one that did. Where several began together,
-    which of them it is makes no difference to what is said of it.
-    """
-    for instance in results:
-        for stood in (True, False):
-            dials = database.execute(
-                "SELECT id, time_us, remote_address, remote_port FROM addressed_dials"
-                " WHERE instance = ? AND (error_kind IS NULL) = ?"
-                " AND coalesce(error_kind, '') NOT IN ('address-not-available', 'unreachable') ORDER BY time_us, id",
-                [instance, stood],
-            ).fetchall()
-            flows = database.execute(
-                "SELECT observer, id, first_time_us, server_address, server_port FROM connections"
-                " WHERE from_instance = ? AND established = ? ORDER BY first_time_us, observer, id",
-                [instance, stood],
-            ).fetchall()
-            place = 0
-            for dial, time_us, address, port in dials:
-                while place < len(flows) and flows[place][2] < time_us - _NOTED_US - apart_us:
-                    place += 1
-                if place == len(flows) or flows[place][2] > time_us + _OPENED_US + apart_us:
-                    continue
-                observer, flow, _, *server = flows[place]
-                if server == [address, port]:
-                    row = [instance, dial, observer, flow]
-                    database.execute("INSERT INTO dial_links VALUES (?, ?, ?, ?, 'begin')", row)
-                    place += 1
 
 
 # A connection that a server closes so soon after an answer was never idle; so many closes show how long one may be.

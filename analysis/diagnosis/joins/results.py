@@ -1,0 +1,126 @@
+"""Finds the connections of requests that a load generator's file of results tells of; it names no ports.
+
+A file says of some requests whether they had a connection: by a status, the time that it took to connect, or the words
+of an error. Of others, such as one that ended by a timeout for the whole of it, only packets tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import duckdb
+
+from analysis.database import sql
+
+# A generator notes milliseconds, rounded down, before it opens a connection.
+_NOTED_US, _OPENED_US = 2_000, 100_000
+
+
+@dataclass(slots=True)
+class _Flow:
+    """A connection of the client; `server` is its address and port."""
+
+    observer: str
+    id: int
+    begins_us: int
+    stood: bool
+    server: tuple[str, int]
+    taken: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class _Attempt:
+    """A request for which a connection may have been opened.
+
+    Attributes:
+        stood: whether its connection did; None where the file does not say.
+        dial: None for a request that was answered, on a connection that may be an older one.
+    """
+
+    begins_us: int
+    stood: bool | None
+    dial: int | None
+    server: tuple[str, int]
+
+
+def link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], apart_us: int) -> None:
+    """Give each dial of a file of results the connection that began when it did.
+
+    First those of which the file says whether they had one, then the others. Packets say of these whether there was a
+    connection, and then the tables of requests and dials do, too.
+    """
+    for instance in results:
+        flows = [
+            _Flow(observer, flow, begins_us, stood, (address, port))
+            for observer, flow, begins_us, stood, address, port in database.execute(
+                "SELECT observer, id, first_time_us, established, server_address, server_port FROM connections"
+                " WHERE from_instance = ? ORDER BY first_time_us, observer, id",
+                [instance],
+            ).fetchall()
+        ]
+        attempts = [
+            _Attempt(begins_us, stood, dial, (address, port))
+            for begins_us, stood, dial, address, port in database.execute(
+                sql(__name__, "attempts"), {"instance": instance}
+            ).fetchall()
+        ]
+        for stood in (True, False):
+            decided = [one for one in attempts if one.stood is stood and one.dial is not None]
+            _insert(database, instance, _in_order(decided, [one for one in flows if one.stood is stood], apart_us))
+        open_ = [one for one in attempts if one.stood is None or one.dial is None]
+        found = list(_nearest(open_, [one for one in flows if not one.taken], apart_us))
+        _insert(database, instance, [(one, flow) for one, flow in found if one.dial is not None])
+        database.execute(sql(__name__, "dials_without_connection"), {"instance": instance})
+        database.execute(sql(__name__, "requests_on_connections"), {"instance": instance})
+
+
+def _in_order(attempts: list[_Attempt], flows: list[_Flow], apart_us: int) -> Iterator[tuple[_Attempt, _Flow]]:
+    """Yield pairs, both in the order of their beginning.
+
+    Where several began together, which of them it is makes no difference to what is said of it.
+    """
+    place = 0
+    for attempt in attempts:
+        while place < len(flows) and flows[place].begins_us < attempt.begins_us - _NOTED_US - apart_us:
+            place += 1
+        if place == len(flows) or flows[place].begins_us > attempt.begins_us + _OPENED_US + apart_us:
+            continue
+        if flows[place].server == attempt.server:
+            yield attempt, flows[place]
+            place += 1
+
+
+def _nearest(attempts: list[_Attempt], flows: list[_Flow], apart_us: int) -> Iterator[tuple[_Attempt, _Flow]]:
+    """Yield for each connection the request that began nearest to it, and that has none yet.
+
+    Requests that were answered take theirs away, where they opened one: it stood.
+    """
+    waiting: list[_Attempt] = []
+    coming = iter(attempts)
+    upcoming = next(coming, None)
+    for flow in flows:
+        while upcoming is not None and upcoming.begins_us <= flow.begins_us + _NOTED_US + apart_us:
+            waiting.append(upcoming)
+            upcoming = next(coming, None)
+        nearest = None
+        for place in range(len(waiting) - 1, -1, -1):
+            apart = abs(flow.begins_us - waiting[place].begins_us)
+            if flow.begins_us - waiting[place].begins_us > _OPENED_US + apart_us:
+                break  # those before it began earlier still
+            fits = waiting[place].server == flow.server and (flow.stood or waiting[place].stood is not True)
+            if fits and (nearest is None or apart < abs(flow.begins_us - waiting[nearest].begins_us)):
+                nearest = place
+        if nearest is not None:
+            yield waiting.pop(nearest), flow
+
+
+def _insert(
+    database: duckdb.DuckDBPyConnection,
+    instance: str,
+    pairs: Iterator[tuple[_Attempt, _Flow]] | list[tuple[_Attempt, _Flow]],
+) -> None:
+    for attempt, flow in pairs:
+        flow.taken = True
+        row = [instance, attempt.dial, flow.observer, flow.id]
+        database.execute("INSERT INTO dial_links VALUES (?, ?, ?, ?, 'begin')", row)
