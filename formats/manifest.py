@@ -153,6 +153,8 @@ class Guess(_Part):
     value: Number | None
 
 
+# How long after a reload its old processes close connections.
+_OLD_WORKERS_US = 1_000_000
 # What the lab does to a server, or to a link.
 Deed = Literal["pause", "restart", "stop", "drain", "start", "reload", "cpu", "link"]
 
@@ -192,6 +194,21 @@ class ActionRecord(_Part):
     def ends_it(self) -> bool:
         """Whether the server's process ended, and all that it counted with it."""
         return self.do in ("drain", "restart", "stop")
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it promises not to lose requests: processes end in order, for good or for new ones."""
+        return self.ends_it or self.do == "reload"
+
+    @property
+    def words(self) -> str:
+        """What the lab does, after `to`."""
+        if self.do == "cpu":
+            return f"limit the processors of {self.instance} to {self.cpus:g}"
+        if self.do == "link":
+            changed = ", ".join(f"{name} {value}" for name, value in (self.change or {}).items())
+            return f"change the link from {self.instance} to {self.to} ({changed})"
+        return f"{self.do} {self.instance}"
 
 
 class Removed(_Part):
@@ -552,6 +569,22 @@ class Manifest(_Part):
     def ends_of(self, instance: str) -> list[ActionRecord]:
         """Return what was begun that ended a server's process: restarts, stops and drains."""
         return [each for each in self.actions if each.instance == instance and each.ends_it and each.start_us]
+
+    def recounts_of(self, instance: str) -> int:
+        """Return how often a server's own figures began at 0 again: it was ended, or reloaded as new processes."""
+        declared = [role.reload for name, role in self.roles.items() if instance in self.of_role(name)]
+        anew = any(each.counts_anew for each in declared if each is not None)
+        reloads = [one for one in self.actions if one.instance == instance and one.do == "reload" and one.start_us]
+        return len(self.ends_of(instance)) + (len(reloads) if anew else 0)
+
+    def until_us(self, action: ActionRecord) -> int | None:
+        """Return until when an action has an effect: for a server that it ends, until it serves again; None: open."""
+        if action.do == "reload" and action.end_us is not None:
+            return action.end_us + _OLD_WORKERS_US
+        if action.do not in ("stop", "drain"):
+            return action.end_us
+        starts = (one for one in self.actions if one.do == "start" and one.instance == action.instance)
+        return min((one.end_us or 0 for one in starts if one.at_ms > action.at_ms), default=None) or None
 
     def sysctl(self, instance: str, name: str) -> str | None:
         """Return a sysctl as read back in an instance's namespace; None if it was not read or the kernel has none."""

@@ -16,7 +16,7 @@ from analysis.diagnosis.joins.requests import CLOCK_SLACK_US, NGINX_TURN_US
 from formats.knob_types import format_duration
 from formats.manifest import Manifest
 
-TABLES = ("waits", "attributed")
+TABLES = ("waits", "attributed", "endings")
 
 _ANY = (*CAUSES, UNEXPLAINED)
 
@@ -31,7 +31,7 @@ def attribute(
     apart_us: int | None,
     syns_again: Mapping[str, int],
 ) -> None:
-    """Make the tables `waits`, `known`, `decided` and `attributed`.
+    """Make the tables `waits`, `known`, `decided`, `attributed` and `endings`.
 
     Args:
         joined: the run.
@@ -78,6 +78,7 @@ def attribute(
     says = [f"WHEN '{cause.name}' THEN {cause.says}" for cause in _ANY if cause.name in found]
     evidence = f"CASE cause {' '.join(says)} END" if says else "NULL"
     database.execute(composed(__name__, "attributed", evidence=evidence))
+    make(database, ["actions"], {sql(__name__, "endings"): {}})
 
 
 def count_causes(joined: Joined) -> dict[str, dict[str, int]]:

@@ -30,6 +30,7 @@ _HEADINGS = {
     "gateway": "The gateway's connections",
     "flows": "Connections, by the captures",
     "events": "Connections, by the kernels themselves",
+    "shutdown": "Orderly ends and reloads",
     "ledger": "The ledger",
     "model": "The model",
 }

@@ -33,6 +33,7 @@ from analysis.figures import (
     model,
     programs,
     proxies,
+    shutdowns,
 )
 from analysis.figures.declaration import Compute, Figure, comparable_value
 from analysis.figures.run import STATISTICS, Run
@@ -40,7 +41,7 @@ from formats.role import Role
 
 _OBSERVED: tuple[Figure, ...] = tuple(
     figure
-    for module in (client, kernel, programs, proxies, flows, kernel_events, exchanges, links, ledger)
+    for module in (client, kernel, programs, proxies, flows, kernel_events, exchanges, links, shutdowns, ledger)
     for figure in module.FIGURES
 )
 
@@ -285,6 +286,8 @@ def figure_names(run: Run) -> Iterator[str]:
             continue
         if figure.pattern.startswith("link.") and not manifest.round_trips:
             continue
+        if figure.pattern.startswith(shutdowns.PREFIX) and not any(one.is_ending for one in manifest.actions):
+            continue
         # Where requests are known, these say the same in other words.
         if figure.pattern.startswith(("ledger.connections.", exchanges.PREFIX)) and exchanges.records_requests(run):
             continue
@@ -308,6 +311,9 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
     if parameter in ("check", "threshold"):
         return sorted(_judged(run, parameter))
     found = scope.choices(parameter)
+    if figure.pattern.startswith(shutdowns.PREFIX):
+        ended = {one.instance for one in run.raw.manifest.actions if one.is_ending}
+        found = [name for name in found if ended & set(run.instances(name))]
     if parameter == "Counter":
         # Gauges stand among the sampled counters, under names that no counter has.
         return [name for name in found if figure.match(figure.name(role="k6", Counter=name)) is not None]

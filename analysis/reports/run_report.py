@@ -10,6 +10,7 @@ from analysis.output import write as write_file
 from analysis.reports import (
     conditions,
     drawings,
+    events,
     observed_charts,
     rendering,
     summary,
@@ -82,6 +83,8 @@ def render_run(record: Record) -> str:
             "path_size": drawings.PATH_GEOMETRY,
             "ladders": drawings.draw_ladders(record),
             "size": drawings.LADDER_GEOMETRY,
+            "endings": events.ending_rows(record),
+            "links": events.link_rows(record),
             "load": conditions.load_rows(record),
             "times": conditions.latency_rows(record),
             "statistics": conditions.STATISTICS,

@@ -12,6 +12,7 @@ from analysis.database import sql
 from analysis.diagnosis import attribution, joins
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
 from analysis.diagnosis.causes.answering import PROXY_FULL
+from analysis.diagnosis.endings import Ending, find_endings
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.diagnosis.joins import Hop, Joined
@@ -189,6 +190,9 @@ class Ledger(Written):
         list[HeldPlaces], Field(description="One for each proxy that had no connection left for a request")
     ] = Field(default_factory=list)
     streams: Annotated[Streams | None, Field(description="null where no request was sent by HTTP/2 or gRPC")] = None
+    endings: Annotated[
+        list[Ending], Field(description="One for each drain, stop, restart and reload that the lab began")
+    ] = Field(default_factory=list)
     hops: list[HopEntry]
 
 
@@ -222,6 +226,7 @@ def build_ledger(run: Run) -> Ledger:
             "names": _names(joined),
             "streams": _streams(run, joined),
             "places": _places(run, joined) if PROXY_FULL in causes["total"] else [],
+            "endings": find_endings(joined, manifest),
         }
     )
 

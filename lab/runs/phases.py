@@ -265,8 +265,8 @@ class Actions:
         reload = self._roles[record.instance].reload
         if reload is None:
             raise LabError("its role does not declare how it is reloaded")
+        # The old processes answer until the new ones do, so there is nothing to wait for.
         self._engine.signal(record.instance, reload.signal)
-        protocol.await_ready(self._engine, record.instance, _READY_S)
 
     def _limit_cpus(self, record: ActionRecord) -> None:
         self._engine.limit_cpus(record.instance, record.cpus)
@@ -303,16 +303,8 @@ class Actions:
         return self._broken_off.wait((record.for_ms or 0) / 1000)
 
 
-_WORDS = {
-    "drain": "drain {}",
-    "cpu": "limit the processors of {}",
-    "link": "change the link of {}",
-}
-
-
 def _shown(record: ActionRecord) -> str:
-    what = _WORDS.get(record.do, f"{record.do} {{}}").format(record.instance)
-    return f"{what} ({record.at_ms / 1000:g} s after the start)"
+    return f"{record.words} ({record.at_ms / 1000:g} s after the start)"
 
 
 def _now_us() -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.derivation import analyse
 from analysis.evidence.rawrun import RawRun
-from analysis.reports import timelines
+from analysis.reports import events, run_report, timelines
 from analysis.reports.run_record import Record as ReportRecord
 from analysis.reports.run_record import load_record as read_record
 from analysis.reports.stories.explanation import explain_request
@@ -44,7 +44,7 @@ def test_a_listener_that_stayed_was_never_away(run: RunFolder) -> None:
 
 def test_what_a_server_counted_ends_with_it(run: RunFolder) -> None:
     act(run, "restart", "backend-1", 30, 33, exit_code=143)
-    assert "was ended by the lab, and what it had counted with it" in why(run, "tomcat.backend.requests")
+    assert "was ended by the lab, or reloaded, and what it had counted with it" in why(run, "tomcat.backend.requests")
     act(run, "pause", "backend-1", 30, 33)
     assert value(run, "tomcat.backend.requests") == 3
 
@@ -102,7 +102,8 @@ def test_a_request_that_a_paused_server_held(scene: Scene) -> None:
 
     assert cause == "server-paused"
     assert evidence == (
-        "backend-1 was paused for 2.000 s of the 2.200 s that it took; the lab had begun to pause backend-1 at 44.100 s"
+        "backend-1 was paused for 2.000 s of the 2.200 s that it took; the lab had begun to pause backend-1 at"
+        " 44.100 s, 100.0 ms after the request began"
     )
 
 
@@ -142,16 +143,87 @@ def test_without_the_pause_the_same_request_is_unexplained(scene: Scene) -> None
     assert scene.cause()[0] == "unexplained"
 
 
-def test_a_refused_dial_s_evidence_names_the_restart(scene: Scene) -> None:
-    act(scene.run, "restart", "backend-1", BEGIN_S - 1, BEGIN_S + 1)
+@pytest.mark.parametrize(
+    ("do", "end_s", "says"),
+    [
+        ("restart", BEGIN_S + 1, "; the lab had begun to restart backend-1 at 43.000 s, 1.000 s before the request"),
+        # Nothing has started it again.
+        ("drain", BEGIN_S - 0.5, "; the lab had begun to drain backend-1 at 43.000 s, 1.000 s before the request"),
+        ("cpu", BEGIN_S - 0.5, ""),
+    ],
+)
+def test_a_refused_dial_s_evidence_names_what_ended_the_server(scene: Scene, do: str, end_s: float, says: str) -> None:
+    act(scene.run, do, "backend-1", BEGIN_S - 1, end_s, cpus=0.5 if do == "cpu" else None)
     scene.dial(error_kind="refused")
     scene.request(0.0003, connected=False)
     scene.connection().refused(BEGIN_S + 0.0001)
     cause, evidence = scene.cause()
 
     assert cause == "connection-refused"
-    assert evidence.endswith("; the lab had begun to restart backend-1 at 43.000 s")
+    assert evidence.endswith(says)
+    assert ("the lab" in evidence) == bool(says)
     assert CLIENT in evidence
+
+
+@pytest.mark.parametrize("change", [{}, {"at_ms": 2000, "do": "start", "start_us": 1, "end_us": at_us(BEGIN_S - 0.2)}])
+def test_what_an_end_lost_is_counted_until_the_server_serves_again(run: RunFolder, change: Record) -> None:
+    scene = Scene(run)
+    act(run, "drain", "backend-1", BEGIN_S - 1, BEGIN_S - 0.5, grace_ms=1000, exit_code=0)
+    if change:
+        run.manifest["actions"].append(run.manifest["actions"][0] | change)
+    scene.dial(error_kind="refused")
+    scene.request(0.0003, connected=False)
+    scene.connection().refused(BEGIN_S + 0.0001)
+    folder = run.write()
+    analyse(folder)
+    record = read_record(folder)
+    (row, *_) = events.ending_rows(record)
+
+    lost = 0 if change else 1
+    assert row["name"] == "Drain of backend-1"
+    assert row["lasted"] == "500.0 ms"
+    assert (row["under_way_lost"], row["came"], row["came_lost"]) == (0, lost, lost)
+    assert row["why"] == ["1 request: refused. Between k6 and backend-1, while connecting."][:lost]
+    assert "shutdown.backend.came_lost" in record.figures
+    assert "shutdown.k6.lost" not in record.figures
+    assert "What orderly ends and reloads lost" in run_report.render_run(record)
+
+
+def test_the_requests_of_an_end_are_figures(run: RunFolder) -> None:
+    act(run, "restart", "backend-1", 30, 33, exit_code=143)
+    assert value(run, "shutdown.backend.under_way") == 102
+    assert value(run, "shutdown.backend.under_way_lost") == 100
+    assert value(run, "shutdown.backend.came") == 0
+    assert why(run, "shutdown.k6.lost") == "the lab ended and reloaded no instance of k6"
+
+
+def test_a_link_stands_on_the_page_as_asked_and_as_measured(run: RunFolder) -> None:
+    asked = {"delay": 25, "loss": 1.0, "loss_burst": 1, "forget_idle": 4000, "rate": 0}
+    use = {"packets": 1200, "lost": 14}
+    sends = {"instance": "k6-1", "to": "backend", "way": "nfqueue", "asked": asked, "read_back": asked, "use": use}
+    back = sends | {"instance": "backend-1", "to": "k6", "asked": {"delay": 25}, "use": None}
+    run.manifest["links"] = [sends, back]
+    trip = {"sent": 1000, "received": 991, "min_us": 50_000, "p50_us": 50_210, "p99_us": 52_000, "max_us": 60_000}
+    bounds = {"asked_ms": 50, "asked_loss_percent": 1, "loss_low_percent": 0.4, "loss_high_percent": 1.7}
+    run.manifest["round_trips"] = [{"instance": "k6-1", "to": "backend-1"} | trip | bounds]
+    folder = run.write()
+    analyse(folder)
+    record = read_record(folder)
+
+    there, home = events.link_rows(record)
+    assert there == {
+        "from": "k6-1",
+        "to": "backend",
+        "delay": "25 ms",
+        "loss": "1 %",
+        "others": "forgets after 4000 ms without a packet",
+        "way": "nfqueue",
+        "round_trip": "50.21 ms",
+        "echoes": "9 of 1,000",
+        "lost": "14 of 1,200",
+    }
+    assert (home["round_trip"], home["lost"]) == ("50.21 ms", "unknown")
+    assert "round trip measured" in run_report.render_run(record)
 
 
 def test_a_story_tells_what_the_lab_did_meanwhile(run: RunFolder) -> None:

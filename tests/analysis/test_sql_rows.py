@@ -740,9 +740,39 @@ def test_the_time_in_a_server_counts_where_it_tells_nothing_of_itself(
 
 
 def test_a_pause_overlaps_a_request_that_went_to_its_server(tables: Tables) -> None:
-    tables.given("actions", instance="nginx", deed="pause", start_us=150, end_us=None)
+    tables.given("actions", instance="nginx", deed="pause", start_us=150, until_us=None)
     tables.given("cases", "id flow_to_instance", (1, "nginx"), (2, "backend-1"), **without(SLOW, "id"))
     assert tables.made("acted", "id, overlap_us, paused") == [(1, 50, "nginx")]
+
+
+def test_an_end_counts_the_requests_that_went_to_its_server(tables: Tables) -> None:
+    columns = "number instance is_ending:BOOLEAN start_us until_us:BIGINT"
+    tables.given(
+        "actions", columns, (0, "b-1", True, 100, 200), (1, "b-1", False, 100, 200), (2, "b-2", True, 400, None)
+    )
+    tables.given("addresses", "instance address", ("b-1", "1"), ("b-2", "2"))
+    cases = [
+        (1, 50, 150, "ok", 11, "1:80", 1),
+        (2, 150, 160, "failed", 12, "1:80", 1),
+        # It went to the first in vain, and then to the second.
+        (3, 170, 180, "ok", 13, "2:80", 2),
+        (4, 50, 90, "failed", 14, "1:80", 1),
+        (5, 210, 220, "failed", 15, "1:80", 1),
+        (6, 500, 600, "failed", 16, "2:80", 1),
+    ]
+    tables.given(
+        "cases", "id time_us end_us outcome line_line try_server try_tries", *cases, instance="k6-1", line_instance="n"
+    )
+    tries = [(11, "1"), (12, "1"), (13, "1"), (13, "2"), (14, "1"), (15, "1"), (16, "2")]
+    tables.given("tries", "line server_address", *tries, instance="n")
+    tables.given("attributed", "id cause", (2, "refused"), (6, "reset"), instance="k6-1")
+
+    assert tables.made("endings") == [
+        (0, False, False, False, None, 1),
+        (0, True, False, True, None, 1),
+        (0, True, True, False, "refused", 1),
+        (2, True, True, False, "reset", 1),
+    ]
 
 
 def test_the_last_error_of_a_connection_within_the_request_s_time_stands_beside_it(tables: Tables) -> None:

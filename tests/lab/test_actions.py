@@ -217,7 +217,7 @@ LINKED = PROXIED + "network: {k6: {nginx: {delay: 5ms}}}\n"
     [
         (
             ("at: 0s, do: reload, instance: nginx",),
-            ["kill --signal SIGHUP connlab-run-nginx", "exec connlab-run-collector-nginx collector ready --within 90s"],
+            ["kill --signal SIGHUP connlab-run-nginx"],
         ),
         (
             ("at: 0s, do: cpu, instance: nginx, cpus: 0.25, for: 10ms",),

@@ -49,7 +49,7 @@ def examine(raw: RawRun) -> Health:
             for instance in raw.manifest.clients
             if instance not in raw.clients
         ),
-        *(recordings.examine_scrape(each, window, len(raw.manifest.ends_of(each.instance))) for each in raw.scraped),
+        *(recordings.examine_scrape(each, window, raw.manifest.recounts_of(each.instance)) for each in raw.scraped),
         *(recordings.examine_dials(instance, log) for instance, log in raw.proxy_dials.items()),
         *(
             recordings.examine_access(
@@ -92,13 +92,15 @@ def _examine_removed(raw: RawRun) -> Report:
 
 def _exits(raw: RawRun, instance: str) -> list[int | None]:
     """Return the exit codes of a server's processes; one that was stopped has ended once."""
-    before = [each.exit_code for each in raw.manifest.ends_of(instance) if each.do == "restart"]
+    ends = raw.manifest.ends_of(instance)
+    started = any(each.instance == instance and each.do == "start" for each in raw.manifest.actions)
+    before = [each.exit_code for each in ends if each.do == "restart" or started]
     return [*before, raw.manifest.exits.get(instance)]
 
 
 def _counted(raw: RawRun, instance: str) -> Scraped | None:
     """Return a page on which the program counts the lines of its log, as far as it can be one count of them all."""
-    if raw.manifest.ends_of(instance):
+    if raw.manifest.recounts_of(instance):
         return None
     pages = (each for each in raw.scraped if each.instance == instance)
     return next((each for each in pages if any(value.log for value in each.page.values.values())), None)

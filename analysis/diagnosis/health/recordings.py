@@ -26,14 +26,14 @@ _TURN_US = 100_000
 
 
 def examine_scrape(scraped: Scraped, window: Window | None, ends: int) -> Report:
-    """Report on the scrapes of one page; `ends`: how often the lab ended the program in the window."""
+    """Report on the scrapes of one page; `ends`: how often the lab ended or reloaded what counted, in the window."""
     instance, page, scrape = scraped.instance, scraped.name, scraped.scrape
     report = Report(f"{page}/{instance}")
     report.figures = {"readings": len(scrape.times_us), "errors": len(scrape.errors_us), "longest_gap_ms": None}
     for message in scrape.damage.messages(f"{page}.jsonl"):
         report.add(message)
     if ends:
-        report.add(f"{instance} was ended by the lab, and what it had counted with it", Evidence.SCRAPES)
+        report.add(f"{instance} was ended by the lab, or reloaded, and what it had counted with it", Evidence.SCRAPES)
     if window is None:
         return report
     if any(later < earlier for earlier, later in pairwise(scrape.times_us)):

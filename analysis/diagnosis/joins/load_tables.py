@@ -78,11 +78,13 @@ def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
                 database.execute("INSERT INTO rules VALUES (?, ?, ?, ?)", [instance, number, rule.text, rule.where])
             for address in manifest.addresses.get(instance, []):
                 database.execute("INSERT INTO addresses VALUES (?, ?)", [instance, address])
-    create(database, "actions", {"instance": "VARCHAR", "deed": "VARCHAR", "start_us": "BIGINT", "end_us": "BIGINT"})
-    for action in manifest.actions:
+    columns = {"number": "BIGINT", "instance": "VARCHAR", "deed": "VARCHAR", "words": "VARCHAR", "is_ending": "BOOLEAN"}
+    create(database, "actions", columns | {"start_us": "BIGINT", "until_us": "BIGINT"})
+    for number, action in enumerate(manifest.actions):
         if action.start_us is not None:
-            row = [action.instance, action.do, action.start_us, action.end_us]
-            database.execute("INSERT INTO actions VALUES (?, ?, ?, ?)", row)
+            row = [number, action.instance, action.do, action.words, action.is_ending]
+            times = [action.start_us, manifest.until_us(action)]
+            database.execute("INSERT INTO actions VALUES (?, ?, ?, ?, ?, ?, ?)", [*row, *times])
 
 
 # So many messages of an error log are in memory before they become rows.

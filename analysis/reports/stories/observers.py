@@ -29,8 +29,15 @@ _GAVE_UP = {
     "canceled": "ends while connecting",
     "half-open": "never completes the handshake, on purpose",
 }
-_ACTION_BEGINS = {"pause": "begins to pause {}", "restart": "begins to restart {}", "stop": "begins to stop {}"}
-_ACTION_ENDS = {"pause": "has resumed {}", "restart": "has {} ready again", "stop": "has stopped {}"}
+_ACTION_ENDS = {
+    "pause": "has resumed {}",
+    "restart": "has {} ready again",
+    "start": "has {} ready again",
+    "stop": "has stopped {}",
+    "drain": "has stopped {}",
+    "cpu": "has given {} its processors back",
+    "link": "has given the link of {} its own settings back",
+}
 # The lab's backend takes from the URL how long its handler works.
 _ASKED_MS = re.compile(r"/api/delay\?(?:[^#]*&)?ms=([0-9]{1,9})(?:[&#]|$)")
 
@@ -248,7 +255,7 @@ def action_moments(case: Row, actions: Iterable[manifest.ActionRecord], servers:
         if over_us is not None and over_us <= case["time_us"]:
             continue
         source = (manifest.FILE, f"action {place}")
-        begins, ends = _ACTION_BEGINS.get(action.do, "acts on {}"), _ACTION_ENDS.get(action.do, "is done with {}")
-        yield Moment(Event(start_us, "lab", begins.format(action.instance), *source))
+        ends = _ACTION_ENDS.get(action.do, "is done with {}")
+        yield Moment(Event(start_us, "lab", f"begins to {action.words}", *source))
         if over_us is not None and over_us < case["end_us"]:
             yield Moment(Event(over_us, "lab", ends.format(action.instance), *source))
