@@ -1,5 +1,5 @@
--- What the lab did to a server, or a link, that the request had to do with, while it had an effect; the longest pause by
--- its overlap.
+-- What the lab did to a server, or a link, that the request had to do with, while it had an effect; the longest pause
+-- by its overlap.
 CREATE TABLE acted AS
 WITH shared AS (
     SELECT cases.instance, cases.id, cases.time_us, actions.instance AS touched, actions.deed, actions.words,
