@@ -313,6 +313,8 @@ def _stalls(stall: Stall) -> Iterator[str]:
         lasted = _seconds(each.longest_us)
         how = f"to the capture's end ({lasted})" if each.for_ever else f"for {lasted}"
         yield f"the {each.by}'s receive window was 0 {how}"
+    for alert in stall.alerts:
+        yield f"the {alert.by} sent the TLS alert {alert.name}"
 
 
 def _seconds(microseconds: int) -> str:

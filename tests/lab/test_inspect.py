@@ -110,6 +110,18 @@ def test_a_capture_whose_clock_jumped_is_named(inspected: Inspect) -> None:
     assert "d.pcap has a packet that is 4,950.0 ms earlier than the one in front of it: a clock was set" in told
 
 
+def test_a_tls_alert_names_who_broke_the_handshake_off(inspected: Inspect) -> None:
+    refused, client = exchange(), f"{CLIENT}:41001"
+    for second, ends, seq, ack, alert in (
+        (0.2, (SERVER, client), 6_901, 1_301, 48), (0.3, (client, SERVER), 1_301, 6_908, 0),
+    ):  # fmt: skip
+        refused.tcp(second, *ends, ACK, seq=seq, ack=ack, data=7)
+        time_us, frame = refused.packets[-1]
+        refused.packets[-1] = (time_us, frame[:-7] + bytes([21, 3, 3, 0, 2, 2, alert]))
+    (told,) = inspected("tls.pcap", tls_pcap=refused)["inspection"]["connections"]
+    assert told["says"] == "the server sent the TLS alert unknown_ca."
+
+
 @pytest.mark.parametrize(
     ("capture", "sentence"),
     [

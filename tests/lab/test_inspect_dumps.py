@@ -224,6 +224,7 @@ PROVED: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         ),
         {
             "full-accept-queue": "own backlog of 511, the default of nginx",
+            "drops-untold": "149,466,373 SYNs or last ACKs of a handshake were dropped since the host",
             "syn-cookies": "16,864,284 cookies",
         },
     ),

@@ -146,7 +146,8 @@ def _other_drops(counted: Counted) -> Iterator[Finding]:
     others = counted[_DROPS] - counted[_OVERFLOWS]
     full, cookies = counted[_REQUESTS_DROPPED], max(counted[_REQUESTS_COOKIES], counted[_COOKIES])
     rests = counted.of(_DROPS, _OVERFLOWS, _REQUESTS_DROPPED, _REQUESTS_COOKIES, _COOKIES)
-    if others > 0 and counted.has(_DROPS, _OVERFLOWS):
+    untold = counted[_DROPS] > 0 and not counted.has(_OVERFLOWS)
+    if others > 0 and not untold:
         says = f"{others:,} of {format_count(counted[_DROPS], 'drop')} {counted.since} are no overflows"
         if full > 0:
             says += f": {min(full, others):,} SYNs met a full SYN queue, and no cookie was sent (TCPReqQFullDrop)."
@@ -157,13 +158,19 @@ def _other_drops(counted: Counted) -> Iterator[Finding]:
         if counted[_OVERFLOWS] == 0:
             says += " Each dropped SYN is sent again after 1 s; without a capture nobody knows whose it was."
         yield Finding("drops-without-overflow", says, rests)
+    elif untold:
+        says = (
+            f"{counted[_DROPS]:,} SYNs or last ACKs of a handshake were dropped {counted.since}. How many of them met a"
+        )
+        says += " full accept queue, no dump tells: `nstat -az TcpExtListenOverflows` does."
+        yield Finding("drops-untold", says, rests)
     elif full > 0:
         says = f"{format_count(full, 'SYN')} met a full SYN queue {counted.since}, and no cookie was sent."
         yield Finding("syn-queue-drops", says, rests)
     if cookies > 0:
         says = f"The SYN queue was full at times: {format_count(cookies, 'cookie')} answered SYNs {counted.since}."
         says += " A SYN that a cookie answers is not lost"
-        says += ": nobody failed for it." if full <= 0 and counted[_OVERFLOWS] <= 0 else "."
+        says += ": nobody failed for it." if full <= 0 and counted[_OVERFLOWS] <= 0 and not untold else "."
         yield Finding("syn-cookies", says, rests)
 
 

@@ -1,4 +1,4 @@
-"""Where single connections stood still: data that was sent again, and receivers that had no room.
+"""Where single connections stood still or failed: data sent again, receivers without room, TLS that was broken off.
 
 It reads packets, so it looks at as many connections as its budget allows, the most troubled first.
 """
@@ -43,11 +43,20 @@ class ZeroWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert of TLS that a side sent in clear, by its name; the usual close_notify is none."""
+
+    by: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stall:
-    """What held one connection up."""
+    """What held one connection up, or broke it off."""
 
     resent: tuple[Resent, ...]
     zero_windows: tuple[ZeroWindow, ...]
+    alerts: tuple[Alert, ...]
 
 
 def has_twice(seen: Observation, instance: str) -> bool:
@@ -63,7 +72,7 @@ def find_stalls(raw: RawRun, seen: Observation, instance: str) -> tuple[dict[int
     extract = flows.extract(path, wanted, raw.clocks.of(instance))
     found = {row["id"]: _stall(of_one) for row, of_one in zip(chosen, extract.packets, strict=True)}
     return (
-        {id_: each for id_, each in found.items() if each.resent or each.zero_windows},
+        {id_: each for id_, each in found.items() if each.resent or each.zero_windows or each.alerts},
         len(chosen),
         chosen[0]["of_all"] if chosen else 0,
     )
@@ -79,10 +88,17 @@ def _stall(packets: Sequence[Packet]) -> Stall:
     sides = [(name, [each for each in packets if each.from_client is client]) for name, client in _SIDES]
     resent = (_resent(name, of_side) for name, of_side in sides)
     windows = (_zero_windows(name, of_side, packets[-1].time_us if packets else 0) for name, of_side in sides)
-    return Stall(tuple(filter(None, resent)), tuple(filter(None, windows)))
+    alerts = dict.fromkeys(
+        Alert("client" if each.from_client else "server", each.tls.removeprefix(_ALERT))
+        for each in packets
+        if each.tls is not None and each.tls.startswith(_ALERT) and each.tls != f"{_ALERT}close_notify"
+    )
+    return Stall(tuple(filter(None, resent)), tuple(filter(None, windows)), tuple(alerts))
 
 
 _SIDES = (("client", True), ("server", False))
+# How `flows` names one.
+_ALERT = "alert "
 
 
 def _resent(by: str, packets: Sequence[Packet]) -> Resent | None:
