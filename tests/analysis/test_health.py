@@ -429,6 +429,10 @@ def test_a_proxy_captures_for_both_its_hops_and_logs_each_request(proxied_run: R
     ("change", "message"),
     [
         (lambda run: run.manifest["exits"].update(nginx=137), "nginx ended with exit code 137"),
+        (
+            lambda run: run.manifest["exits"].update(nginx=143),
+            "nginx ended with exit code 143, so its last lines may be missing: let it write them on SIGTERM",
+        ),
         (lambda run: run.lines["nginx/access.jsonl"].append({"time_ms": "?"}), "access.jsonl: 1 corrupt lines"),
         (
             lambda run: run.lines["nginx/access.jsonl"].append(make_access(54, 200) | {"time_ms": 2**63 - 1}),

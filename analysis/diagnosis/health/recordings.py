@@ -21,6 +21,9 @@ from formats.safe_files import open_regular
 # What a capture's account says where nobody counted what the kernel dropped.
 UNTOLD = ("nothing says how many packets the kernel dropped",)
 
+# 128 and the signal's number: a program that does not handle the signal by which the lab ends it.
+_BY_SIGTERM = 143
+
 # A proxy may read its clock once in each turn of its event loop.
 _TURN_US = 100_000
 
@@ -76,7 +79,9 @@ def examine_access(
     for message in log.damage.messages(file):
         report.add(message, Evidence.ACCESS)
     for exit_code in filter(None, exit_codes):
-        report.add(f"{instance} ended with exit code {exit_code}, so its last lines may be missing", Evidence.ACCESS)
+        advice = ": let it write them on SIGTERM, and end with 0" if exit_code == _BY_SIGTERM else ""
+        what = f"{instance} ended with exit code {exit_code}, so its last lines may be missing{advice}"
+        report.add(what, Evidence.ACCESS)
     if log.damage.missing is not None:
         return report
     if log.count < answers:
