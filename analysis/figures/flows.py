@@ -50,6 +50,10 @@ _COUNTS = {
         "Packets after the SYN that met a full accept queue (the handshake's last ACK, and data): the lower bound."
     ),
     "ack_dropped.max": "The same: the upper bound.",
+    "in_vain": (
+        "Connections that the server got and whose client asked, and left before the server sent anything: the server"
+        " has the first request in its queue or at a thread, and nobody waits for the answer."
+    ),
     "dropped_late": (
         "How many of `syn_unanswered` and `ack_dropped.min` came after the window's end. The last sample need not have"
         " them."

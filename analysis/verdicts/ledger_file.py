@@ -146,6 +146,10 @@ class HopEntry(Written):
         int | None,
         Field(description="Packets after the SYN, last ACKs and data, that met a full accept queue, at the least"),
     ]
+    in_vain: Annotated[
+        int | None,
+        Field(description="Connections that the server took up or queued for a client that had asked, and left"),
+    ] = None
     connections: Annotated[
         HopConnections | None, Field(description="Those that began in the window; null where no capture has them")
     ] = None
@@ -304,6 +308,7 @@ def _hop(run: Run, hop: Hop, identities: list[IdentityEntry]) -> HopEntry:
             lost=_figure(run, f"flows.{hop.server}.syn_failed"),
         ),
         dropped_later=_figure(run, f"flows.{hop.server}.ack_dropped.min"),
+        in_vain=_figure(run, f"flows.{hop.server}.in_vain"),
         connections=_connections(run, hop),
         identities=identities,
     )

@@ -162,6 +162,8 @@ def _print_hop(console: Console, hop: HopEntry, lacks: MissingEvidence) -> None:
     )
     if hop.dropped_later:
         syns += f"; {hop.dropped_later:,} ACKs and data"
+    if hop.in_vain:
+        syns += f"; {format_count(hop.in_vain, 'client')} left before an answer, and {hop.to} had the request"
     agreed = f"{holding} of {len(identities)} identities hold"
     console.print(f"        {hop.from_} → {hop.to}: {agreed}; {syns}", soft_wrap=True)
     for one in identities:

@@ -423,6 +423,19 @@ def test_less_than_half_is_the_cause_if_without_it_the_request_is_not_slow(
     assert scene.cause()[0] == cause
 
 
+def test_a_wait_in_the_queue_says_whose_clients_ahead_had_left(scene: Scene) -> None:
+    answered(scene, 1.5)
+    ahead = scene.connection(client="172.18.0.3:41001").handshake(BEGIN_S - 0.45).ask(BEGIN_S - 0.44)
+    ahead.half_close_by_client(BEGIN_S + 0.2)
+    for second, depth in ((BEGIN_S - 0.45, 1), (BEGIN_S, 2)):
+        for tick in scene.run.samples["backend-1"].tick_between(second, BEGIN_S + 0.85):
+            tick["listen"][0]["depth"] = depth
+
+    found, evidence = scene.cause()
+    assert found == "waited-in-accept-queue", evidence
+    assert "; of 1 ahead of it there, the clients of at least 1 had left" in evidence
+
+
 def busy(scene: Scene, threads: int) -> None:
     """Tomcat with two threads: what is busy, and a work that grows by a second in each second."""
     for scrape in scene.run.lines["backend-1/tomcat.jsonl"]:

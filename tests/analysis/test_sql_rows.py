@@ -549,6 +549,41 @@ def test_the_queue_is_first_in_first_out(tables: Tables) -> None:
     assert tables.made("accepted", columns) == [(1, 10, 35), (2, 35, 45), (3, 45, None)]
 
 
+def test_who_stood_ahead_in_the_queue_and_had_left_before_their_turn(tables: Tables) -> None:
+    # The first was accepted before the third came; the second's client left while it waited, the third's just after.
+    tables.given("connections", "id queued_us left_us", (1, 10, 11), (2, 20, 40), (3, 30, 66), (4, 40, None), **MADE)
+    accepts = [(1, 12, 25), (2, 45, 55), (3, 65, 70), (4, 70, 80)]
+    tables.given("accepted", "id accepted_after_us accepted_before_us", *accepts, observer="nginx")
+    assert tables.made("ahead", "id, ahead, ahead_in_vain") == [(1, 0, 0), (2, 1, 1), (3, 1, 1), (4, 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "left_us"),
+    [
+        ({"client_fin_time_us": 50}, 50),
+        ({"first_rst_by": "client", "first_rst_time_us": 40, "client_fin_time_us": 50}, 40),
+        # The answer came too late, and the client's kernel reset the connection.
+        ({"client_fin_time_us": 50, "server_first_data_time_us": 60, "first_rst_by": "client"}, 50),
+        # A client that only ended its own side reads it.
+        ({"client_fin_time_us": 50, "server_first_data_time_us": 60}, None),
+        ({"client_fin_time_us": 50, "server_first_data_time_us": 30, "first_rst_by": "client"}, None),
+        ({"client_fin_time_us": 50, "server_fin_time_us": 45}, None),
+        ({"client_fin_time_us": 50, "first_rst_by": "server", "first_rst_time_us": 45}, None),
+        # It closed without a request.
+        ({"client_fin_time_us": 50, "client_first_data_time_us": None}, None),
+    ],
+)
+def test_a_client_that_asked_and_ended_the_connection_before_any_answer_has_left(
+    tables: Tables, ends: Row, left_us: int | None
+) -> None:
+    tables.given("hops", hop=0, client="k6", server="nginx", observer="nginx")
+    tables.given("instances", "instance role", ("k6-1", "k6"), ("nginx", "nginx"))
+    flow = {**MADE, "id": 1, "handshakes_only": False, "first_time_us": 10, "syn_times_us": [10], "syn_count": 1,
+            "answered": True, "established": True, "synack_times_us": [11]}  # fmt: skip
+    tables.given("flows", **(flow | {"client_first_data_time_us": 20} | ends))
+    assert tables.made("connections", "left_us", start_us=0, end_us=50) == [(left_us,)]
+
+
 def test_told_accepts_are_of_the_connection_and_the_instance_that_they_name(tables: Tables) -> None:
     tables.given("connections", "id first_time_us queued_us", (1, 10, 12), (2, 9_000, 9_005), **MADE)
     ends = {"local": "s", "local_port": 80, "peer": "c", "peer_port": 1000, "kind": "accepted"}
@@ -1142,6 +1177,7 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         **MADE, "in_window": True, "answered": True, "established": True, "refused": False, "entered": True,
         "syn_count": 1, "syns_lost": 0, "syn_retransmissions": 0, "answered_us": 1, "synack_count": 1,
         "perhaps_unknown": False, "ack_dropped_min": 0, "ack_dropped_max": 0, "dropped_late": 0,
+        "left_us": None,
         "client_retransmissions": 0, "server_retransmissions": 0, "handshake_us": 5, "queued_late": False,
         "aborted": False, "close_kind": "fin",
     }  # fmt: skip
@@ -1161,7 +1197,7 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         {"client_retransmissions": 5, "server_retransmissions": 6, "closed_by": "client"},
         {"handshake_ack_time_us": 10, "client_first_data_time_us": 59},
         {"handshake_ack_time_us": 10, "client_first_data_time_us": 60},
-        {"queued_late": True},
+        {"queued_late": True, "left_us": 9},
         {"entered": False, "close_kind": "none"},
         {"entered": False},
         {"in_window": False},
@@ -1173,7 +1209,7 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         "total": 11, "established": 8, "refused": 1, "unanswered": 1, "half_open": 1, "recovered": 1, "syns": 16,
         "syn_unanswered": 6, "syn_recovered": 2, "syn_failed": 4, "syn_retransmissions": 2, "synack_retransmissions": 2,
         "entered": 6, "perhaps_entered": 2, "made_at_once": 1,
-        "perhaps_unknown": 1, "ack_dropped_min": 1, "ack_dropped_max": 2, "dropped_late": 1,
+        "perhaps_unknown": 1, "ack_dropped_min": 1, "ack_dropped_max": 2, "dropped_late": 1, "in_vain": 1,
         "closed_by_client": 2, "closed_by_server": 1, "reset_by_client": 1, "reset_by_server": 2,
         "retransmissions": 11, "port_reuses": 1,
     }  # fmt: skip

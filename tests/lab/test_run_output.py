@@ -30,6 +30,7 @@ def make_ledger(**changes: object) -> Record:
         "observers": ["backend-1"],
         "dropped_syns": {"recovered": 35, "lost": 1500},
         "dropped_later": 7,
+        "in_vain": 1,
     }
     hop["identities"] = [
         identity("opened", 103, 103),
@@ -66,7 +67,8 @@ def test_the_unexplained_come_first_then_the_causes_then_what_does_not_agree(tmp
         "ledger: 1 unexplained of 301 failed and 0 slow; 1,200 requests in all",
         "        k6-1/17 failed: no dial is recorded for it",
         "     300 accept-queue-drop",
-        hop + "; dropped SYNs: 1,500 never answered, 35 recovered on retry; 7 ACKs and data",
+        hop + "; dropped SYNs: 1,500 never answered, 35 recovered on retry; 7 ACKs and data"
+        "; 1 client left before an answer, and backend had the request",
         "false   accepted: a = 5, b = 3 to 4: +1",
         "unknown syns-dropped: capture/backend-1: the kernel dropped 3 packets",
     ]
@@ -82,7 +84,12 @@ def test_what_lacks_the_same_is_reported_once(tmp_path: Path) -> None:
 
 def test_without_a_capture_the_dropped_syns_are_unknown(tmp_path: Path) -> None:
     ledger = make_ledger(unexplained=0, unexplained_requests=[], causes={})
-    ledger["hops"][0] |= {"dropped_syns": {"recovered": None, "lost": None}, "dropped_later": None, "identities": []}
+    ledger["hops"][0] |= {
+        "dropped_syns": {"recovered": None, "lost": None},
+        "dropped_later": None,
+        "in_vain": None,
+        "identities": [],
+    }
 
     assert printed(tmp_path, ledger)[1:] == ["        k6 → backend: 0 of 0 identities hold; dropped SYNs unknown"]
 

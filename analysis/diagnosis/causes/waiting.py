@@ -53,7 +53,9 @@ def _queued_says(prefix: str, part: str) -> str:
     return f"""format(
         'flow {{}}/{{}}: complete at {{}}, in the accept queue of {{}} until {{}}{{}} ({{}} of {{}})',
         {prefix}_observer, {prefix}_id, moment({prefix}_queued_us), {prefix}_to_instance,
-        moment({prefix}_accepted_after_us), {how}, took({part}), took(total_us))"""
+        moment({prefix}_accepted_after_us), {how}, took({part}), took(total_us))
+        || if({prefix}_ahead_in_vain > 0, format('; of {{}} ahead of it there, the clients of at least {{}} had left:'
+            || ' the server took them up in vain', {prefix}_ahead, {prefix}_ahead_in_vain), '')"""
 
 
 def _served_at_once(run: RunSettings) -> Remedy | None:

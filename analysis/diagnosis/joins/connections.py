@@ -73,14 +73,14 @@ def build_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Se
 
 
 def build_connection_tables(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
-    """Make `connections`, `accepted`, `told_accepts`, `lost_syns` and `syn_drop_proof`.
+    """Make `connections`, `accepted`, `told_accepts`, `ahead`, `lost_syns` and `syn_drop_proof`.
 
     They are made out of `instances`, `ticks`, `flows` and `hops`.
     """
     build_admissions(database, raw)
     database.execute(sql(__name__, "connections"), window.edges)
     database.execute(sql(__name__, "connections_raced"), {"order_us": _ORDER_US})
-    for name in ("accepted", "told_accepts", "accepted_as_told"):
+    for name in ("accepted", "told_accepts", "accepted_as_told", "ahead"):
         database.execute(sql(__name__, name))
     build_syn_drop_proof(database, raw)
 

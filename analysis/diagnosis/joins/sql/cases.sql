@@ -32,6 +32,7 @@ SELECT requests.*,
        flows.closed_by AS flow_closed_by, flows.close_kind AS flow_close_kind,
        flow_accepted.accepted_after_us AS flow_accepted_after_us,
        flow_accepted.accepted_before_us AS flow_accepted_before_us,
+       flow_ahead.ahead AS flow_ahead, flow_ahead.ahead_in_vain AS flow_ahead_in_vain,
        flow_proof.syns_overflowed AS flow_syns_overflowed, flow_proof.syns_syn_queue_full AS flow_syns_syn_queue_full,
        flow_proof.syns_not_dropped AS flow_syns_not_dropped, flow_proof.syns_unsampled AS flow_syns_unsampled,
        flow_proof.depth_min AS flow_depth_min, flow_proof.depth_max AS flow_depth_max,
@@ -49,6 +50,7 @@ SELECT requests.*,
        LEFT JOIN connections AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
        LEFT JOIN accepted AS flow_accepted
             ON flow_accepted.observer = flows.observer AND flow_accepted.id = flows.id
+       LEFT JOIN ahead AS flow_ahead ON flow_ahead.observer = flows.observer AND flow_ahead.id = flows.id
        LEFT JOIN syn_drop_proof AS flow_proof ON flow_proof.observer = flows.observer AND flow_proof.id = flows.id
        LEFT JOIN (SELECT line_links.instance AS of_instance, line_links.id AS of_id, line_links.how, served_lines.*
                     FROM line_links JOIN served_lines

@@ -7,6 +7,9 @@
 -- reset_early: the client answered the SYN-ACK with a RST, as a health check that only connects does.
 -- queued_late: whether that was after the window, whose counters do not have it. dropped_late: how many of its packets
 -- were surely dropped after the window.
+-- left_us: when the client, which had asked, ended the connection before the server sent any data. A client that only
+-- ended its own side resets nothing when the answer comes. What passes after a handshake of TLS, or over HTTP/2, begins
+-- with data of the server's own.
 -- perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
 -- leaves no trace at the server until an ACK of it finds room in the accept queue, so it may never have been there.
 CREATE TABLE connections AS
@@ -52,6 +55,13 @@ SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, 
        len(list_filter(list_concat(syns_lost_us, ack_dropped_us), lambda time: time > $end_us)) AS dropped_late,
        CASE WHEN examined THEN entered_us
             WHEN stood AND NOT reset_early THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us,
-       coalesce(queued_us > $end_us, false) AS queued_late
+       coalesce(queued_us > $end_us, false) AS queued_late,
+       CASE WHEN first_rst_by = 'client' THEN least(client_fin_time_us, first_rst_time_us)
+            ELSE client_fin_time_us END AS client_end_us,
+       CASE WHEN client_first_data_time_us <= client_end_us AND coalesce(server_fin_time_us > client_end_us, true)
+                 AND NOT coalesce(first_rst_by = 'server' AND first_rst_time_us < client_end_us, false)
+                 AND (server_first_data_time_us IS NULL
+                      OR (server_first_data_time_us > client_end_us AND first_rst_by = 'client'))
+            THEN client_end_us END AS left_us
   FROM lost
  ORDER BY observer, id;

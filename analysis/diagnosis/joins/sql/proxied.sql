@@ -33,6 +33,7 @@ SELECT request_links.instance, request_links.id,
        ups.first_rst_by AS up_first_rst_by, ups.first_rst_time_us AS up_first_rst_time_us,
        ups.closed_by AS up_closed_by, ups.close_kind AS up_close_kind,
        up_accepted.accepted_after_us AS up_accepted_after_us, up_accepted.accepted_before_us AS up_accepted_before_us,
+       up_ahead.ahead AS up_ahead, up_ahead.ahead_in_vain AS up_ahead_in_vain,
        up_proof.syns_overflowed AS up_syns_overflowed, up_proof.syns_syn_queue_full AS up_syns_syn_queue_full,
        up_proof.syns_not_dropped AS up_syns_not_dropped, up_proof.syns_unsampled AS up_syns_unsampled,
        up_proof.depth_min AS up_depth_min, up_proof.depth_max AS up_depth_max,
@@ -52,4 +53,5 @@ SELECT request_links.instance, request_links.id,
            AND try_links.try = last_tries.try
        LEFT JOIN connections AS ups ON ups.observer = try_links.observer AND ups.id = try_links.flow
        LEFT JOIN accepted AS up_accepted ON up_accepted.observer = ups.observer AND up_accepted.id = ups.id
+       LEFT JOIN ahead AS up_ahead ON up_ahead.observer = ups.observer AND up_ahead.id = ups.id
        LEFT JOIN syn_drop_proof AS up_proof ON up_proof.observer = ups.observer AND up_proof.id = ups.id;
