@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -677,3 +678,17 @@ def test_several_dumps_with_times_make_a_series_of_each_counter(inspected: Inspe
         ("TcpExt.ListenOverflows", 0, 2, 0), ("TcpExt.ListenOverflows", 2, 12, 50),
     ]  # fmt: skip
     assert '"points": [[0.0, 0.0], [2.0, 5.0], [12.0, 5.0], [12.0, null]]' in run_report.render(found["folder"])
+
+
+def test_one_dump_of_a_socket_s_drops_between_two_of_counters_limits_no_overflows(inspected: Inspect) -> None:
+    lost = Capture()
+    for number in range(1, 5):
+        Connection(lost, f"{CLIENT}:{41_000 + number}", SERVER, isn=7_000 * number).syns(10 + number / 10, 11, 13)
+    sockets = "LISTEN 3 2 0.0.0.0:8080 0.0.0.0:*\n\t skmem:(r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d7)\n"
+    counters = "TcpExtListenOverflows {0} 0.0\nTcpExtListenDrops {0} 0.0\n".format
+    begun = min(us for us, _ in lost.packets) // 1_000_000
+    when = [datetime.fromtimestamp(begun + second, UTC).isoformat() + "\n" for second in (-2, 2, 6)]
+    chat = when[0] + counters(5) + when[1] + sockets + when[2] + counters(17)
+    found = inspected("incident", incident__node_pcap=lost, incident__chat_txt=chat)
+    assert found["unexplained"] == 0
+    assert [each["overflows"] for each in found["failed"]] == [12]

@@ -160,7 +160,8 @@ def listening_ports(samples: Samples) -> list[int]:
 
 def _columns(samples: Samples, port: int, lost: Mapping[int, Integers], *, dumped: bool) -> dict[str, Integers]:
     overflows, listen_drops, cookies, syn_queue_drops = map(samples.series, DROP_COUNTERS)
-    dropped = {each: _grown(found) for each in listening_ports(samples) if (found := _drops(samples, each)) is not None}
+    drops = _dumped_drops if dumped else _drops
+    dropped = {each: _grown(found) for each in listening_ports(samples) if (found := drops(samples, each)) is not None}
     told = port in dropped
     times_us = np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
     # Where no dump says what a socket dropped, it is what the capture shows to have got no answer.
@@ -189,6 +190,17 @@ def _drops(samples: Samples, port: int) -> Integers | None:
     if any(drops is None for each in of_ticks for drops in each):
         return None
     return np.array([sum(drops or 0 for drops in each) for each in of_ticks], dtype=np.int64)
+
+
+def _dumped_drops(samples: Samples, port: int) -> Integers | None:
+    """Return the same of dumps, of which some list no sockets; None if they do not span the kernel's counters."""
+    of_ticks = [[each.drops for each in tick.listeners if each.port == port] for tick in samples.ticks]
+    told = [number for number, found in enumerate(of_ticks) if found and None not in found]
+    counted = [number for number, tick in enumerate(samples.ticks) if tick.counted] or told
+    if len(told) < 2 or told[0] > counted[0] or told[-1] < counted[-1]:  # noqa: PLR2004  two tell how much it grew
+        return None
+    last = np.maximum(np.searchsorted(told, np.arange(len(of_ticks)), side="right") - 1, 0)
+    return np.array([sum(drops or 0 for drops in of_ticks[told[each]]) for each in last], dtype=np.int64)
 
 
 def _grown(counts: Integers) -> Integers:
