@@ -440,8 +440,7 @@ def busy(scene: Scene, threads: int) -> None:
     """Tomcat with two threads: what is busy, and a work that grows by a second in each second."""
     for scrape in scene.run.lines["backend-1/tomcat.jsonl"]:
         second = (scrape["time_us"] - at_us(0)) // 1_000_000
-        scrape["body"]["threads"] |= {"busy": threads}
-        scrape["body"]["settings"] |= {"maxThreads": 2}
+        scrape["body"]["threads"] |= {"busy": threads, "max": 2}
         scrape["body"]["requests"] |= {"processingMs": 1000 * second, "count": 10 * second}
 
 

@@ -1301,10 +1301,11 @@ def test_what_the_proxies_logs_say_of_the_window(tables: Tables) -> None:
     tables.given("access", "sent_http_connection time_ms", *headers, *late)
     secured = [(1, "TLSv1.3", "r"), (2, "TLSv1.3", "r"), (1, "TLSv1.2", "."), (1, "", "")]
     tables.given("access", "connection_requests ssl_protocol ssl_session_reused", *secured, time_ms=6_000)
+    tables.given("access", "unsent time_ms", (True, 6_000), (False, 6_000), (True, 9_001))
     assert tables.named("at_proxies", start_us=5_000_500, end_us=9_000_000) == {
         "tries_total": 6, "tries_connected": 3, "tries_connect_timeout": 1, "tries_connect_failed": 1,
         "tries_aborted": 1, "tries_retried": 1, "connection_close": 1, "connection_keep_alive": 2,
-        "tls_connections": 2, "tls_resumed": 1,
+        "unsent": 1, "tls_connections": 2, "tls_resumed": 1,
     }  # fmt: skip
 
 
