@@ -235,6 +235,12 @@ def test_a_program_that_the_lab_stops_may_be_late(run: RunFolder) -> None:
     loads_in_doubt(run, before_the_program_accepted, 0)
 
 
+def test_a_syn_whose_answer_a_link_lost_met_no_full_queue(run: RunFolder) -> None:
+    back = {"instance": "backend-1", "to": "k6", "way": "nfqueue", "asked": {}, "read_back": {}}
+    run.manifest["links"] = [back | {"use": {"packets": 100, "lost": 1}}]
+    loads_in_doubt(run, together_at_the_last_place, 0)
+
+
 def test_users_who_are_to_come_together_may(run: RunFolder) -> None:
     run.captures["backend-1"] = Capture()
     together_at_the_last_place(run.captures["backend-1"])

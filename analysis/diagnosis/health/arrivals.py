@@ -50,7 +50,8 @@ def examine_arrivals(raw: RawRun, window: Window | None) -> Report | None:
     report = Report("arrivals")
     soon_us = limits.TAKEN_SOON_MS * 1000 if workload in _ALIKE else 0
     for instance, reduction in raw.reductions.items():
-        if reduction.rows is None:
+        # Where a link loses answers, a SYN that came again says nothing about a queue.
+        if reduction.rows is None or _loses_answers(raw, instance):
             continue
         asked = {"start_us": window.start_us, "addresses": raw.manifest.addresses.get(instance, [])}
         with _rows_with_acks(raw, instance, reduction.rows) as rows:
@@ -76,6 +77,11 @@ def _rows_with_acks(raw: RawRun, instance: str, rows: Path) -> Iterator[Path]:
         query = f"SELECT * REPLACE ({ends}) FROM read_parquet($path, hive_partitioning = false)"  # noqa: S608  constant
         database.execute(f"COPY ({query}) TO '{found}' (FORMAT parquet)", {"path": literal(rows)})
         yield found
+
+
+def _loses_answers(raw: RawRun, instance: str) -> bool:
+    links = (each for each in raw.manifest.links if each.instance == instance)
+    return any(each.use is None or each.use.lost > 0 for each in links)
 
 
 def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object], soon_us: int) -> str | None:
