@@ -378,6 +378,10 @@ def test_what_kubernetes_cannot_is_refused_before_anything_starts(effective: Mak
     asked = effective("nginx.addresses=2", text=THROUGH_NGINX)
     problems = list(Kubernetes().cannot(asked, topology_of(asked)))
     assert [str(one.where) for one in problems] == ["--set nginx.addresses=2"]
+    actions = "actions:\n  - {at: 0s, do: reload, instance: nginx}\n  - {at: 1ms, do: stop, instance: nginx}\n"
+    acting = effective(text=THROUGH_NGINX + actions)
+    (problem,) = Kubernetes().cannot(acting, topology_of(acting))
+    assert problem.what == "the action 'reload' does not run on Kubernetes yet"
     assert list(Kubernetes().cannot(effective(), topology_of(effective()))) == []
 
 
