@@ -483,6 +483,29 @@ def test_tries_and_connections_pair_in_order_if_all_agree_or_if_each_began_alone
         assert tables.made("try_links_by_time", "line, flow", slack_us=5, alone_us=10) == found
 
 
+@pytest.mark.parametrize(
+    ("tries", "flows", "found"),
+    [
+        # Of two that began together, one took a kept connection: it was answered when no new connection was.
+        ([(1, 100, 900), (2, 101, 300)], [(7, 102, 999)], [(1, 7)]),
+        ([(1, 100, 900), (2, 101, 300)], [(7, 102, 999), (8, 103, 401)], [(1, 7), (2, 8)]),
+        # Either may be meant.
+        ([(1, 100, 900), (2, 101, 900)], [(7, 102, 999)], []),
+        ([(1, 100, 900)], [(7, 102, 999), (8, 103, 998)], []),
+        # The answer came before the connection's, or long after; the connection began before the try.
+        ([(1, 100, 800)], [(7, 102, 999)], []),
+        ([(1, 100, 900)], [(7, 102, 500)], []),
+        ([(1, 100, 900)], [(7, 50, 999)], []),
+    ],
+)
+def test_a_try_has_the_connection_whose_answer_it_had(
+    tables: Tables, tries: list[Any], flows: list[Any], found: list[Any]
+) -> None:
+    tables.given("tries", "line start_us header_us", *tries, **TRY, instance="k6-1", connected=True)
+    tables.given("connections", "id first_time_us server_first_data_time_us", *flows, **MADE, established=True)
+    assert tables.made("try_links_by_answer", "line, flow", slack_us=5, turn_us=30) == found
+
+
 @pytest.mark.parametrize(("closed_us", "found"), [(300, [(1, 7)]), (900, [])])
 def test_a_try_that_broke_off_has_the_connection_that_ended_then(
     tables: Tables, closed_us: int, found: list[Any]

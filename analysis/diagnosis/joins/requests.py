@@ -66,6 +66,7 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
         "try_links_by_port": {"slack_us": nginx_us, "turn_us": turn_us},
         "try_links_by_order": {"slack_us": nginx_us, "turn_us": busy_us, "retry_us": _RETRY_US},
         "try_links_by_time": {"slack_us": nginx_us, "alone_us": _ALONE_US + apart_us},
+        "try_links_by_answer": {"slack_us": nginx_us, "turn_us": turn_us},
         "try_links_by_breach": {"slack_us": nginx_us, "late_us": late_us},
     }
     create(database, "line_links", _LINE_LINKS)
