@@ -17,6 +17,7 @@ from analysis.diagnosis.accept_queue_limits import (
 )
 from analysis.diagnosis.syn_ladder import Syn
 from analysis.figures.queue_simulation import Capacity, Load, UsersOutcome, simulate
+from formats.knob_types import DAY_MS
 from formats.role import NO_LIMIT
 
 # The simulation's time grows with the users; beyond this the analysis would wait seconds for it.
@@ -127,7 +128,8 @@ def _outcome(settings: Settings) -> UsersOutcome:
     users = settings.integer("load.users")
     require(users <= _USERS_MAX, f"the model is of at most {_USERS_MAX} users")
     _require_direct(settings)
-    slots = settings.integer(_limit(settings, "connections"))
+    role = settings.manifest.roles[BACKEND]
+    slots = settings.integer(role.knob(role.limits.connections)) if role.limits.connections else NO_LIMIT
     slots = users if slots == NO_LIMIT else slots
     _require_threads(settings, min(users, slots))
     _require_lasting_connections(settings)
@@ -140,13 +142,13 @@ def _outcome(settings: Settings) -> UsersOutcome:
         connect_timeout_ms=settings.integer("load.connect_timeout"),
         ladder=syn_ladder.ladder_of_users(settings),
     )
-    keep_alive_timeout_ms = settings.integer(_limit(settings, "idle"))
+    keep_alive_timeout_ms = _idle_ms(settings)
     outcome = simulate(Capacity(slots, listen_backlog(settings), keep_alive_timeout_ms), load)
     _require_patience(settings, load, outcome)
     return outcome
 
 
-def _limit(settings: Settings, what: Literal["connections", "idle", "threads"]) -> str:
+def _limit(settings: Settings, what: Literal["idle", "threads"]) -> str:
     """Return the knob that bounds the backend."""
     role = settings.manifest.roles[BACKEND]
     name: str | None = getattr(role.limits, what)
@@ -155,9 +157,20 @@ def _limit(settings: Settings, what: Literal["connections", "idle", "threads"]) 
     return role.knob(name)
 
 
+def _idle_ms(settings: Settings) -> int:
+    """Return how long the backend keeps an idle connection; 0 is for ever, which no run outlasts."""
+    return settings.integer(_limit(settings, "idle")) or DAY_MS
+
+
 def _require_threads(settings: Settings, requests: int) -> None:
     """No request may wait for a thread; Jetty's acceptors and selectors have theirs of the same pool."""
     if settings.get("backend.virtual_threads") is True and settings.manifest.roles[BACKEND].limits.own_threads:
+        return
+    if settings.manifest.roles[BACKEND].limits.threads is None:
+        require(
+            settings.get("backend.netty_blocking_handler") is not True,
+            "requests may wait for an event loop: backend.netty_blocking_handler is true",
+        )
         return
     knob = _limit(settings, "threads")
     others = sum(settings.integer(name) for name in _OF_POOL if settings.get(name) is not None)
@@ -182,7 +195,7 @@ def _require_lasting_connections(settings: Settings) -> None:
     )
     idle = _limit(settings, "idle")
     require(
-        calls == 1 or settings.integer("load.think_time") < settings.integer(idle),
+        calls == 1 or settings.integer("load.think_time") < _idle_ms(settings),
         f"load.think_time reaches {idle}, at which the server closes the connection",
     )
 
@@ -233,7 +246,7 @@ def _long_polling_capacity(settings: Settings) -> int:
     rejoin = settings.get("load.rejoin") is True
     idle, (requests_max, requests) = _limit(settings, "idle"), _requests_max(settings)
     require(
-        settings.integer(idle) > (polling_ms if rejoin else load_ms),
+        _idle_ms(settings) > (polling_ms if rejoin else load_ms),
         f"users who are silent for {idle} lose their connections to others",
     )
     require(

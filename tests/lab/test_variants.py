@@ -41,13 +41,16 @@ def test_a_setting_of_another_program_is_refused(effective: Make) -> None:
     [
         pytest.param("", 12, id="no limit of connections"),
         pytest.param("backend.jetty_max_connections=2 backend.jetty_accept_queue_size=3", 6, id="limit + queue + 1"),
-        pytest.param("backend.jetty_threads_max=13", None, id="a request may wait for a thread"),
+        pytest.param("backend.server=netty", 12, id="no limit at all"),
+        pytest.param("backend.server=netty backend.netty_blocking_handler=true", None, id="an event loop may block"),
+        pytest.param(
+            "backend.jetty_threads_max=13 backend.jetty_threads_min=4", None, id="a request may wait for a thread"
+        ),
     ],
 )
 def test_the_model_is_of_the_program_s_own_limits(effective: Make, overrides: str, served: int | None) -> None:
     found = effective(
         *overrides.split(),
-        "backend.jetty_threads_min=4",
         "load.connect_timeout=5s",
         "load.request_timeout=5m",
         text=JETTY,

@@ -3,7 +3,7 @@ package connlab.backend.delay;
 import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
-import java.util.Arrays;
+import org.springframework.context.annotation.Profile;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.MediaType;
 import org.springframework.web.bind.annotation.RequestMapping;
@@ -14,13 +14,8 @@ import org.springframework.web.server.ResponseStatusException;
 
 /** A handler as slow, and an answer as large, as the request asks for. */
 @RestController
+@Profile("!netty")
 class DelayController {
-
-    static final long MS_MAX = 600_000;
-    static final long BYTES_MAX = 10 * 1024 * 1024;
-
-    /** Written as often as needed, so that many large answers at once take no memory of their own. */
-    private static final byte[] FILLING = filling(16 * 1024);
 
     /**
      * Holds its thread for {@code ms} milliseconds, like a handler that waits for a database, then answers
@@ -36,14 +31,13 @@ class DelayController {
             @RequestParam(defaultValue = "0") long bytes,
             HttpServletResponse response)
             throws IOException {
-        requireWithin("ms", ms, MS_MAX);
-        requireWithin("bytes", bytes, BYTES_MAX);
+        Delay.requireValid(ms, bytes);
         sleep(ms);
         response.setContentType(MediaType.TEXT_PLAIN_VALUE);
         response.setContentLengthLong(bytes);
         ServletOutputStream body = response.getOutputStream();
-        for (long left = bytes; left > 0; left -= FILLING.length) {
-            body.write(FILLING, 0, (int) Math.min(left, FILLING.length));
+        for (long left = bytes; left > 0; left -= Delay.FILLING.length) {
+            body.write(Delay.FILLING, 0, (int) Math.min(left, Delay.FILLING.length));
         }
     }
 
@@ -54,18 +48,5 @@ class DelayController {
             Thread.currentThread().interrupt();
             throw new ResponseStatusException(HttpStatus.SERVICE_UNAVAILABLE, "the server is stopping");
         }
-    }
-
-    private static void requireWithin(String name, long value, long most) {
-        if (value < 0 || value > most) {
-            throw new ResponseStatusException(
-                    HttpStatus.BAD_REQUEST, name + "=" + value + ": it must be from 0 to " + most);
-        }
-    }
-
-    private static byte[] filling(int length) {
-        byte[] filling = new byte[length];
-        Arrays.fill(filling, (byte) 'x');
-        return filling;
     }
 }

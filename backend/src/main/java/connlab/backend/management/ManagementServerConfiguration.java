@@ -10,6 +10,7 @@ import org.springframework.boot.jetty.JettyWebServerFactory;
 import org.springframework.boot.tomcat.TomcatWebServerFactory;
 import org.springframework.boot.web.server.WebServerFactoryCustomizer;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Profile;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 
@@ -22,6 +23,7 @@ import org.springframework.core.annotation.Order;
  * {@code META-INF/spring/org.springframework.boot.actuate.autoconfigure.web.ManagementContextConfiguration.imports}.
  */
 @ManagementContextConfiguration(value = ManagementContextType.CHILD, proxyBeanMethods = false)
+@Profile("!netty")
 public class ManagementServerConfiguration {
 
     private static final int NO_LIMIT = -1;

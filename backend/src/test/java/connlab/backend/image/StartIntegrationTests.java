@@ -42,7 +42,7 @@ class StartIntegrationTests {
     }
 
     @ParameterizedTest
-    @CsvSource({"tomcat, 64", "tomcat, 256", "tomcat, 1024", "jetty, 256"})
+    @CsvSource({"tomcat, 64", "tomcat, 256", "tomcat, 1024", "jetty, 256", "netty, 256"})
     void theJvmTakesTheAotCacheWhateverTheHeap(String server, String heapMb) {
         // This mode ends the JVM if it cannot use the cache; by itself it would only start more slowly.
         try (BackendContainer backend = new BackendContainer(

@@ -1,0 +1,117 @@
+package connlab.backend.netty;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import connlab.backend.BackendTest;
+import connlab.backend.Wire;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.test.web.server.LocalManagementPort;
+import org.springframework.boot.test.web.server.LocalServerPort;
+import org.springframework.test.annotation.DirtiesContext;
+import org.springframework.test.context.TestPropertySource;
+
+/** Every value differs from Netty's default, so that none can be right by chance. */
+@BackendTest
+@TestPropertySource(
+        properties = {
+            "CONNLAB_SERVER=netty",
+            "CONNLAB_NETTY_SO_BACKLOG=7",
+            "CONNLAB_NETTY_IO_WORKER_COUNT=2",
+            "CONNLAB_NETTY_IDLE_TIMEOUT=15000ms",
+            "CONNLAB_NETTY_MAX_KEEP_ALIVE_REQUESTS=3",
+        })
+// The counts begin at zero.
+@DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
+class NettyEndpointTests {
+
+    /** Only a hang takes this long, even on a busy machine. */
+    private static final Duration PATIENCE = Duration.ofMinutes(1);
+
+    @LocalServerPort
+    private int port;
+
+    @LocalManagementPort
+    private int managementPort;
+
+    private Wire.Response report() throws IOException {
+        try (Wire wire = new Wire(managementPort)) {
+            return wire.get("/actuator/netty");
+        }
+    }
+
+    @Test
+    void theKnobsReachTheLiveServer() throws IOException {
+        assertThat(report().<Map<String, Object>>json("$.settings"))
+                .isEqualTo(Map.of(
+                        "soBacklog", 7,
+                        "ioWorkerCount", 2,
+                        "idleTimeoutMs", 15000,
+                        "maxKeepAliveRequests", 3,
+                        "blockingHandler", false));
+    }
+
+    @Test
+    void connectionsAndRequestsAreCounted() throws IOException {
+        try (Wire idle = new Wire(port);
+                Wire busy = new Wire(port)) {
+            Wire.Response answer = idle.get("/api/delay?ms=50&bytes=20000");
+            assertThat(answer.status()).isEqualTo(200);
+            assertThat(answer.body()).hasSize(20_000).matches("x+");
+            Wire.Response refused = idle.get("/api/delay?ms=-1");
+            assertThat(refused.status()).isEqualTo(400);
+            assertThat(refused.headers().get("content-type")).startsWith("application/problem+json");
+            busy.send("GET /api/delay?ms=600000 HTTP/1.1\r\nHost: test\r\n\r\n");
+            await().atMost(PATIENCE).untilAsserted(() -> {
+                Wire.Response report = report();
+                assertThat(report.<Integer>json("$.connections.current")).isGreaterThanOrEqualTo(1);
+                assertThat(report.<Map<String, Object>>json("$.requests"))
+                        .containsEntry("count", 2)
+                        .containsEntry("errors", 1);
+                assertThat(report.<Integer>json("$.requests.processingMs")).isGreaterThanOrEqualTo(50);
+                assertThat(report.<Integer>json("$.requests.bytesSent")).isGreaterThanOrEqualTo(20_000);
+                assertThat(report.<Map<String, Object>>json("$.threads"))
+                        .isEqualTo(Map.of("current", 2, "busy", 0, "max", 2));
+            });
+        }
+    }
+
+    @Test
+    void anIdleConnectionIsCountedUntilNettyClosesIt() throws IOException {
+        try (Wire idle = new Wire(port)) {
+            idle.get("/api/delay");
+            await().atMost(PATIENCE)
+                    .untilAsserted(() -> assertThat(report().<Map<String, Object>>json("$.connections"))
+                            .isEqualTo(Map.of("current", 1, "keepAlive", 1)));
+            assertThat(idle.isClosedWithin(PATIENCE)).isTrue();
+        }
+        await().atMost(PATIENCE)
+                .untilAsserted(() -> assertThat(report().<Map<String, Object>>json("$.connections"))
+                        .isEqualTo(Map.of("current", 0, "keepAlive", 0)));
+    }
+
+    @Test
+    void theLastRequestOfAConnectionIsAnsweredWithAClose() throws IOException {
+        try (Wire counted = new Wire(port)) {
+            counted.send("GET /api/delay HTTP/1.1\r\nHost: test\r\n\r\n".repeat(3));
+            assertThat(counted.receive().headers()).doesNotContainEntry("connection", "close");
+            assertThat(counted.receive().headers()).doesNotContainEntry("connection", "close");
+            assertThat(counted.receive().headers()).containsEntry("connection", "close");
+            assertThat(counted.isClosedWithin(PATIENCE)).isTrue();
+        }
+    }
+
+    @Test
+    void theWaitingRoomAnswersAsOnTheOtherServers() throws IOException {
+        try (Wire wire = new Wire(port)) {
+            String token = wire.post("/api/wait", "").json("$.token");
+            assertThat(wire.post("/api/entry", "{\"token\":\"" + token + "\"}").<Boolean>json("$.canEnter"))
+                    .isTrue();
+        }
+        assertThat(report().<Map<String, Object>>json("$.waitingRoom"))
+                .isEqualTo(Map.of("waiting", 0, "admitted", 1, "abandoned", 0, "issued", 1));
+    }
+}
