@@ -576,7 +576,7 @@ CAUSES = (
         explains=("A proxy gives up on a server when its own timeout ends, even if the answer is near.",),
         knobs={"{client}.answer_timeout": "how long {client} waits for a server's answer"},
         remedy=_patience,
-        lesson=None,
+        lesson="answered-too-late",
     ),
     Cause(
         name="upstream-failed",
