@@ -2036,14 +2036,24 @@ def test_told_are_failures_stalls_and_long_waits(apart: Tables) -> None:
             (3, "refused", "x", 0, "a>s:80", 5), (4, "answered", None, 0, "a>s:81", 5),
             (5, "refused", None, 0, "a>s:*", 5)]  # fmt: skip
     apart.given("ledger", columns, *rows, **(without(TOLD, "to_instance", "first_byte_us") | ENDS))
-    found = apart.made("told", observer="a", stalled=[4], long_us=500, alike=3)
+    found = apart.made("told", observer="a", stalled=[4], alerts=[""], long_us=500, alike=3)
     assert [row[0] for row in found] == [3, 4, 2]
+
+
+def test_told_keeps_connections_apart_whose_alerts_differ(apart: Tables) -> None:
+    columns = "id outcome cause:VARCHAR syns_lost to_instance first_byte_us"
+    rows = [(each, "answered", None, 0, "a>s:80", 5) for each in (1, 2, 3)]
+    apart.given("ledger", columns, *rows, **(without(TOLD, "to_instance", "first_byte_us") | ENDS))
+    found = apart.made(
+        "told", "id, more", observer="a", stalled=[1, 2, 3], alerts=["x", "x", "y"], long_us=500, alike=1
+    )
+    assert sorted(found) == [(1, 1), (3, 0)]
 
 
 def test_of_more_alike_than_are_told_the_last_one_says_how_many(apart: Tables) -> None:
     always = without(TOLD, "id") | ENDS | {"outcome": "refused", "cause": "x", "syns_lost": 0}
     apart.given("ledger", "id", (1,), (2,), (3,), (4,), **always)
-    query = apart.made("told", observer="a", stalled=[], long_us=500, alike=3)
+    query = apart.made("told", observer="a", stalled=[], alerts=[], long_us=500, alike=3)
     assert [row[-1] for row in query] == [0, 0, 1]
 
 

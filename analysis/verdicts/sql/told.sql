@@ -1,11 +1,12 @@
 -- The connections of a capture that are worth a sentence: those that failed, that stood still, or that waited for long;
--- of each server, outcome and cause the few that waited longest.
+-- of each server, outcome, cause and alerts of TLS the few that waited longest. $alerts has those of each of $stalled.
 WITH ranked AS (
     SELECT *, greatest(coalesce(handshake_us, 0), coalesce(first_data_us, 0), coalesce(first_byte_us, 0))
                AS longest_us,
            CASE WHEN outcome IN ('refused', 'never-answered', 'never-accepted', 'closed-unanswered', 'given-up',
                                  'reset', 'half-open', 'undecided') THEN 0
-                WHEN list_contains($stalled, id) OR syns_lost > 0 THEN 1 ELSE 2 END AS rank
+                WHEN list_contains($stalled, id) OR syns_lost > 0 THEN 1 ELSE 2 END AS rank,
+           list_extract($alerts::VARCHAR[], list_position($stalled, id)) AS alerted
       FROM ledger WHERE observer = $observer
 )
 SELECT *, row_number() OVER (alikes ORDER BY longest_us DESC, id ASC) AS place, count(*) OVER alikes AS alike,
@@ -13,6 +14,6 @@ SELECT *, row_number() OVER (alikes ORDER BY longest_us DESC, id ASC) AS place, 
        format(if(contains(server_address, ':'), '[{}]:{}', '{}:{}'), server_address, server_port) AS server,
        if(place = $alike, alike - place, 0) AS more
   FROM ranked WHERE (rank < 2 OR longest_us >= $long_us) AND NOT ends_with(to_instance, ':*')
-WINDOW alikes AS (PARTITION BY to_instance, outcome, cause, rank)
+WINDOW alikes AS (PARTITION BY to_instance, outcome, cause, rank, alerted)
 QUALIFY place <= $alike
  ORDER BY rank ASC, longest_us DESC, id ASC;
