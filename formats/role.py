@@ -481,6 +481,9 @@ class Role(_Part):
     port: Annotated[Port, Field(ge=1, description="The port that takes the traffic")] = TRAFFIC_PORT
     tls: Annotated[bool, Field(description="Whether the traffic is TLS")] = False
     ipv6: Annotated[bool, Field(description="Whether clients come over IPv6")] = False
+    relays: Annotated[
+        bool, Field(description="Whether it is a proxy behind another one, which counts as a service between others")
+    ] = False
     listener: ListenerKnobs = ListenerKnobs()
     servers_http2: Annotated[
         KnobName | None, Field(description="Whether it speaks HTTP/2 with the servers behind it")
@@ -601,6 +604,16 @@ class Role(_Part):
     def as_written(self) -> dict[str, Any]:
         """Return what its file says, with the group of its knobs, as JSON."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def passes_on(role: Role) -> bool:
+    """Return whether a role passes requests on to what stands behind it."""
+    return role.kind == "proxy" or role.relays
+
+
+def answering(path: Sequence[str], roles: Mapping[str, Role]) -> str:
+    """Return the role of a path that answers requests itself: the first server that relays none."""
+    return request_path(path, lambda name: "proxy" if passes_on(roles[name]) else roles[name].kind)[-1]
 
 
 def request_path(path: Sequence[str], kind_of: Callable[[str], str | None]) -> list[str]:

@@ -61,6 +61,7 @@ def attribute(
         "captured": captured,
         "whole_until_us": whole_until_us,
         "proxied": proxied,
+        "relayed": any(role.relays for role in manifest.roles.values()),
         "keep_alive_us": _keep_alive_us(manifest),
         "slack_us": CLOCK_SLACK_US,
         "ending_us": _ENDING_US,

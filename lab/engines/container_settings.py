@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from formats.role import passes_on
 from lab.errors import Problem
 from lab.scenarios import certificates as certificates_file
 from lab.scenarios import own_configuration, own_script, sysctls
@@ -148,7 +149,7 @@ def _role_environment(resolved: ResolvedScenario, topology: Topology, instance: 
     knobs |= _variables_of_actions(resolved, topology, instance)
     if configuration := own_configuration.find_configuration(resolved, topology, role):
         return configuration.settings() | _variables_of_actions(resolved, topology, instance)
-    if topology.roles[role].kind == "proxy":
+    if passes_on(topology.roles[role]):
         behind = {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
         following = next(iter(list(topology.instances)[list(topology.instances).index(role) + 1 :]), None)
         if following and topology.roles[following].tls:

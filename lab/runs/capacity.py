@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from formats.role import NO_LIMIT
+from formats.role import NO_LIMIT, passes_on
 from lab import paths
 from lab.engines import container_settings
 from lab.engines.protocol import Engine
@@ -123,7 +123,7 @@ def connections(resolved: ResolvedScenario, topology: Topology, name: RoleName, 
     limit = resolved.number(role.knob(role.limits.connections)) if role.limits.connections else NO_LIMIT
     if limit != NO_LIMIT:
         users = min(users, limit)
-    return 2 * users if role.kind == "proxy" else users
+    return 2 * users if passes_on(role) else users
 
 
 def _disk(resolved: ResolvedScenario, topology: Topology, _: Users) -> Iterator[Problem]:
@@ -228,7 +228,7 @@ def _of_role(resolved: ResolvedScenario, topology: Topology, name: str) -> RoleD
     servers = dict(pairwise(topology.instances)).get(name)
     ports = f"model.ports.{name}"
     # A proxy holds two connections for each request that it passes on, and one of them is to a server.
-    onwards = held // 2 if role.kind == "proxy" else held
+    onwards = held // 2 if passes_on(role) else held
     process = role.limits.process_connections
     return RoleDemand(
         role=name,

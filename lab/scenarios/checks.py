@@ -74,10 +74,6 @@ def path_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
             where,
             f"write [{', '.join(in_order)}]",
         )
-    elif [roles[role].kind for role in path].count("proxy") > 1:
-        what = f"the path {shown} has two proxies, but the lab can follow requests through one only"
-        hint = "leave one out, or declare your own proxy as a service without 'like: proxy' (docs/other-proxies.md)"
-        yield Problem(what, where, hint)
 
 
 def _calls_nobody(resolved: ResolvedScenario, role: str) -> bool:
@@ -117,8 +113,8 @@ def _workload(resolved: ResolvedScenario) -> Iterator[Problem]:
 
 def _target(resolved: ResolvedScenario) -> Iterator[Problem]:
     load = resolved.scenario.knobs.load
-    last = role_file.request_path(resolved.scenario.path, lambda role: resolved.roles[role].kind)[-1]
-    if resolved.roles[last].kind == "proxy":
+    last = role_file.answering(resolved.scenario.path, resolved.roles)
+    if role_file.passes_on(resolved.roles[last]):
         page = resolved.roles[last].page
         if last in resolved.scenario.configurations:
             return

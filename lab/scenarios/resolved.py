@@ -156,6 +156,9 @@ class ResolvedScenario:
         found = {name: self._with_listener(self._chosen(name)) for name in self.scenario.path} | {
             name: _role_by_file(self.registry.roles[name], entry) for name, entry in self.entries.items()
         }
+        # The lab follows requests through the first proxy.
+        for name in [name for name in self.scenario.path if found[name].kind == "proxy"][1:]:
+            found[name] = _role_between(found[name])
         if self.ip_family == "ipv6" and self.first_server:
             found[self.first_server] = found[self.first_server].model_copy(update={"ipv6": True})
         return found
@@ -260,6 +263,11 @@ def _role_by_file(role: Role, entry: Entry) -> Role:
             for name, page in role.scrape.items()
         }
     return role.model_copy(update=changed) if changed else role
+
+
+def _role_between(role: Role) -> Role:
+    """Return the declaration of a proxy behind another one: its hops and its kernel are known, and no requests."""
+    return role.model_copy(update={"kind": "server", "relays": True, "logs": {}, "scrape": {}})
 
 
 def load_unchecked(

@@ -57,7 +57,7 @@ class Topology:
     @property
     def answering(self) -> RoleName:
         """Return the role that answers the requests; behind it may stand a server of its own, such as a database."""
-        return role_file.request_path(list(self.instances), lambda role: self.roles[role].kind)[-1]
+        return role_file.answering(list(self.instances), self.roles)
 
     @property
     def first(self) -> RoleName:

@@ -848,6 +848,15 @@ def test_a_complaint_of_the_request_before_is_not_this_one_s(proxied: Scene) -> 
     assert proxied.cause()[0] == "error-status"
 
 
+@pytest.mark.parametrize(("status", "cause"), [(503, "unexplained"), (500, "error-status")])
+def test_a_second_proxy_may_have_made_up_a_status_of_its_own(proxied: Scene, status: int, cause: str) -> None:
+    proxied.run.manifest["roles"]["backend"]["relays"] = True
+    proxied.request(0.3, status=status)
+    log(proxied, status, 0.3, upstream_status=str(status))
+
+    assert proxied.cause()[0] == cause
+
+
 # nginx's clock may be late by a turn of its event loop, and its log has seconds: the request begins with one.
 COMPLAINTS = [(-5, False), (-2, False), (-1, True), (0, True), (1, False)]
 

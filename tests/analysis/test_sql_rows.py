@@ -922,6 +922,7 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
     zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause")}
     tables.given("waits", instance="k6-1", id=1, **(zero | {"syn_us": 40, "lag_us": 10}))
     given = {"bound_us": 50, "idle_percent_min": 5, "captured": True, "proxied": False, "keep_alive_us": None}
+    given |= {"relayed": False}
     given |= {"ending_us": 0, "slack_us": 0, "answer_timer": None, "answer_timeout_us": None}
     columns = "id, part_max_us, parts_us, bound_us, torn"
     found = tables.made("known", columns, **given, apart_us=0, whole_until_us=150)

@@ -29,11 +29,6 @@ def refusal(make: Make, *overrides: str, **replacements: str) -> str:
     [
         (on_path("[backend, k6]"), "", "does not begin with k6, the client"),
         (on_path("[nginx, backend]"), "", "does not begin with k6, the client"),
-        (
-            on_path("[k6, nginx, gateway, backend]"),
-            "",
-            "has two proxies, but the lab can follow requests through one only; leave one",
-        ),
         (on_path("[k6, backend, nginx]"), "", "are not in the order client, proxy, server; write [k6, nginx, backend]"),
         (on_path("[k6, backend, backend]"), "", "names a role twice"),
         (on_path("[k6, k6, backend]"), "", "names a role twice"),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from formats.role import TRAFFIC_PORT
 from lab import paths
+from lab.engines.container_settings import role_environment
 from lab.scenarios.topology import segments, topology_of
 from tests.lab.support import MINIMAL, Make, yaml_with
 
@@ -35,6 +36,18 @@ def test_clients_and_backends_are_numbered_and_nginx_is_not(effective: Make) -> 
 def test_without_a_proxy_the_clients_go_to_every_backend(effective: Make) -> None:
     assert topology_of(effective()).targets == ["http://backend-1:8080"]
     assert topology_of(effective("backend.instances=2")).targets == ["http://backend-1:8080", "http://backend-2:8080"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("nginx", "haproxy"), ("haproxy", "nginx"), ("gateway", "nginx")])
+def test_of_two_proxies_the_second_is_a_service_between_others(effective: Make, first: str, second: str) -> None:
+    path = f"[k6, {first}, {second}, backend]"
+    resolved = effective(text=yaml_with(MINIMAL, {"[k6, backend]": path}))
+    assert (resolved.roles[first].kind, resolved.roles[second].kind) == ("proxy", "server")
+    # What it logs are requests, and the lab has those from the first one's log.
+    assert not resolved.roles[second].logs
+    topology = topology_of(resolved)
+    assert topology.answering == "backend"
+    assert role_environment(resolved, topology, second)["CONNLAB_UPSTREAMS"] == "backend-1:8080"
 
 
 TRAFFIC, MANAGEMENT, K6 = str(TRAFFIC_PORT), "8081", "6565"

@@ -603,10 +603,12 @@ CAUSES = (
         meaning="The server answered with an error status.",
         proof=(
             "The client has the status. Through a proxy, the access line has the same status. Or the server ended a"
-            " gRPC call, answered with 200, with a status of gRPC's own."
+            " gRPC call, answered with 200, with a status of gRPC's own. Behind a second proxy, 502, 503 and 504 may be"
+            " that proxy's own, and prove nothing."
         ),
         when=(
-            "outcome = 'failed' AND (status >= 400 AND (line_line IS NULL AND NOT proxied OR own_status = status"
+            "outcome = 'failed' AND NOT (relayed AND status IN (502, 503, 504))"
+            " AND (status >= 400 AND (line_line IS NULL AND NOT proxied OR own_status = status"
             " OR line_status = status AND NOT (coalesce(line_guessed, false) AND status IN (502, 503, 504)"
             " AND try_status IS DISTINCT FROM status)) OR (status = 200 AND grpc_status > 0))"
         ),

@@ -30,7 +30,7 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        resent.ended_us AS sent_ended_us, resent.together AS sent_together,
        beside.* EXCLUDE (instance, id), behind.* EXCLUDE (instance, id),
        $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
-       $proxied AS proxied, $apart_us::BIGINT AS apart_us, $keep_alive_us::BIGINT AS keep_alive_us,
+       $proxied AS proxied, $relayed AS relayed, $apart_us::BIGINT AS apart_us, $keep_alive_us::BIGINT AS keep_alive_us,
        coalesce(end_us > $whole_until_us, false) AS torn,
        CASE WHEN $proxied THEN flow_idle.kept_us
             ELSE coalesce($keep_alive_us::BIGINT, flow_idle.kept_us - $slack_us) END AS flow_keep_us,
