@@ -18,6 +18,7 @@ from lab.scenarios.load_url import PLAIN_WORKLOADS
 from lab.scenarios.predictions import prediction_problems
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import needed_by
+from lab.scenarios.topology import topology_of
 
 _DELAY = "/api/delay"
 # The lines that k6's requests have, less one (k6/lib/slow.js).
@@ -160,7 +161,8 @@ def _services(resolved: ResolvedScenario) -> Iterator[Problem]:
         if _calls_nobody(resolved, server):
             what = f"on the path {behind} comes after {server}, but {server} connects to no other server"
             yield Problem(what, resolved.where("path"), f"leave {behind} out")
-    for name in needed_by(own, [role for role in path if role in own]):
+    led_to = topology_of(resolved).needed if not list(path_problems(resolved)) else ()
+    for name in dict.fromkeys([*led_to, *needed_by(own, [role for role in path if role in own])]):
         for needed in own[name].depends_on:
             if needed in resolved.registry.roles and needed not in own and needed not in path:
                 what = f"{name} depends on {needed}, one of the lab's own roles, and it is not on the path"

@@ -8,6 +8,7 @@ import pytest
 
 from formats.role import Role
 from lab import paths
+from lab.engines.compose import images
 from lab.engines.container_settings import settable_sysctls
 from lab.errors import BadInput
 from lab.roles.configurations import Adaptation, Surroundings, WantedEntry, adapt
@@ -539,6 +540,16 @@ def test_the_program_that_checks_a_file_knows_a_service_beside_the_path(tmp_path
     found = find_configuration(resolved, topology_of(resolved), "nginx")
     assert found is not None
     assert (found.adaptation.faults, "api" in found.hosts) == ([], True)
+
+
+def test_the_image_of_a_service_that_hosts_leads_to_is_made_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = "{config: ./nginx.conf, hosts: {api: api}}\nservices: {api: {image: acme/api, port: 4000}}"
+    more = "location /api { proxy_pass http://api:4000; } location /"
+    home = scenario(tmp_path, "nginx", own, {"nginx.conf": SERVER.replace("location /", more)})
+    monkeypatch.setattr(images, "docker", lambda *_, **__: "sha256:1")
+    assert set(images.service_image_ids(resolve(str(home)))) == {"api"}
 
 
 def test_variables_that_have_no_value_stay(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from lab.scenarios import generators, own_configuration
 from lab.scenarios.own_configuration import OwnImage
 from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.services import Build, Service, needed_by, spoken
+from lab.scenarios.services import Build, Service, spoken
+from lab.scenarios.topology import topology_of
 
 _PULL_S = 1800
 _BUILD_S = 3600
@@ -68,7 +69,8 @@ def service_image_ids(resolved: ResolvedScenario) -> dict[str, str]:
         BadInput: an image cannot be pulled, or a folder not be built.
     """
     own = resolved.registry.services
-    wanted = needed_by(own, [role for role in resolved.scenario.path if role in own])
+    topology = topology_of(resolved)
+    wanted = dict.fromkeys([*topology.needed, *(role for role in topology.instances if role in own)])
     found = {name: _service_image_id(resolved, name, own[name]) for name in wanted}
     proxies = {role: own_configuration.image_of(resolved, role) for role in resolved.scenario.path}
     return found | {role: build_proxy(role, image) for role, image in proxies.items() if image is not None}

@@ -148,7 +148,8 @@ def _cannot_start(parts: Parts, service: str, error: str) -> BadInput | LabError
 def _not_ready(parts: Parts, states: Mapping[str, State]) -> Iterator[BadInput]:
     """Yield what each service of the scenario's own lacks that does not serve; what is needed first comes first."""
     own, topology = parts.resolved.registry.services, parts.topology
-    for name in needed_by(own, [role for role in topology.instances if role in own]):
+    on_path = needed_by(own, [role for role in topology.instances if role in own])
+    for name in dict.fromkeys([*topology.needed, *on_path]):
         for instance in topology.instances.get(name, [name]):
             if instance in states and not states[instance].running:
                 continue
