@@ -480,7 +480,7 @@ class InMemoryEngine:
 
     def _settings(self, instance: str) -> dict[str, object]:
         parts = self._of_run
-        role = ROLES[parts.topology.role_of(instance)]
+        role = parts.resolved.roles[parts.topology.role_of(instance)]  # with the knobs of its variant
         values = {**parts.resolved.values, **self._found}
         named = {knob.read_back.name: role.knob(name) for name, knob in role.knobs.items() if knob.read_back}
         return {name: values[knob] for name, knob in named.items() if name}
