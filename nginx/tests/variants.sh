@@ -71,7 +71,7 @@ every_knob_renders_its_directive() {
   renders CONNLAB_RESET_TIMEDOUT_CONNECTION=false 'reset_timedout_connection off;'
   for value in 1.0 1.1; do renders "CONNLAB_PROXY_HTTP_VERSION=$value" "proxy_http_version $value;"; done
   for value in close keep-alive ''; do
-    renders "CONNLAB_PROXY_CONNECTION=$value" "proxy_set_header Connection \"$value\";"
+    renders "CONNLAB_PROXY_CONNECTION=$value" "map .*_connection [{] default upgrade; \"\" \"$value\"; [}]"
   done
   for value in off error 'error timeout' 'error timeout http_502 http_503 http_504 non_idempotent' \
     'invalid_header http_500 http_403 http_404 http_429'; do

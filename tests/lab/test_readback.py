@@ -63,7 +63,7 @@ send_timeout 60000ms;
 reset_timedout_connection off;
 # configuration file /tmp/nginx/http.d/40-proxy.conf:
 proxy_http_version 1.0;
-proxy_set_header Connection "close";
+map $http_upgrade $connlab_connection { default upgrade; "" "close"; }
 proxy_connect_timeout 60000ms;
 proxy_send_timeout 60000ms;
 proxy_read_timeout 60000ms;

@@ -23,7 +23,7 @@ send_timeout 60000ms;
 reset_timedout_connection off;
 # configuration file /tmp/nginx/http.d/40-proxy-connection.conf:
 proxy_http_version 1.1;
-proxy_set_header Connection "";
+map $http_upgrade $connlab_connection { default upgrade; "" ""; }
 proxy_set_header Host $proxy_host;
 proxy_connect_timeout 60000ms;
 proxy_read_timeout 60000ms;

@@ -265,9 +265,11 @@ def test_the_four_users_wait_for_one_another() -> None:
 
 @pytest.mark.parametrize("slug", slugs())
 def test_the_load_s_length_is_estimated(slug: str) -> None:
-    least_s = forecast.minimum_load_s(resolve(slug))
-    assert 0 < least_s < 300
-    assert forecast.expected_load_s(resolve(slug)) in (None, least_s)
+    resolved = resolve(slug)
+    least_s = forecast.minimum_load_s(resolved)
+    # k6 alone knows how long a script takes.
+    assert (0 < least_s < 300) != (resolved.scenario.own_load is not None)
+    assert forecast.expected_load_s(resolved) in (None, least_s)
 
 
 def test_where_the_model_is_silent_no_length_is_promised() -> None:

@@ -62,7 +62,7 @@ CAUSES = (
             "let a connection carry more requests before the server ends it, and let clients open the next one before"
             " they need it"
         ),
-        lesson=None,
+        lesson="goaway-in-a-burst",
     ),
     Cause(
         name="stream-refused",
@@ -93,7 +93,7 @@ CAUSES = (
         ),
         knobs={"{server}.streams": "how many streams a connection may have at once"},
         remedy="allow as many streams at once as a client has requests, or let clients ask for less at once",
-        lesson=None,
+        lesson="too-few-streams",
     ),
     Cause(
         name="waited-for-a-stream",
