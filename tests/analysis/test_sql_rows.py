@@ -574,7 +574,7 @@ def test_the_queue_is_first_in_first_out(tables: Tables) -> None:
 
 def test_who_stood_ahead_in_the_queue_and_had_left_before_their_turn(tables: Tables) -> None:
     # The first was accepted before the third came; the second's client left while it waited, the third's just after.
-    tables.given("connections", "id queued_us left_us", (1, 10, 11), (2, 20, 40), (3, 30, 66), (4, 40, None), **MADE)
+    tables.given("connections", "id queued_us gave_up_us", (1, 10, 11), (2, 20, 40), (3, 30, 66), (4, 40, None), **MADE)
     accepts = [(1, 12, 25), (2, 45, 55), (3, 65, 70), (4, 70, 80)]
     tables.given("accepted", "id accepted_after_us accepted_before_us", *accepts, observer="nginx")
     assert tables.made("ahead", "id, ahead, ahead_in_vain") == [(1, 0, 0), (2, 1, 1), (3, 1, 1), (4, 2, 1)]
@@ -604,7 +604,7 @@ def test_a_client_that_asked_and_ended_the_connection_before_any_answer_has_left
     flow = {**MADE, "id": 1, "handshakes_only": False, "first_time_us": 10, "syn_times_us": [10], "syn_count": 1,
             "answered": True, "established": True, "synack_times_us": [11]}  # fmt: skip
     tables.given("flows", **(flow | {"client_first_data_time_us": 20} | ends))
-    assert tables.made("connections", "left_us", start_us=0, end_us=50) == [(left_us,)]
+    assert tables.made("connections", "gave_up_us", start_us=0, end_us=50) == [(left_us,)]
 
 
 def test_told_accepts_are_of_the_connection_and_the_instance_that_they_name(tables: Tables) -> None:
@@ -1201,7 +1201,7 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         **MADE, "in_window": True, "answered": True, "established": True, "refused": False, "entered": True,
         "syn_count": 1, "syns_lost": 0, "syn_retransmissions": 0, "answered_us": 1, "synack_count": 1,
         "perhaps_unknown": False, "ack_dropped_min": 0, "ack_dropped_max": 0, "dropped_late": 0,
-        "left_us": None,
+        "gave_up_us": None,
         "client_retransmissions": 0, "server_retransmissions": 0, "handshake_us": 5, "queued_late": False,
         "aborted": False, "close_kind": "fin",
     }  # fmt: skip
@@ -1221,7 +1221,7 @@ def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: 
         {"client_retransmissions": 5, "server_retransmissions": 6, "closed_by": "client"},
         {"handshake_ack_time_us": 10, "client_first_data_time_us": 59},
         {"handshake_ack_time_us": 10, "client_first_data_time_us": 60},
-        {"queued_late": True, "left_us": 9},
+        {"queued_late": True, "gave_up_us": 9},
         {"entered": False, "close_kind": "none"},
         {"entered": False},
         {"in_window": False},

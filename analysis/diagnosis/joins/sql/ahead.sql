@@ -4,7 +4,7 @@ CREATE TABLE ahead AS
 WITH entries AS (
     SELECT observer, id, to_instance, queued_us, accepted_before_us,
            row_number() OVER (PARTITION BY to_instance ORDER BY queued_us, observer, id) AS place,
-           coalesce(left_us <= accepted_after_us, false) AS vain
+           coalesce(gave_up_us <= accepted_after_us, false) AS vain
       FROM connections JOIN accepted USING (observer, id)
      WHERE queued_us IS NOT NULL
 ), counts AS (

@@ -7,7 +7,7 @@
 -- reset_early: the client answered the SYN-ACK with a RST, as a health check that only connects does.
 -- queued_late: whether that was after the window, whose counters do not have it. dropped_late: how many of its packets
 -- were surely dropped after the window.
--- left_us: when the client, which had asked, ended the connection before the server sent any data. A client that only
+-- gave_up_us: when the client, which had asked, ended the connection before the server sent any data. A client that only
 -- ended its own side resets nothing when the answer comes. What passes after a handshake of TLS, or over HTTP/2, begins
 -- with data of the server's own.
 -- perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
@@ -62,6 +62,6 @@ SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, 
                  AND NOT coalesce(first_rst_by = 'server' AND first_rst_time_us < client_end_us, false)
                  AND (server_first_data_time_us IS NULL
                       OR (server_first_data_time_us > client_end_us AND first_rst_by = 'client'))
-            THEN client_end_us END AS left_us
+            THEN client_end_us END AS gave_up_us
   FROM lost
  ORDER BY observer, id;
