@@ -7,9 +7,9 @@
 -- reset_early: the client answered the SYN-ACK with a RST, as a health check that only connects does.
 -- queued_late: whether that was after the window, whose counters do not have it. dropped_late: how many of its packets
 -- were surely dropped after the window.
--- gave_up_us: when the client, which had asked, ended the connection before the server sent any data. A client that only
--- ended its own side resets nothing when the answer comes. What passes after a handshake of TLS, or over HTTP/2, begins
--- with data of the server's own.
+-- gave_up_us: when the client, which had asked, ended the connection before the server sent any data. A client that
+-- only ended its own side resets nothing when the answer comes. What passes after a handshake of TLS, or over HTTP/2,
+-- begins with data of the server's own.
 -- perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
 -- leaves no trace at the server until an ACK of it finds room in the accept queue, so it may never have been there.
 CREATE TABLE connections AS
