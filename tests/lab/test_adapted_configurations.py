@@ -739,7 +739,7 @@ def test_a_server_with_no_role_behind_the_proxy_is_refused(tmp_path: Path) -> No
     assert fault.what == "it proxies to app:3000, and the path ends at nginx"
 
 
-LESSONS = ["lost-or-dropped", "reload-under-load", "rolling-restart", "round-trips-to-connect"]
+LESSONS = ["reload-under-load"]
 
 
 @pytest.mark.parametrize("example", ["own-nginx", "own-haproxy", *LESSONS])
