@@ -466,7 +466,7 @@ CAUSES = (
         ),
         knobs={"{server}.answer_timeout": "how long {server} lets the side behind it be silent"},
         remedy=NO_KNOB,
-        lesson=None,
+        lesson="websocket-falls-silent",
     ),
     Cause(
         name="no-live-upstream",
