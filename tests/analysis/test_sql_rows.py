@@ -250,6 +250,13 @@ def test_a_dial_without_a_port_finds_a_connection_that_began_alone(
     assert tables.made("dial_links_by_time", "dial, flow, how", slack_us=5) == found
 
 
+def test_a_dial_that_has_its_connection_is_given_no_second_one_by_time(tables: Tables) -> None:
+    tables.given("dials_of_unknown_port", **DIAL, id=1, time_us=100, duration_us=9)
+    tables.given("connections", "id first_time_us", (7, 98), (8, 101), **MADE)
+    tables.given("dial_links", instance="k6-1", dial=1, observer=MADE["observer"], flow=8, how="begin")
+    assert tables.made("dial_links_by_time", "dial, flow, how", slack_us=5) == [(1, 8, "begin")]
+
+
 @pytest.mark.parametrize(
     ("dials", "connections", "found"),
     [

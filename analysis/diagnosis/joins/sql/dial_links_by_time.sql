@@ -10,6 +10,7 @@ WITH unclaimed AS (
     SELECT dials.instance, dials.id, dials.remote_address, dials.remote_port,
            coalesce(before.place, 0) AS place_before, coalesce(last.place, 0) AS place_last
       FROM dials_of_unknown_port AS dials
+           ANTI JOIN dial_links ON dial_links.instance = dials.instance AND dial_links.dial = dials.id
            ASOF LEFT JOIN unclaimed AS before
                 ON before.from_instance = dials.instance AND before.server_address = dials.remote_address
                AND before.server_port = dials.remote_port AND before.first_time_us < dials.time_us - $slack_us
