@@ -3,6 +3,7 @@ package dial
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -23,7 +24,7 @@ type Conn struct {
 	connecting time.Duration
 
 	sent, received atomic.Int64
-	broken         atomic.Pointer[string]
+	broken, reset  atomic.Pointer[string]
 	close          sync.Once
 	closedAt       atomic.Pointer[time.Time]
 	used           atomic.Bool
@@ -65,11 +66,23 @@ func ClosedAt(conn net.Conn) time.Time {
 	return time.Time{}
 }
 
+// ResetOf is the error of a read that a reset, or a lost route, ended on a recorded connection; "" if none did.
+func ResetOf(conn net.Conn) string {
+	if recorded := recordedOf(conn); recorded != nil {
+		if text := recorded.reset.Load(); text != nil {
+			return *text
+		}
+	}
+	return ""
+}
+
 // Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.received.Add(int64(n))
-	c.note(err)
+	if text := c.note(err); text != nil && !errors.Is(err, io.EOF) {
+		c.reset.CompareAndSwap(nil, text)
+	}
 	return n, err
 }
 
@@ -93,13 +106,14 @@ func (c *Conn) Close() error {
 }
 
 // note keeps the first error that came from outside: it says whether the server closed first, and how. An error of a
-// pending Read that comes from the client's own Close or deadline does not say that.
-func (c *Conn) note(err error) {
+// pending Read that comes from the client's own Close or deadline does not say that. It returns what it keeps.
+func (c *Conn) note(err error) *string {
 	if err == nil || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
-		return
+		return nil
 	}
 	text := err.Error()
 	c.broken.CompareAndSwap(nil, &text)
+	return &text
 }
 
 func (c *Conn) appendLine(lines []byte, at time.Time) []byte {

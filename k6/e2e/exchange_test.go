@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,8 +19,8 @@ import (
 	"google.golang.org/grpc/reflection"
 )
 
-// echo is a WebSocket server that sends each message back. Its paths end a session otherwise: /cut without a word, /full
-// refuses it.
+// echo is a WebSocket server that sends each message back. Its paths end a session otherwise: /cut without a word, /reset
+// by a RST, /full refuses it.
 func echo(t *testing.T, secured bool) string {
 	t.Helper()
 	upgrader := websocket.Upgrader{}
@@ -36,6 +37,15 @@ func echo(t *testing.T, secured bool) string {
 		for {
 			kind, message, err := conn.ReadMessage()
 			if err != nil || r.URL.Path == "/cut" {
+				return
+			}
+			if r.URL.Path == "/reset" {
+				raw := conn.NetConn()
+				if secured, isTLS := raw.(*tls.Conn); isTLS {
+					raw = secured.NetConn()
+				}
+				_ = raw.(*net.TCPConn).SetLinger(0) //nolint:forcetypeassert
+				_ = raw.Close()
 				return
 			}
 			_ = conn.WriteMessage(kind, message)
@@ -91,7 +101,7 @@ export default () => {
     let left = 2;
     socket.on('message', () => { if (--left === 0) { sleep(0.2); socket.close(); } });
   });
-  talk('echo', '%s/'); talk('cut', '%s/cut'); talk('full', '%s/full'); talk('refused', 'ws://%r/');
+  talk('echo', '%s/'); talk('cut', '%s/cut'); talk('reset', '%s/reset'); talk('full', '%s/full'); talk('refused', 'ws://%r/');
 };`
 
 const concurrent = `
@@ -104,7 +114,7 @@ export default () => {
     socket.onopen = () => { socket.send(new Blob(['1'])); socket.send('2'); };
     socket.onmessage = () => { if (--left === 0) setTimeout(() => socket.close(), 200); };
   };
-  talk('echo', '%s/'); talk('cut', '%s/cut'); talk('full', '%s/full'); talk('refused', 'ws://%r/');
+  talk('echo', '%s/'); talk('cut', '%s/cut'); talk('reset', '%s/reset'); talk('full', '%s/full'); talk('refused', 'ws://%r/');
 };`
 
 func TestASessionOfWebSocketIsARequestWithItsConnection(t *testing.T) {
@@ -127,6 +137,9 @@ func TestASessionOfWebSocketIsARequestWithItsConnection(t *testing.T) {
 				if cut := record.by(t, "cut"); cut.Status != 101 || cut.ErrorCode < 1000 || cut.Error == nil {
 					t.Errorf("%+v", cut)
 				}
+				if reset := record.by(t, "reset"); reset.Status != 101 || reset.ErrorCode < 1000 || reset.Error == nil {
+					t.Errorf("%+v", reset)
+				}
 				if full := record.by(t, "full"); full.Status != 503 || full.ErrorCode != 1503 || full.Dial == nil {
 					t.Errorf("%+v", full)
 				}
@@ -144,7 +157,7 @@ func TestASessionOfWebSocketIsARequestWithItsConnection(t *testing.T) {
 				if remote := of[*whole.Dial].Remote; remote == nil || *remote != *whole.Remote || !strings.HasSuffix(url, *remote) {
 					t.Errorf("its dial: %+v", of[*whole.Dial])
 				}
-				if live := record.live[len(record.live)-1]; live.Requests != 4 || live.Failed != 3 {
+				if live := record.live[len(record.live)-1]; live.Requests != 5 || live.Failed != 4 {
 					t.Errorf("%+v", live)
 				}
 			})

@@ -100,6 +100,10 @@ func (e *Exchange) Done(now time.Time) Outcome {
 	if closed := dial.ClosedAt(e.had); e.Protocol == WebSocket && !closed.IsZero() && closed.Before(done.End) {
 		done.End = closed
 	}
+	// k6 tells a script of a session that ended without a close frame, but not of one that a reset ended.
+	if reset := dial.ResetOf(e.had); e.Protocol == WebSocket && done.ErrorCode == 0 && reset != "" {
+		done.ErrorCode, done.Error = codeOf(e.attempt, reset), reset
+	}
 	if done.ErrorCode == codeOther && done.Status >= 400 {
 		done.ErrorCode += done.Status
 	}
