@@ -2,6 +2,6 @@
 # Every shell script of the tree goes through shellcheck.
 set -euo pipefail
 mapfile -t scripts < <(grep -rlIE '^#!(/usr/bin/env |/bin/)(ba)?sh' . \
-  --exclude-dir={.git,.cache,.venv,.mypy_cache,.ruff_cache,node_modules,target,results} | sort)
+  --exclude='*.md' --exclude-dir={.git,.cache,.venv,.mypy_cache,.ruff_cache,node_modules,target,results} | sort)
 printf '%s\0' "${scripts[@]}" | xargs -0 -n 8 -P "$(nproc)" shellcheck --external-sources
 printf 'shellcheck: %d scripts\n' "${#scripts[@]}"

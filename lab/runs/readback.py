@@ -178,10 +178,17 @@ def _with_section_names(role: Role, called: Mapping[str, str]) -> Role:
     for name, page in role.scrape.items():
         values = {}
         for one, value in page.values.items():
-            section, slash, rest = value.at.partition("/")
-            values[one] = value.model_copy(update={"at": f"{called.get(section, section)}{slash}{rest}"})
+            places = {"at": value.at, "minus": value.minus}
+            values[one] = value.model_copy(
+                update={key: _with_section_name(at, called) for key, at in places.items() if at is not None}
+            )
         pages[name] = page.model_copy(update={"values": values})
     return role.model_copy(update={"scrape": pages}) if pages else role
+
+
+def _with_section_name(at: str, called: Mapping[str, str]) -> str:
+    section, slash, rest = at.partition("/")
+    return f"{called.get(section, section)}{slash}{rest}"
 
 
 def _read_left_file(instance: str, file: Path) -> str:

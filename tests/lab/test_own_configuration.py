@@ -445,6 +445,7 @@ def test_the_pages_of_a_run_have_the_rows_of_the_file_s_own_sections(tmp_path: P
     folder = run(resolve(str(home)), InMemoryEngine(configuration=whole), ["connlab", "run"], Console(stderr=True))
     values = json.loads((folder / "manifest.json").read_bytes())["roles"]["haproxy"]["scrape"]["haproxy"]["values"]
     assert values["clients"]["at"] == "web/FRONTEND/scur"
+    assert values["requests"]["minus"] == "web/FRONTEND/ereq"
     assert values["queued"]["at"] == "app/BACKEND/qcur"
     assert ROLES["haproxy"].scrape["haproxy"].values["clients"].at == "traffic/FRONTEND/scur"
 
