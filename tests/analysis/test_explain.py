@@ -215,6 +215,22 @@ def test_a_connection_that_was_never_accepted_is_still_in_the_queue_at_the_end(s
     assert last.startswith("has not accepted the connection yet: it has been in the accept queue for 29,999.")
 
 
+@pytest.mark.parametrize(
+    ("queued_s", "says"),
+    [
+        (0, "never had the connection: it acknowledged nothing that the client sent after its SYN"),
+        (33.97, "does not have the connection yet: it came into the accept queue 3,970.0 ms later"),
+    ],
+)
+def test_a_server_whose_full_queue_met_each_packet_never_had_the_request(
+    story: Story, queued_s: float, says: str
+) -> None:
+    connection = story.connection(4).handshake(begin_s(4)).unheard(*(begin_s(4) + second for second in (0.1, 5, 32)))
+    if queued_s:
+        connection.ask(begin_s(4) + queued_s).answer(begin_s(4) + 34)
+    assert texts(story.account("4"), "backend-1")[0] == says
+
+
 def test_a_request_without_an_answer_says_how_long_the_server_had_it(story: Story) -> None:
     for tick in story.run.samples["backend-1"].ticks:
         tick["listen"][0]["depth"] = 0

@@ -203,7 +203,9 @@ class Narrator:
             carrier = next((each for each in carriers if (each.flow["observer"], each.flow["id"]) == key), None)
             if carrier is not None and server in manifest.of_role(manifest.origin):
                 file = capture_file(self.raw.places, carrier.observer)
-                yield from observers.handler_moments(carrier.packets, accepted.get(prefix), case, server, file)
+                yield from observers.handler_moments(
+                    carrier.packets, accepted.get(prefix), case, server, file, entered=case[f"{prefix}_entered"]
+                )
 
     def _missing(self, story: Story, carriers: list[Carrier]) -> Iterator[str]:
         case = story.case

@@ -196,6 +196,10 @@ def acceptance_moment(
 ) -> Moment:
     """Tell when a server accepted a connection: they leave the queue in the order in which they came."""
     end_us = case["end_us"]
+    if found.queued_us >= end_us:
+        later = format_us(found.queued_us - end_us)
+        text = f"does not have the connection yet: it came into the accept queue {later} later"
+        return Moment(Event(end_us, server, text, *source, notes))
     if found.latest_us is None or found.earliest_us >= end_us:
         waited = format_us(end_us - found.queued_us)
         text = f"has not accepted the connection yet: it has been in the accept queue for {waited}"
@@ -223,18 +227,25 @@ def _bounds(least_us: int, most_us: int) -> str:
 
 
 def handler_moments(
-    packets: Sequence[Packet], accepted: Acceptance | None, case: Row, server: str, file: str
+    packets: Sequence[Packet], accepted: Acceptance | None, case: Row, server: str, file: str, *, entered: bool
 ) -> Iterator[Moment]:
     """Tell how long a server had a request before it began to answer.
 
-    `accepted` is None where it is not known when the server took the connection, or that was long ago.
+    `accepted` is None where it is not known when the server took the connection, or that was long ago. `entered`:
+    whether the connection ever came into the accept queue.
     """
     asked = next((packet for packet in packets if packet.from_client and packet.data_bytes), None)
+    if asked is not None and not entered:
+        text = "never had the connection: it acknowledged nothing that the client sent after its SYN"
+        yield Moment(Event(case["end_us"], server, text, file, f"frame {asked.number}"))
+        return
     if asked is None or (accepted and accepted.latest_us is None):
         return
     answers = (packet for packet in packets if not packet.from_client and packet.data_bytes)
     answer = next((packet for packet in answers if packet.number > asked.number), None)
     until_us = case["end_us"] if answer is None else answer.time_us
+    if accepted and accepted.earliest_us >= until_us:
+        return
     bounds = (accepted.earliest_us, accepted.latest_us or until_us) if accepted else (asked.time_us, asked.time_us)
     begun_us = [min(max(asked.time_us, bound), until_us) for bound in bounds]
     took = format_us_range(until_us - begun_us[1], until_us - begun_us[0])
