@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis import command_hints, formatting
@@ -12,7 +12,7 @@ from analysis.diagnosis import causes, syn_ladder
 from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings
 from analysis.diagnosis.causes import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
-from analysis.diagnosis.causes.remedies import NO_KNOB, RunSettings
+from analysis.diagnosis.causes.remedies import NO_KNOB, RunSettings, more_places
 from analysis.formatting import format_count, format_ms
 from analysis.reports import time_series
 from analysis.reports.run_record import Record
@@ -132,7 +132,7 @@ class Advice:
 
     Attributes:
         cause: the run's main cause; None if every request was fine.
-        count: the requests that have it.
+        count: the requests that have it; the connections, where the load has no record of requests.
         knob: what to set; None where no setting of the path would help.
         value: as a scenario writes it.
         why: how the value comes about, or what to do instead.
@@ -149,14 +149,33 @@ class Advice:
     command: str | None = None
     besides: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
+    counted: str = "request"
 
 
 def advise_on_run(record: Record) -> Advice:
-    """Return the advice on the main cause of a run, whose ledger has requests."""
+    """Return the advice on the main cause of a run, whose ledger has requests, or else the hops' connections."""
+    if record.ledger["requests"] is None:
+        return _advise_on_connections(record)
     main = next(iter(find_reasons(record)), None)
     if main is None:
         return Advice(None, 0, "no request failed or was slow, so nothing needs to change")
     return advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count, main.hop)
+
+
+def _advise_on_connections(record: Record) -> Advice:
+    """Return the advice on the most frequent cause of connections that failed or were late."""
+    hops = [hop for hop in record.ledger["hops"] if hop["connections"]]
+    found = [
+        (count, cause, (hop["from"], hop["to"]))
+        for hop in hops
+        for cause, count in hop["connections"]["causes"].items()
+    ]
+    if not found:
+        why = "no connection failed or was late, so nothing needs to change"
+        return Advice(None, 0, why if hops else "nothing tells of connections", counted="connection")
+    count, cause, hop = max(found, key=lambda each: each[0])
+    advice = advise_on_cause(record.manifest, record.ledger, cause, count, hop)
+    return replace(advice, counted="connection")
 
 
 def advise_on_cause(
@@ -170,15 +189,16 @@ def advise_on_cause(
     remedy = causes.cause_named(cause).remedy
     if isinstance(remedy, str):
         return Advice(cause, count, remedy)
+    declared = declared_roles(manifest)
+    kinds = {name: role.kind for name, role in declared.items()}
+    limits = {name: role.limiting_knobs() for name, role in declared.items()}
+    path = role_file.request_path(manifest["path"], kinds.get)
+    behind = hop if hop is not None and hop == _hop_behind(manifest) else None
+    settings = RunSettings(manifest, ledger, kinds, limits, path, behind=behind)
     try:
-        declared = declared_roles(manifest)
-        kinds = {name: role.kind for name, role in declared.items()}
-        limits = {name: role.limiting_knobs() for name, role in declared.items()}
-        path = role_file.request_path(manifest["path"], kinds.get)
-        behind = hop if hop is not None and hop == _hop_behind(manifest) else None
-        found = remedy(RunSettings(manifest, ledger, kinds, limits, path, behind=behind))
+        found = remedy(settings)
     except KeyError as missing:
-        return Advice(cause, count, _without(manifest, str(missing.args[0])))
+        return Advice(cause, count, _without(settings, str(missing.args[0]), bounded=remedy is more_places))
     if found is None:
         return Advice(cause, count, NO_KNOB)
     if isinstance(found, str):
@@ -188,12 +208,16 @@ def advise_on_cause(
     return Advice(cause, count, why, found.knob, found.value, test.command, found.besides, found.choices)
 
 
-def _without(manifest: Mapping[str, Any], knob: str) -> str:
-    """Return why there is no value where the manifest lacks a knob, as that of a script does."""
-    workload = manifest["knobs"].get("load.workload", {}).get("value")
-    if workload == "script" and knob.startswith("load."):
-        return "the value depends on the load, and the lab does not know how much load the scenario's own script makes"
-    return f"the value depends on {knob}, which the run's manifest does not have"
+def _without(run: RunSettings, knob: str, *, bounded: bool) -> str:
+    """Return why there is no value where the manifest lacks a knob, as of a script; `bounded`: what to try."""
+    workload = run.manifest["knobs"].get("load.workload", {}).get("value")
+    if workload != "script" or not knob.startswith("load."):
+        return f"the value depends on {knob}, which the run's manifest does not have"
+    who = "the scenario's own script" if run.client == "k6" else run.client
+    why = f"the value depends on the load, and the lab does not know how much load {who} makes"
+    places = [run.limit(run.crowded, what) for what in ("connections", "backlog")] if bounded else []
+    now = " and ".join(f"{place} = {run.shown(place)}" for place in places if place)
+    return f"{why}; {now} {'bound' if all(places) else 'bounds'} the connections at once: try more" if now else why
 
 
 _ALONE = "default"

@@ -22,7 +22,7 @@ from formats.knob_types import format_knob_value
 from formats.manifest import FILE as MANIFEST_FILE
 from formats.manifest import ManifestError, load_manifest_json
 from lab import paths
-from lab.console.next_steps import worst_request
+from lab.console.next_steps import after_explanation, is_without_requests, worst_request
 from lab.console.run_lookup import find_run
 from lab.errors import BadInput, Problem
 from lab.reading.validation_messages import did_you_mean
@@ -247,5 +247,8 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
                 f"next, {alone.name} once more, so that groups can be compared: {command_hints.command_here(command)}"
             )
     if runs:
+        last = next((run.run for run in reversed(compared.comparison.groups[-1].runs) if run.used), None)
+        if last is not None and is_without_requests(paths.RESULTS / last):
+            return after_explanation(paths.RESULTS / last)
         return worst_request(command_hints.name_typed(runs[-1]) if Path(runs[-1]).is_dir() else runs[-1])
     return f"next, in the browser: {paths.shown(compared.folder / 'comparison.html')}"

@@ -271,8 +271,8 @@ def advise(
         terminal.result_json({"run": run_lookup.run_name(folder), **asdict(found)})
         return
     terminal.result(run_lookup.describe_run(folder))
-    requests = f" ({format_count(found.count, 'request')})" if found.cause else ""
-    terminal.stdout().print(f"main cause: {found.cause or 'none'}{requests}")
+    counted = f" ({format_count(found.count, found.counted)})" if found.cause else ""
+    terminal.stdout().print(f"main cause: {found.cause or 'none'}{counted}")
     if found.knob:
         terminal.stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
         for value, effect in found.choices.items():

@@ -26,7 +26,7 @@ def advise_on_run(folder: Path) -> Advice:
     """
     try:
         run = run_record.load_record(folder)
-        if run.ledger["requests"] is None:
+        if run.ledger["requests"] is None and not run.ledger["by_connection"]:
             what = f"the ledger of {paths.shown(folder)} is empty: {'; '.join(run.ledger['lacks'])}"
             raise BadInput(Problem(what, hint="advise on a complete run"))
         # Its tables are read only here.

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from analysis import command_hints
+from analysis.verdicts import derived, ledger_file
 from formats.knob_types import format_knob_value
 from formats.series import Search
 from lab import paths
@@ -17,8 +18,18 @@ _TOP = "1"
 
 
 def after_run(folder: Path) -> str:
-    """Return the step after a run or its report: the story of its worst request."""
+    """Return the step after a run or its report: the story of its worst request, or advice where none is on record."""
+    if is_without_requests(folder):
+        return after_explanation(folder)
     return worst_request(command_hints.name_folder(folder))
+
+
+def is_without_requests(folder: Path) -> bool:
+    """Return whether a run's load leaves no record of requests, so that none has a story."""
+    try:
+        return derived.read(folder, ledger_file.FILE, ledger_file.Ledger).by_connection
+    except derived.DerivedError:
+        return False
 
 
 def worst_request(run: str) -> str:

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from formats import manifest
-from lab.console import advice
+from lab.console import advice, next_steps
 from lab.errors import BadInput
 from lab.runs.run_context import knob_records
 from lab.scenarios.overrides import parse_settings
@@ -17,7 +17,7 @@ from lab.scenarios.resolved import ResolvedScenario, Variant
 from lab.scenarios.topology import topology_of
 from lab.series import arms
 from tests.lab.series_support import write
-from tests.lab.support import MINIMAL, connlab, manifest_of
+from tests.lab.support import MINIMAL, connlab, manifest_of, resolving
 
 
 def recorded(
@@ -108,6 +108,32 @@ def test_the_command_keeps_what_the_run_had_set(tmp_path: Path) -> None:
     effective = resolve("accept-queue-overflow", ["load.users=50", "backend.max_connections=2"])
     found = advice.advise_on_run(recorded(tmp_path, effective, {"accept-queue-drop": 1}))
     assert found.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=50 load.users=50"'
+
+
+def test_a_load_without_records_of_requests_has_advice_by_its_connections(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load = 'path: [wrk, backend]\nload: {wrk: "-t1 -c9 -d1s {target}/"}\n'
+    wrk = load + MINIMAL[MINIMAL.index("predictions:") :].replace(
+        "client.requests.ok == load.users", "ledger.connections.backend.failed == 0"
+    )
+    (tmp_path / "wrk").mkdir()
+    effective = resolving(tmp_path / "wrk", MINIMAL[: MINIMAL.index("path:")] + wrk)()
+    hop = {
+        "from": "wrk",
+        "to": "backend",
+        "observers": [],
+        "dropped_syns": {"recovered": 0, "lost": 9},
+        "dropped_later": 0,
+    }
+    found = {"total": 9, "failed": 9, "outcomes": {}, "causes": {"waited-in-accept-queue": 2, "accept-queue-drop": 7}}
+    hops = [{**hop, "identities": [], "connections": found}]
+    folder = recorded(tmp_path, effective, {}, requests=None, by_connection=True, hops=hops)
+    assert connlab("advise", str(folder)) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "main cause: accept-queue-drop (7 connections)" in printed
+    assert "how much load wrk makes; backend.max_connections = " in printed
+    assert next_steps.after_run(folder).startswith("next, which knob would help")  # and no request's story
 
 
 WAITS = "nobody fails, but {} in the accept queue until another's {}"
