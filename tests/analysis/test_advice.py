@@ -51,7 +51,10 @@ def test_of_a_script_s_load_the_lab_does_not_know_how_much_it_is() -> None:
     found = advice.advise_on_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
     assert (found.knob, found.why.partition(":")[0]) == (
         None,
-        "the value depends on the load, and the lab does not know how much load the scenario's own script makes",
+        (
+            "the value depends on the load, and the lab does not know how much load the scenario's own script makes;"
+            " backend.max_connections = 1 and backend.accept_count = 1 bound the connections at once"
+        ),
     )
 
 
