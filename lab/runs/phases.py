@@ -283,7 +283,7 @@ class Actions:
         if record.grace_ms is None:
             self._engine.stop([record.instance])
         else:
-            # A program that bounds its own end cuts off its requests then, and has a moment left for the rest.
+            # A program with a grace of its own cuts its requests off when that is over, and needs a moment more to end.
             spare_s = _END_SPARE_S if self._roles[record.instance].grace else 0
             self._engine.stop([record.instance], math.ceil(record.grace_ms / 1000) + spare_s)
         record.down_us = _now_us()

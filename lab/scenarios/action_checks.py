@@ -100,7 +100,7 @@ def _link(resolved: ResolvedScenario, sender: str, index: int, action: Action) -
 
 
 def _graces(resolved: ResolvedScenario, topology: Topology, instance: str) -> Iterator[Problem]:
-    """A program that bounds its own end is told the bound at its start, so it has one."""
+    """Yield actions that give one server two graces: a program with a grace of its own gets it at its start."""
     of_instance = [
         (index, one) for index, one in enumerate(resolved.scenario.actions) if one.instance == instance and one.grace
     ]

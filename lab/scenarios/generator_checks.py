@@ -16,7 +16,7 @@ from lab.scenarios.topology import PLACES
 # A word in braces, but for a shell's variable.
 _BRACED = re.compile(r"(?<!\$)\{(\w+)\}")
 _ALIKE = 0.8
-# The options by which each program is told which files to read, as far as they are files beside the scenario.
+# The options of each program that name a file to read, where that file is beside the scenario.
 _READS: Mapping[str, frozenset[str]] = {
     "wrk": frozenset({"-s", "--script"}),
     "ab": frozenset({"-p", "-u"}),
@@ -25,7 +25,7 @@ _READS: Mapping[str, frozenset[str]] = {
     "vegeta": frozenset({"-targets", "-body"}),
     "locust": frozenset({"-f", "--locustfile", "--config"}),
 }
-# Those by which it is told where to write.
+# The options that name a file to write.
 _RESULTS_OF_JMETER = frozenset({"-l", "--logfile"})
 _WRITES: Mapping[str, frozenset[str]] = {
     "ab": frozenset({"-e", "-g"}),
