@@ -133,16 +133,7 @@ def _build_service(resolved: ResolvedScenario, name: str, build: Build, image: s
     context = paths.real(resolved.place.home / build.context)
     named = context / build.dockerfile if build.dockerfile else None
     try:
-        try:
-            _build(build, context, named, image)
-        except DockerFailed as error:
-            text = (named or context / "Dockerfile").read_text() if _NOT_HAD.search(error.stderr) else ""
-            if not _SYNTAX.match(text):
-                raise
-            with tempfile.TemporaryDirectory() as folder:
-                plain = Path(folder, "Dockerfile")
-                plain.write_text(_SYNTAX.sub(r"\1", text))
-                _build(build, context, plain, image)
+        _build_here(build, context, named, image)
     except DockerFailed as error:
         where = resolved.where("services", name, "build")
         if missing := _NOT_HAD.search(error.stderr):
@@ -156,6 +147,20 @@ def _build_service(resolved: ResolvedScenario, name: str, build: Build, image: s
         offline = any(words in error.stderr for words in ("no such host", "i/o timeout", "connection refused"))
         hint = "a step fetches what cannot be reached from here" if offline else None
         raise BadInput(Problem(what, where, hint)) from None
+
+
+def _build_here(build: Build, context: Path, dockerfile: Path | None, image: str) -> None:
+    """Build an image, without its Dockerfile's `syntax` line where no registry has the image that it asks for."""
+    try:
+        return _build(build, context, dockerfile, image)
+    except DockerFailed as error:
+        text = (dockerfile or context / "Dockerfile").read_text() if _NOT_HAD.search(error.stderr) else ""
+        if not _SYNTAX.match(text):
+            raise
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder, "Dockerfile")
+        plain.write_text(_SYNTAX.sub(r"\1", text))
+        return _build(build, context, plain, image)
 
 
 def _build(build: Build, context: Path, dockerfile: Path | None, image: str) -> None:
