@@ -3,19 +3,15 @@ package connlab.backend.jetty;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import connlab.backend.BackendTest;
+import connlab.backend.EndpointTests;
 import connlab.backend.Wire;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.springframework.boot.test.web.server.LocalManagementPort;
-import org.springframework.boot.test.web.server.LocalServerPort;
-import org.springframework.test.annotation.DirtiesContext;
 import org.springframework.test.context.TestPropertySource;
 
 /** Every value differs from Jetty's default, so that none can be right by chance. */
-@BackendTest
 @TestPropertySource(
         properties = {
             "CONNLAB_SERVER=jetty",
@@ -27,28 +23,15 @@ import org.springframework.test.context.TestPropertySource;
             "CONNLAB_JETTY_SELECTORS=2",
             "CONNLAB_JETTY_IDLE_TIMEOUT=1500ms",
         })
-// The counts begin at zero.
-@DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
-class JettyEndpointTests {
+class JettyEndpointTests extends EndpointTests {
 
-    /** Only a hang takes this long, even on a busy machine. */
-    private static final Duration PATIENCE = Duration.ofMinutes(5);
-
-    @LocalServerPort
-    private int port;
-
-    @LocalManagementPort
-    private int managementPort;
-
-    private Wire.Response report() throws IOException {
-        try (Wire wire = new Wire(managementPort)) {
-            return wire.get("/actuator/jetty");
-        }
+    JettyEndpointTests() {
+        super("jetty");
     }
 
     @Test
     void theKnobsReachTheLiveConnector() throws IOException {
-        assertThat(report().<Map<String, Object>>json("$.settings"))
+        assertThat(report("settings"))
                 .isEqualTo(Map.of(
                         "acceptQueueSize", 7,
                         "maxConnections", 3,
@@ -86,13 +69,11 @@ class JettyEndpointTests {
     void anIdleConnectionIsCountedUntilJettyClosesIt() throws IOException {
         try (Wire idle = new Wire(port)) {
             idle.get("/api/delay");
-            assertThat(report().<Map<String, Object>>json("$.connections"))
-                    .isEqualTo(Map.of("current", 1, "keepAlive", 1));
+            assertThat(report("connections")).isEqualTo(Map.of("current", 1, "keepAlive", 1));
             assertThat(idle.isClosedWithin(PATIENCE)).isTrue();
         }
         await().atMost(PATIENCE)
-                .untilAsserted(() -> assertThat(report().<Map<String, Object>>json("$.connections"))
-                        .isEqualTo(Map.of("current", 0, "keepAlive", 0)));
+                .untilAsserted(() -> assertThat(report("connections")).isEqualTo(Map.of("current", 0, "keepAlive", 0)));
     }
 
     @Test

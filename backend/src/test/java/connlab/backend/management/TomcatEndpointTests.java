@@ -3,19 +3,14 @@ package connlab.backend.management;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import connlab.backend.BackendTest;
+import connlab.backend.EndpointTests;
 import connlab.backend.Wire;
 import java.io.IOException;
-import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.springframework.boot.test.web.server.LocalManagementPort;
-import org.springframework.boot.test.web.server.LocalServerPort;
-import org.springframework.test.annotation.DirtiesContext;
 import org.springframework.test.context.TestPropertySource;
 
 /** Every value differs from Tomcat's default, so that none can be right by chance. */
-@BackendTest
 @TestPropertySource(
         properties = {
             "CONNLAB_ACCEPT_COUNT=7",
@@ -26,28 +21,15 @@ import org.springframework.test.context.TestPropertySource;
             "CONNLAB_MAX_KEEP_ALIVE_REQUESTS=9",
             "CONNLAB_CONNECTION_TIMEOUT=23456ms",
         })
-// The counts begin at zero.
-@DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
-class TomcatEndpointTests {
+class TomcatEndpointTests extends EndpointTests {
 
-    /** Only a hang takes this long, even on a busy machine. */
-    private static final Duration PATIENCE = Duration.ofMinutes(5);
-
-    @LocalServerPort
-    private int port;
-
-    @LocalManagementPort
-    private int managementPort;
-
-    private Wire.Response report() throws IOException {
-        try (Wire wire = new Wire(managementPort)) {
-            return wire.get("/actuator/tomcat");
-        }
+    TomcatEndpointTests() {
+        super("tomcat");
     }
 
     @Test
     void theKnobsReachTheLiveConnector() throws IOException {
-        assertThat(report().<Map<String, Object>>json("$.settings"))
+        assertThat(report("settings"))
                 .containsAllEntriesOf(Map.of(
                         "acceptCount", 7,
                         "maxConnections", 3,
@@ -63,7 +45,7 @@ class TomcatEndpointTests {
 
     @Test
     void connectionsAreCountedWithoutTheOneThatTheAcceptorWaitsFor() throws IOException {
-        assertThat(report().<Map<String, Object>>json("$.connections")).isEqualTo(Map.of("current", 0, "keepAlive", 0));
+        assertThat(report("connections")).isEqualTo(Map.of("current", 0, "keepAlive", 0));
 
         try (Wire idle = new Wire(port);
                 Wire busy = new Wire(port)) {
@@ -93,15 +75,5 @@ class TomcatEndpointTests {
             assertThat(report.<Integer>json("$.requests.processingMs")).isGreaterThanOrEqualTo(50);
             assertThat(report.<Integer>json("$.requests.bytesSent")).isBetween(1_000, 1_500);
         });
-    }
-
-    @Test
-    void theWaitingRoomIsCounted() throws IOException {
-        try (Wire wire = new Wire(port)) {
-            wire.post("/api/wait", "");
-        }
-
-        assertThat(report().<Map<String, Object>>json("$.waitingRoom"))
-                .isEqualTo(Map.of("waiting", 0, "admitted", 1, "abandoned", 0, "issued", 1));
     }
 }

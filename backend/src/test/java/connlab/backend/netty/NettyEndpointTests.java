@@ -3,19 +3,14 @@ package connlab.backend.netty;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import connlab.backend.BackendTest;
+import connlab.backend.EndpointTests;
 import connlab.backend.Wire;
 import java.io.IOException;
-import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.springframework.boot.test.web.server.LocalManagementPort;
-import org.springframework.boot.test.web.server.LocalServerPort;
-import org.springframework.test.annotation.DirtiesContext;
 import org.springframework.test.context.TestPropertySource;
 
 /** Every value differs from Netty's default, so that none can be right by chance. */
-@BackendTest
 @TestPropertySource(
         properties = {
             "CONNLAB_SERVER=netty",
@@ -24,28 +19,15 @@ import org.springframework.test.context.TestPropertySource;
             "CONNLAB_NETTY_IDLE_TIMEOUT=15000ms",
             "CONNLAB_NETTY_MAX_KEEP_ALIVE_REQUESTS=3",
         })
-// The counts begin at zero.
-@DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
-class NettyEndpointTests {
+class NettyEndpointTests extends EndpointTests {
 
-    /** Only a hang takes this long, even on a busy machine. */
-    private static final Duration PATIENCE = Duration.ofMinutes(1);
-
-    @LocalServerPort
-    private int port;
-
-    @LocalManagementPort
-    private int managementPort;
-
-    private Wire.Response report() throws IOException {
-        try (Wire wire = new Wire(managementPort)) {
-            return wire.get("/actuator/netty");
-        }
+    NettyEndpointTests() {
+        super("netty");
     }
 
     @Test
     void theKnobsReachTheLiveServer() throws IOException {
-        assertThat(report().<Map<String, Object>>json("$.settings"))
+        assertThat(report("settings"))
                 .isEqualTo(Map.of(
                         "soBacklog", 7,
                         "ioWorkerCount", 2,
@@ -84,13 +66,12 @@ class NettyEndpointTests {
         try (Wire idle = new Wire(port)) {
             idle.get("/api/delay");
             await().atMost(PATIENCE)
-                    .untilAsserted(() -> assertThat(report().<Map<String, Object>>json("$.connections"))
-                            .isEqualTo(Map.of("current", 1, "keepAlive", 1)));
+                    .untilAsserted(
+                            () -> assertThat(report("connections")).isEqualTo(Map.of("current", 1, "keepAlive", 1)));
             assertThat(idle.isClosedWithin(PATIENCE)).isTrue();
         }
         await().atMost(PATIENCE)
-                .untilAsserted(() -> assertThat(report().<Map<String, Object>>json("$.connections"))
-                        .isEqualTo(Map.of("current", 0, "keepAlive", 0)));
+                .untilAsserted(() -> assertThat(report("connections")).isEqualTo(Map.of("current", 0, "keepAlive", 0)));
     }
 
     @Test
@@ -102,16 +83,5 @@ class NettyEndpointTests {
             assertThat(counted.receive().headers()).containsEntry("connection", "close");
             assertThat(counted.isClosedWithin(PATIENCE)).isTrue();
         }
-    }
-
-    @Test
-    void theWaitingRoomAnswersAsOnTheOtherServers() throws IOException {
-        try (Wire wire = new Wire(port)) {
-            String token = wire.post("/api/wait", "").json("$.token");
-            assertThat(wire.post("/api/entry", "{\"token\":\"" + token + "\"}").<Boolean>json("$.canEnter"))
-                    .isTrue();
-        }
-        assertThat(report().<Map<String, Object>>json("$.waitingRoom"))
-                .isEqualTo(Map.of("waiting", 0, "admitted", 1, "abandoned", 0, "issued", 1));
     }
 }

@@ -1,0 +1,68 @@
+package connlab.backend;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.test.web.server.LocalManagementPort;
+import org.springframework.boot.test.web.server.LocalServerPort;
+import org.springframework.test.annotation.DirtiesContext;
+
+/** What the page of a server shows, whichever server it is. Each server's tests have knobs and counts of their own. */
+@BackendTest
+// The counts begin at zero.
+@DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
+public abstract class EndpointTests {
+
+    /** Only a hang takes this long, even on a busy machine. */
+    protected static final Duration PATIENCE = Duration.ofMinutes(5);
+
+    @LocalServerPort
+    protected int port;
+
+    @LocalManagementPort
+    protected int managementPort;
+
+    private final String page;
+
+    protected EndpointTests(String server) {
+        page = "/actuator/" + server;
+    }
+
+    protected Wire.Response report() throws IOException {
+        try (Wire wire = new Wire(managementPort)) {
+            return wire.get(page);
+        }
+    }
+
+    protected Map<String, Object> report(String part) throws IOException {
+        return report().json("$." + part);
+    }
+
+    @Test
+    void theWaitingRoomAdmitsAndIsCounted() throws IOException {
+        try (Wire wire = new Wire(port)) {
+            String token = wire.post("/api/wait", "").json("$.token");
+            assertThat(wire.post("/api/entry", "{\"token\":\"" + token + "\"}").<Boolean>json("$.canEnter"))
+                    .isTrue();
+        }
+        assertThat(report("waitingRoom")).isEqualTo(Map.of("waiting", 0, "admitted", 1, "abandoned", 0, "issued", 1));
+    }
+
+    @Test
+    void theManagementServerHasLimitsOfItsOwn() throws IOException {
+        try (Wire one = new Wire(managementPort);
+                Wire two = new Wire(managementPort);
+                Wire three = new Wire(managementPort);
+                Wire four = new Wire(managementPort)) {
+            for (Wire wire : new Wire[] {one, two, three, four}) {
+                assertThat(wire.get("/actuator/health").status()).isEqualTo(200);
+            }
+            // Long after a traffic server's timeout.
+            assertThat(one.isClosedWithin(Duration.ofSeconds(4))).isFalse();
+            assertThat(one.get(page).status()).isEqualTo(200);
+        }
+    }
+}
