@@ -133,8 +133,6 @@ def _time_wait(bound: str) -> Compute:
         observers = run.observers_of(instances[0])
         if isinstance(observers, Unknown):
             return observers
-        if any(run.raw.captures[each].handshakes_only for each in observers):
-            return unknown("a capture of handshakes lacks the ACKs that end a connection")
         evidence = {Evidence.PACKETS: "capture", Evidence.TIMES: ""}
         return run.resting_on(observers, evidence, lambda _: _waiting(run, joined, instances[0], bound))
 

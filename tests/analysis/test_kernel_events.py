@@ -158,14 +158,6 @@ def test_a_damaged_file_proves_nothing(tmp_path: Path, events: dict[str, list[Re
     assert isinstance(figures.value(read(tmp_path), "events.backend.queued"), Unknown)
 
 
-def test_a_capture_of_handshakes_does_not_tell_who_holds_time_wait(tmp_path: Path) -> None:
-    run = make_run(tmp_path)
-    run.lines["backend-1/capture.json"][0]["mode"] = "handshakes"
-    found = figures.value(read(run.write()), "flows.backend_1.time_wait.min")
-    assert isinstance(found, Unknown)
-    assert "lacks the ACKs" in found.why
-
-
 def test_a_run_that_did_not_ask_for_events_has_none(tmp_path: Path) -> None:
     found = figures.value(read(make_run(tmp_path).write()), "events.backend.queued")
     assert isinstance(found, Unknown)

@@ -944,6 +944,9 @@ def test_a_socket_waits_until_its_time_is_over_or_another_takes_its_place(tables
     bounds = {"tick_us": 1000, "slack_us": 10, "short_us": 500, "long_us": 520, "overflow_us": None}
     # Sure is the second; the fourth ended too near to the tick. The first was over, the third has been replaced.
     assert tables.made("time_wait", **bounds, instance="k6-1") == [(1, 2, 0)]
+    # Of those without an owner, this one sent its FIN and may hold it; the server's side of it sent none.
+    tables.given("connections", **(ended | {"time_wait_owner": None}), id=10, last_time_us=950, client_fin_time_us=940)
+    assert tables.made("time_wait", **bounds, instance="k6-1") == [(1, 3, 0)]
 
 
 def test_connections_that_a_client_gave_up_while_others_asked(tables: Tables, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 -- How many sockets of an instance are in TIME_WAIT at a tick: the least and the most that the captures allow.
+-- Where a capture does not show the owner, a side that sent its FIN may be it.
 -- By everything captured, the warm-up included: a socket in TIME_WAIT outlasts it. A later connection between the same
 -- addresses and ports has taken the socket's place; a RST may have ended it (net.ipv4.tcp_rfc1337).
 -- sockstat counts among them the sockets that wait for the other side's FIN and belong to no process any more
@@ -21,7 +22,8 @@ WITH ended AS (
 SELECT count(*) FILTER (NOT replaced AND waits AND client_rst_count + server_rst_count = 0
                         AND last_time_us <= $tick_us - $slack_us AND last_time_us > $tick_us - $short_us) AS least,
        count(*) FILTER (NOT replaced AND (
-           waits AND last_time_us <= $tick_us + $slack_us AND last_time_us > $tick_us - $long_us
+           coalesce(waits, own_fin_us IS NOT NULL)
+           AND last_time_us <= $tick_us + $slack_us AND last_time_us > $tick_us - $long_us
            OR own_fin_us <= $tick_us + $slack_us AND own_fin_us > $tick_us - $long_us
               AND coalesce(least(other_end_us, first_rst_time_us) > $tick_us - $slack_us, true))) AS most,
        count(*) FILTER (own_fin_us > $overflow_us - $slack_us

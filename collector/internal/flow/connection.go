@@ -280,19 +280,30 @@ func (c *connection) mayHaveSent(from Side, a *arrival) bool {
 	return true
 }
 
+// A host that gets no acknowledgement of its FIN sends it again within this
+// time: the retransmission timer begins at 1 s, or at 3 s after a handshake
+// that needed more than one SYN (RFC 6298), and is shorter where round trips
+// are known.
+const finAgainWithinNs = 3e9
+
 // timeWaitOwner returns the side that holds TIME_WAIT after the connection's
-// end; false if the capture does not show it.
-func (c *connection) timeWaitOwner() (Side, bool) {
+// end; false if the capture does not show it. A capture of handshakes has no
+// acknowledgement of the last FIN: that FIN arrived if the capture went on, to
+// endNs, and it was not sent again.
+func (c *connection) timeWaitOwner(endNs int64) (Side, bool) {
+	client, server := &c.sides[Client], &c.sides[Server]
 	if c.marks.has(aborted) || !c.marks.has(established) {
 		return Nobody, true
 	}
 	if !c.marks.has(closed) {
-		return Nobody, false
+		last := max(client.finNs, server.finNs)
+		if !client.marks.has(hasFIN) || !server.marks.has(hasFIN) || c.lastNs != last || endNs-last < finAgainWithinNs {
+			return Nobody, false
+		}
 	}
 	// A side that had received the other's FIN when it sent its own went
 	// through CLOSE_WAIT and LAST_ACK and holds nothing. Every other one ends
 	// in TIME_WAIT.
-	client, server := &c.sides[Client], &c.sides[Server]
 	clientHolds := !server.finCoveredBy(client.finACK)
 	serverHolds := !client.finCoveredBy(server.finACK)
 	switch {

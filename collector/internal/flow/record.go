@@ -66,17 +66,17 @@ func readersOf(shards []*shard) []storeReader {
 func (r *Reader) Read(i int, f *Flow) {
 	at := r.result.order.flows[i]
 	c := r.stores[at.shard].read(at.index)
-	r.result.shards[at.shard].tracker.record(c, f)
+	r.result.shards[at.shard].tracker.record(c, f, r.result.Summary.LastNs)
 	f.ID = uint64(i + 1)
 	if c.former != 0 {
 		f.ReusedPortOf = uint64(r.result.order.ids[at.shard][c.former-1])
 	}
 }
 
-// record fills f from a connection.
-func (t *tracker) record(c *connection, f *Flow) {
+// record fills f from a connection of a capture that ends at endNs.
+func (t *tracker) record(c *connection, f *Flow, endNs int64) {
 	client, server := &c.sides[Client], &c.sides[Server]
-	owner, known := c.timeWaitOwner()
+	owner, known := c.timeWaitOwner(endNs)
 	bothFINs := client.marks.has(hasFIN) && server.marks.has(hasFIN)
 	*f = Flow{
 		Client:         client.record(),

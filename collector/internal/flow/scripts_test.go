@@ -28,6 +28,17 @@ var scripts = []struct {
 	{"ClosedByTheServer", func(c *flowtest.Conversation) {
 		c.Open().Data(client, 100).Data(server, 300).Close(server)
 	}, []string{"syn 1 synack 1 established fin:server tw:server | 100 B | 300 B"}},
+	{"HandshakesAlone", func(c *flowtest.Conversation) { // the last FIN was not sent again in the time that it would be
+		c.SYN().SYNACK().ACK(client).Hide().FIN(server).ACK(client).Hide().FIN(client).ACK(server).Hide()
+		c.Wait(3e6).Next(9, 9).SYN()
+	}, []string{"syn 1 synack 1 established fin:server tw:server | |", "reused syn 1 synack 0 none tw:none | |"}},
+	{"HandshakesAloneUntilTheCaptureEnds", func(c *flowtest.Conversation) {
+		c.SYN().SYNACK().ACK(client).Hide().FIN(server).ACK(client).Hide().FIN(client).ACK(server).Hide()
+		c.Wait(2e6).Next(9, 9).SYN()
+	}, []string{"syn 1 synack 1 established fin:server tw:? | |", "reused syn 1 synack 0 none tw:none | |"}},
+	{"HandshakesAloneAndALostFIN", func(c *flowtest.Conversation) {
+		c.SYN().SYNACK().ACK(client).Hide().FIN(server).ACK(client).Hide().FIN(client).Wait(2e5).Again(client).Wait(4e6).Next(9, 9).SYN()
+	}, []string{"syn 1 synack 1 established fin:server tw:? | |", "reused syn 1 synack 0 none tw:none | |"}},
 	{"LostSYNHealed", func(c *flowtest.Conversation) {
 		c.SYN().Wait(1e6).Again(client).SYNACK().ACK(client).Close(client)
 	}, []string{"syn 2 synack 1 established fin:client tw:client | |"}},

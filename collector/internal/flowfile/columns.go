@@ -139,7 +139,7 @@ var closing = []column{
 		choice{[]string{"fin", "rst", "none"}, false, func(f *flow.Flow) string { return f.CloseKind.String() }}},
 	{"simultaneous_close", "", "Each side sent its FIN before it had received the other's.",
 		flag(func(f *flow.Flow) bool { return f.SimultaneousClose })},
-	{"time_wait_owner", "", "The side that holds TIME_WAIT after the end; null if the capture does not show all of the end.",
+	{"time_wait_owner", "", "The side that holds TIME_WAIT after the end; null if the capture does not show all of the end. A last FIN that was not sent again within 3 s was acknowledged, as a capture of handshakes does not show.",
 		choice{[]string{"client", "server", "both", "none"}, true, timeWaitOwner}},
 }
 
