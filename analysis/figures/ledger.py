@@ -84,7 +84,7 @@ def _without_port(of: str | None, evidence: dict[Evidence, str]) -> Compute:
 
 
 def count_connections(run: Run, server: str) -> Row | Unknown:
-    """Return the connections to a server that began in the window: `total`, `failed`, `outcomes` and `causes`."""
+    """Return the connections to a server that began in the window: `total`, `failed`, `outcomes`, `causes`, `delayed`."""
     joined, servers = run.joined, run.instances(server)
     if isinstance(joined, Unknown):
         return joined
@@ -135,8 +135,14 @@ FIGURES: tuple[Figure, ...] = (
     ),
     _figure(
         "ledger.connections.<server>.cause.<cause>",
-        "Connections to the server that failed, or had to send a SYN again, for this cause.",
+        "Connections to the server that failed for this cause.",
         _of_connections(lambda row, found: int(row["causes"].get(found["cause"].replace("_", "-"), 0))),
+    ),
+    _figure(
+        "ledger.connections.<server>.delayed.<cause>",
+        "Connections to the server that were made late for this cause, and did not fail: `waited_for_syn_retry` or"
+        " `syn_lost`.",
+        _of_connections(lambda row, found: int(row["delayed"].get(found["cause"].replace("_", "-"), 0))),
     ),
     _figure(
         "ledger.connections.<server>.unexplained",

@@ -168,7 +168,8 @@ def _advise_on_connections(record: Record) -> Advice:
     found = [
         (count, cause, (hop["from"], hop["to"]))
         for hop in hops
-        for cause, count in hop["connections"]["causes"].items()
+        for part in ("causes", "delayed")
+        for cause, count in hop["connections"].get(part, {}).items()
     ]
     if not found:
         why = "no connection failed or was late, so nothing needs to change"

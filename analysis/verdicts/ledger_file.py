@@ -79,8 +79,11 @@ class HopConnections(Written):
     failed: int
     outcomes: dict[Outcome, int]
     causes: Annotated[
-        dict[str, int], Field(description="Proved causes of what failed or was late; unexplained where none is")
+        dict[str, int], Field(description="Cause → connections that failed; unexplained where nothing proves one")
     ]
+    delayed: Annotated[
+        dict[str, int], Field(description="Cause → connections that were made late, and did not fail")
+    ] = {}
     requests: Annotated[
         int | None, Field(description="Requests that they carried, by the packets, where no client records any")
     ] = None

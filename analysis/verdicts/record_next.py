@@ -50,8 +50,11 @@ def _record_of_captures(
 
 
 def _leaves_host(seen: Observation) -> bool:
-    """Return whether an unexplained connection is of two hosts; on one, nothing gets lost on the way."""
-    query = "SELECT 1 FROM ledger WHERE cause = 'unexplained' AND client_address <> server_address LIMIT 1"
+    """Return whether a connection that was not made, and nobody knows why, is of two hosts; on one, nothing gets lost on the way."""
+    query = (
+        "SELECT 1 FROM ledger WHERE cause = 'unexplained' AND outcome IN ('never-answered', 'never-accepted')"
+        " AND client_address <> server_address LIMIT 1"
+    )
     return bool(seen.rows(query))
 
 

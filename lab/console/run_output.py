@@ -136,6 +136,10 @@ def _print_connections(console: Console, hop: HopEntry) -> None:
     for name, count in found.causes.items():
         if name != UNEXPLAINED.name:
             console.print(f"{count:>8,} {name}", soft_wrap=True)
+    if found.delayed:
+        late = ", ".join(f"{name} {count:,}" for name, count in found.delayed.items())
+        made = format_count(sum(found.delayed.values()), "connection")
+        console.print(f"        {made} more did not fail, but came late: {late}", soft_wrap=True)
     if found.requests is not None:
         console.print(f"        by the packets they carried {found.requests:,} requests", soft_wrap=True)
 

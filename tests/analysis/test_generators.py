@@ -157,6 +157,18 @@ def test_of_a_load_with_results_each_failed_request_has_the_connection_that_bega
     assert figures.value(found.run, "ledger.unexplained") == 0
 
 
+def test_a_busy_generator_opens_connections_long_after_the_time_that_it_notes(run: RunFolder) -> None:
+    dials = [dial for dial in run.clients["k6-1"].dials if dial.get("error_kind") == "timeout"]
+    rows = [
+        f"{dial['time_us'] // 1000 - 150},{dial['duration_us'] // 1000 + 150},delay,Non HTTP response code:"
+        f" ConnectTimeout,connect timed out,users 1-{dial['id']},text,false,9,http://a/,0,0\n"
+        for dial in dials
+    ]
+    watched = made_by("jmeter", run, {"results.jtl": "jmeter"})
+    watched.texts["jmeter-1/results.jtl"] = JTL + "".join(rows)
+    assert judge(watched.write()).account.causes == {"accept-queue-drop": len(dials)}
+
+
 def test_packets_tell_of_a_request_whose_results_name_no_more_than_its_timeout(run: RunFolder) -> None:
     """Its neighbour, which had an answer, began between it and its connection."""
     dials = [dial for dial in run.clients["k6-1"].dials if dial.get("error_kind") == "timeout"]

@@ -189,22 +189,31 @@ SHOWN: dict[str, tuple[Callable[[Connection], object], str, dict[str, int]]] = {
         "closed-unanswered",
         {"closed-without-answer": 1},
     ),
-    "a client that left": (lambda one: one.handshake(AT).ask(AT + 0.1).close_by_client(AT + 5), "given-up", {}),
+    "a client that left": (
+        lambda one: one.handshake(AT).ask(AT + 0.1).close_by_client(AT + 5),
+        "given-up",
+        {"time-in-server": 1},
+    ),
+    "a client's RST after its answer": (
+        lambda one: one.handshake(AT).ask(AT + 0.1).answer(AT + 0.2).reset_by_client(AT + 1),
+        "answered",
+        {},
+    ),
     "an answer for a client that had left": (
         lambda one: one.handshake(AT).ask(AT + 0.1).half_close_by_client(AT + 5).answer(AT + 6),
         "given-up",
-        {},
+        {"time-in-server": 1},
     ),
     "a client that waits": (lambda one: one.handshake(AT).ask(AT + 0.1), "waiting", {}),
     "a lost SYN, then an answer": (
         lambda one: one.syns(AT).handshake(AT + 1).ask(AT + 1.1).answer(AT + 1.2),
         "recovered",
-        {},
+        {"syn-lost": 1},
     ),
     "a lost SYN, then a connection that nobody wants any more": (
         lambda one: one.syns(AT).handshake(AT + 1).close_by_client(AT + 1.1),
         "given-up",
-        {},
+        {"syn-lost": 1},
     ),
     "data without a SYN": (lambda one: one.ask(AT).answer(AT + 0.1), "earlier", {}),
 }

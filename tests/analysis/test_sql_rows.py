@@ -208,16 +208,16 @@ def test_results_say_of_some_requests_whether_their_connection_stood(tables: Tab
     dials = [(1, "timeout", 9), (2, None, 5), (3, None, 0), (4, None, 0), (5, "unreachable", 9)]
     tables.given("addressed_dials", "id error_kind duration_us", *dials, **DIAL, time_us=100)
     rows = [(1, 0, 1000), (2, 0, 1000), (3, 0, 1000), (4, 502, 1502), (5, 0, 1000)]
-    tables.given("requests", "dial status error_code", *rows, instance="k6-1", time_us=100, remote="s:80")
-    tables.given("requests", instance="k6-1", time_us=200, status=200, error_code=0, remote="s:80")
+    tables.given("requests", "dial status error_code", *rows, instance="k6-1", time_us=100, end_us=150, remote="s:80")
+    tables.given("requests", instance="k6-1", time_us=200, end_us=250, status=200, error_code=0, remote="s:80")
     told = tables.made("attempts", instance="k6-1")
     server = ("s", 80)
     assert told == [
-        (100, False, 1, *server),
-        (100, True, 2, *server),
-        (100, None, 3, *server),
-        (100, True, 4, *server),
-        (200, True, None, *server),
+        (100, 150, False, 1, *server),
+        (100, 150, True, 2, *server),
+        (100, 150, None, 3, *server),
+        (100, 150, True, 4, *server),
+        (200, 250, True, None, *server),
     ]
 
 
@@ -727,12 +727,13 @@ def test_behind_a_service_s_error_are_its_ports_and_the_connection_that_failed_l
 
 
 def test_connections_of_the_window_are_counted_by_what_became_of_them_and_why(tables: Tables) -> None:
-    rows = [("answered", None, True), ("refused", "connection-refused", True), ("refused", "x", False)]
+    rows = [("answered", None, True), ("refused", "connection-refused", True), ("refused", "x", False),
+            ("recovered", "waited-for-syn-retry", True)]  # fmt: skip
     tables.given("ledger", "outcome cause in_window", *rows, to_instance="backend-1")
     tables.given("ledger", outcome="reset", in_window=True, to_instance="nginx")
-    columns = "total, failed, outcomes, causes"
-    found = tables.made("connections_by_cause", columns, servers=["backend-1"])
-    assert found == [(2, 1, {"answered": 1, "refused": 1}, {"connection-refused": 1})]
+    found = tables.made("connections_by_cause", servers=["backend-1"])
+    late = {"waited-for-syn-retry": 1}
+    assert found == [(3, 1, {"answered": 1, "recovered": 1, "refused": 1}, {"connection-refused": 1}, late)]
 
 
 def test_a_running_count_of_the_ticks_with_a_queue(tables: Tables) -> None:
@@ -1893,6 +1894,11 @@ CONNECTION = {"observer": "web", "id": 1, "first_time_us": 10, "last_time_us": 9
               "answered": True, "established": True, "entered": True, "refused": False, "truncated_start": False,
               "client_inferred": False, "handshakes_only": False, "closed_by": "client",
               "reset_early": False}  # fmt: skip
+CLOSED_BY_RST = {"server_first_data_time_us": 40, "server_last_data_time_us": 50, "client_first_data_time_us": 30,
+                 "client_last_data_time_us": 30, "close_kind": "rst"}  # fmt: skip
+# Its client had the connection at 20, asked, and left at 80.
+LEFT = {"client_first_data_time_us": 20, "client_last_data_time_us": 20, "handshake_ack_time_us": 20, "queued_us": 20,
+        "client_fin_time_us": 80, "ack_dropped_min": 0}  # fmt: skip
 UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2}
 
 
@@ -1905,7 +1911,19 @@ UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2
         ({"server_first_data_time_us": 50}, 99, 0, [("answered", None)]),
         ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 1, [("recovered", "waited-for-syn-retry")]),
         ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 0, [("recovered", None)]),
-        ({"client_fin_time_us": 40, "server_first_data_time_us": 50}, 99, 0, [("given-up", None)]),
+        ({"client_fin_time_us": 40, "server_first_data_time_us": 50}, 99, 0, [("given-up", "unexplained")]),
+        (CLOSED_BY_RST | {"client_last_data_time_us": 30}, 99, 0, [("answered", None)]),
+        (CLOSED_BY_RST | {"client_last_data_time_us": 60}, 99, 0, [("reset", "unexplained")]),
+        (CLOSED_BY_RST | {"closed_by": "server"}, 99, 0, [("reset", "unexplained")]),
+        (LEFT | {"accepted_after_us": 55, "accepted_before_us": 95}, 99, 0, [("given-up", "waited-in-accept-queue")]),
+        (LEFT | {"accepted_after_us": 25, "accepted_before_us": 75}, 99, 0, [("given-up", "unexplained")]),
+        (LEFT | {"accepted_after_us": 20, "accepted_before_us": 30}, 99, 0, [("given-up", "time-in-server")]),
+        (LEFT | {"accepted_after_us": 20, "client_first_data_time_us": None}, 99, 0, [("idle", None)]),
+        (LEFT | {"ack_dropped_min": 3, "queued_us": 80}, 99, 0, [("given-up", "accept-queue-drop")]),
+        (LEFT | {"ack_dropped_min": 1, "queued_us": 70}, 99, 0, [("given-up", "waited-for-ack-retry")]),
+        (LEFT | {"syns_lost": 2, "answered_us": 75}, 99, 2, [("given-up", "waited-for-syn-retry")]),
+        ({"established": False, "answered_us": 20}, 2_000_000, 0, [("half-open", "unexplained")]),
+        ({"established": False, "answered_us": 20}, 99, 0, [("undecided", None)]),
         ({"refused": True}, 99, 0, [("refused", "connection-refused")]),
         (UNANSWERED, 9_000_000, 2, [("never-answered", "accept-queue-drop")]),
         (UNANSWERED, 9_000_000, 1, [("never-answered", "unexplained")]),
@@ -1922,11 +1940,14 @@ def test_ledger_of_what_was_watched_has_outcome_and_proven_cause(
         ("handshakes_only", "entered", "refused", "aborted", "reset_early"), "BOOLEAN"
     )
     values = {"syn_count": len(values.get("syn_times_us", [10]))} | values
+    accepted = {name: values.pop(name) for name in ("accepted_after_us", "accepted_before_us") if name in values}
     counts = dict.fromkeys(("syns_lost", "answered_us", "queued_us", "ack_dropped_min"), "BIGINT")
     apart = Tables(APART, Account({"connections": {**FLOWS, **more, **counts}}, []))
     apart.given("connections", **(CONNECTION | values))
     apart.given("spans", observer="web", end_us=until_us or 1_000_010, ends=until_us is not None)
     apart.given("accepted", "observer:VARCHAR id:BIGINT accepted_after_us:BIGINT accepted_before_us:BIGINT")
+    if accepted:
+        apart.given("accepted", observer="web", id=1, **accepted)
     none = dict.fromkeys(("syns_syn_queue_full", "syns_not_dropped", "syns_unsampled"), 0)
     apart.given("syn_drop_proof", observer="web", id=1, syns_overflowed=overflowed, **none, depth_max=1, queue_limit=1)
     assert apart.made("ledger", "outcome, cause", {"direction": "direction"}, start_us=10, end_us=99) == found

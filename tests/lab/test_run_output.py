@@ -74,6 +74,22 @@ def test_the_unexplained_come_first_then_the_causes_then_what_does_not_agree(tmp
     ]
 
 
+def test_connections_that_came_late_stand_apart_from_those_that_failed(tmp_path: Path) -> None:
+    ledger = make_ledger(requests=None, unexplained=None, unexplained_requests=[], causes={}, by_connection=True)
+    ledger["hops"][0]["connections"] = {
+        "total": 211,
+        "failed": 36,
+        "outcomes": {},
+        "causes": {"accept-queue-drop": 35, "unexplained": 1},
+        "delayed": {"waited-for-syn-retry": 20},
+    }
+    assert printed(tmp_path, ledger)[:3] == [
+        "ledger: 1 unexplained of 36 connections that failed from k6 to backend; 211 in all",
+        "      35 accept-queue-drop",
+        "        20 connections more did not fail, but came late: waited-for-syn-retry 20",
+    ]
+
+
 def test_what_lacks_the_same_is_reported_once(tmp_path: Path) -> None:
     ledger = make_ledger()
     why = "sampler/backend-1: lost; sampler/backend-1: lost"

@@ -13,7 +13,7 @@ import duckdb
 
 from analysis.database import sql
 
-# A generator notes milliseconds, rounded down, before it opens a connection.
+# A generator notes milliseconds, rounded down, before it opens a connection; a busy one opens it later than this.
 _NOTED_US, _OPENED_US = 2_000, 100_000
 
 
@@ -29,7 +29,7 @@ class _Flow:
     taken: bool = False
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class _Attempt:
     """A request for which a connection may have been opened.
 
@@ -39,16 +39,18 @@ class _Attempt:
     """
 
     begins_us: int
+    ends_us: int
     stood: bool | None
     dial: int | None
     server: tuple[str, int]
+    linked: bool = False
 
 
 def link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], apart_us: int) -> None:
     """Give each dial of a file of results the connection that began when it did.
 
-    First those of which the file says whether they had one, then the others. Packets say of these whether there was a
-    connection, and then the tables of requests and dials do, too.
+    First those of which the file says whether they had one, then the others; of both, those whose connections came late
+    are last. Packets say of the others whether there was a connection, and then the tables of requests and dials do, too.
     """
     for instance in results:
         flows = [
@@ -60,17 +62,19 @@ def link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], 
             ).fetchall()
         ]
         attempts = [
-            _Attempt(begins_us, stood, dial, (address, port))
-            for begins_us, stood, dial, address, port in database.execute(
+            _Attempt(begins_us, ends_us, stood, dial, (address, port))
+            for begins_us, ends_us, stood, dial, address, port in database.execute(
                 sql(__name__, "attempts"), {"instance": instance}
             ).fetchall()
         ]
         for stood in (True, False):
             decided = [one for one in attempts if one.stood is stood and one.dial is not None]
-            _insert(database, instance, _in_order(decided, [one for one in flows if one.stood is stood], apart_us))
+            alike = [one for one in flows if one.stood is stood]
+            _insert(database, instance, _in_order(decided, alike, apart_us))
+            _insert(database, instance, _one_to_one(decided, alike, apart_us))
         open_ = [one for one in attempts if one.stood is None or one.dial is None]
-        found = list(_nearest(open_, [one for one in flows if not one.taken], apart_us))
-        _insert(database, instance, [(one, flow) for one, flow in found if one.dial is not None])
+        _insert(database, instance, list(_nearest(open_, [one for one in flows if not one.taken], apart_us)))
+        _insert(database, instance, _one_to_one(open_, flows, apart_us))
         database.execute(sql(__name__, "dials_without_connection"), {"instance": instance})
         database.execute(sql(__name__, "requests_on_connections"), {"instance": instance})
 
@@ -89,6 +93,18 @@ def _in_order(attempts: list[_Attempt], flows: list[_Flow], apart_us: int) -> It
         if flows[place].server == attempt.server:
             yield attempt, flows[place]
             place += 1
+
+
+def _one_to_one(attempts: list[_Attempt], flows: list[_Flow], apart_us: int) -> Iterator[tuple[_Attempt, _Flow]]:
+    """Yield pairs of what is left for each server, if there are as many of both, and each began within its request."""
+    for server in dict.fromkeys(one.server for one in attempts):
+        left = [one for one in attempts if one.server == server and one.dial is not None and not one.linked]
+        began = [one for one in flows if one.server == server and not one.taken]
+        if len(left) == len(began) and all(
+            attempt.begins_us - _NOTED_US - apart_us <= flow.begins_us <= attempt.ends_us + apart_us
+            for attempt, flow in zip(left, began, strict=True)
+        ):
+            yield from zip(left, began, strict=True)
 
 
 def _nearest(attempts: list[_Attempt], flows: list[_Flow], apart_us: int) -> Iterator[tuple[_Attempt, _Flow]]:
@@ -121,6 +137,8 @@ def _insert(
     pairs: Iterator[tuple[_Attempt, _Flow]] | list[tuple[_Attempt, _Flow]],
 ) -> None:
     for attempt, flow in pairs:
-        flow.taken = True
+        flow.taken = attempt.linked = True
+        if attempt.dial is None:
+            continue
         row = [instance, attempt.dial, flow.observer, flow.id]
         database.execute("INSERT INTO dial_links VALUES (?, ?, ?, ?, 'begin')", row)

@@ -5,11 +5,14 @@
 -- timer. When that time has passed within the capture, the client had given up. Of a capture that somebody else made,
 -- nobody knows the end (not ends): there, SYNs that were sent again and got no answer were never answered in it.
 -- A scan, one client that knocks at a hundred ports of a host (`:*`), waits for no answer: its SYNs need no cause.
+-- A client whose last data the server answered had nothing under way: its RST only closes the connection.
+-- A client that left had waited until then (left_us). The cause is its longest proven wait, if proven waits cover half
+-- of the time from its first SYN: for an answer to a SYN, for the ACK or data that found room in the accept queue, in
+-- this queue, and for the program, which had the connection and the request.
 CREATE TABLE ledger AS
 WITH facts AS (
     SELECT connections.*, spans.end_us AS until_us, spans.ends,
            ends_with(to_instance, ':*') AS scanned, accepted.accepted_after_us, accepted.accepted_before_us,
-           accepted.id IS NOT NULL AS listed,
            proof.syns_overflowed, proof.syns_syn_queue_full, proof.syns_not_dropped, proof.syns_unsampled,
            proof.depth_max, proof.queue_limit,
            syn_times_us[len(syn_times_us)] AS last_syn_us,
@@ -31,13 +34,14 @@ WITH facts AS (
                     THEN 'never-answered'
                 WHEN NOT answered THEN 'undecided'
                 WHEN NOT established AND first_rst_by = 'client' THEN 'given-up'
+                WHEN NOT established AND ends AND until_us < answered_us + 1000000 THEN 'undecided'
                 WHEN NOT established THEN 'half-open'
                 WHEN NOT entered AND NOT reset_early THEN 'never-accepted'
-                WHEN handshakes_only AND close_kind = 'rst' THEN 'reset'
+                WHEN handshakes_only AND close_kind = 'rst' AND closed_by = 'server' THEN 'reset'
                 WHEN handshakes_only THEN 'connected'
                 WHEN too_late THEN 'given-up'
                 WHEN close_kind = 'rst' AND closed_by = 'server' THEN 'reset'
-                WHEN close_kind = 'rst' AND server_first_data_time_us IS NOT NULL THEN 'reset'
+                WHEN close_kind = 'rst' AND server_last_data_time_us < client_last_data_time_us THEN 'reset'
                 WHEN server_first_data_time_us IS NOT NULL THEN 'answered'
                 WHEN client_first_data_time_us IS NULL AND syns_lost > 0 AND closed_by = 'client' THEN 'given-up'
                 WHEN client_first_data_time_us IS NULL THEN 'idle'
@@ -45,6 +49,18 @@ WITH facts AS (
                 WHEN closed_by = 'client' THEN 'given-up'
                 ELSE 'waiting' END AS plain
       FROM facts
+), waits AS (
+    SELECT *,
+           CASE WHEN syns_lost > 0 AND syns_overflowed + syns_syn_queue_full = syns_lost THEN 'waited-for-syn-retry'
+                WHEN syns_lost > 0 AND syns_not_dropped = syns_lost THEN 'syn-lost' END AS syn_retry,
+           if(syn_retry IS NULL, 0, least(answered_us, left_us) - first_time_us) AS syn_us,
+           if(ack_dropped_min > 0, least(queued_us, left_us) - handshake_ack_time_us, 0) AS ack_us,
+           greatest(least(accepted_after_us, left_us) - queued_us, 0) AS queue_us,
+           if(accepted_before_us IS NULL OR client_first_data_time_us IS NULL, 0,
+              greatest(left_us - greatest(accepted_before_us, client_last_data_time_us), 0)) AS server_us,
+           greatest(syn_us, ack_us, queue_us, server_us) AS wait_max_us,
+           2 * (syn_us + coalesce(ack_us, 0) + queue_us + server_us) >= left_us - first_time_us AS proven
+      FROM judged
 )
 SELECT observer, id, $direction AS direction, to_instance, client_address, client_port, server_address, server_port,
        client_isn,
@@ -56,13 +72,17 @@ SELECT observer, id, $direction AS direction, to_instance, client_address, clien
             WHEN plain = 'never-answered' AND syns_not_dropped = syns_lost THEN 'connect-timeout'
             WHEN plain = 'never-accepted' AND aborted THEN 'accept-queue-reset'
             WHEN plain = 'never-accepted' AND ack_dropped_min > 0 THEN 'accept-queue-drop'
-            WHEN plain = 'reset' AND closed_by = 'server' AND server_first_data_time_us IS NULL THEN 'reset-by-peer'
+            WHEN plain = 'reset' AND closed_by = 'server' AND server_first_data_time_us IS NULL AND NOT handshakes_only
+                THEN 'reset-by-peer'
             WHEN plain = 'closed-unanswered' THEN 'closed-without-answer'
-            WHEN plain = 'given-up' AND listed AND (accepted_before_us IS NULL OR accepted_after_us >= left_us)
-                THEN 'waited-in-accept-queue'
-            WHEN plain = 'given-up' THEN NULL
-            WHEN plain IN ('never-answered', 'never-accepted') THEN 'unexplained'
-            WHEN syns_lost > 0 AND syns_overflowed = syns_lost THEN 'waited-for-syn-retry'
+            WHEN plain = 'given-up' AND ack_dropped_min > 0 AND coalesce(queued_us >= left_us, true)
+                THEN 'accept-queue-drop'
+            WHEN plain = 'given-up' AND proven AND wait_max_us > 0
+                THEN CASE wait_max_us WHEN queue_us THEN 'waited-in-accept-queue'
+                                      WHEN ack_us THEN 'waited-for-ack-retry'
+                                      WHEN syn_us THEN syn_retry ELSE 'time-in-server' END
+            WHEN plain IN ('never-answered', 'never-accepted', 'given-up', 'reset', 'half-open') THEN 'unexplained'
+            WHEN plain <> 'earlier' THEN syn_retry
        END AS cause,
        first_time_us, last_time_us, syn_count, syns_lost, answered_us, handshake_us, queued_us,
        accepted_before_us - queued_us AS in_queue_us,
@@ -73,5 +93,5 @@ SELECT observer, id, $direction AS direction, to_instance, client_address, clien
        client_unique_bytes, server_unique_bytes, client_retransmissions, server_retransmissions,
        closed_by, close_kind, time_wait_owner, depth_max, queue_limit,
        first_time_us BETWEEN $start_us AND $end_us AS in_window
-  FROM judged
+  FROM waits
  ORDER BY observer, id;
