@@ -84,7 +84,7 @@ def _without_port(of: str | None, evidence: dict[Evidence, str]) -> Compute:
 
 
 def count_connections(run: Run, server: str) -> Row | Unknown:
-    """Return the connections to a server that began in the window: `total`, `failed`, `outcomes`, `causes`, `delayed`."""
+    """Return the connections to a server that began in the window: `total`, `failed`, `causes` and more."""
     joined, servers = run.joined, run.instances(server)
     if isinstance(joined, Unknown):
         return joined

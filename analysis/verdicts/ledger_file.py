@@ -82,8 +82,9 @@ class HopConnections(Written):
         dict[str, int], Field(description="Cause → connections that failed; unexplained where nothing proves one")
     ]
     delayed: Annotated[
-        dict[str, int], Field(description="Cause → connections that were made late, and did not fail")
-    ] = {}
+        dict[str, int],
+        Field(default_factory=dict, description="Cause → connections that were made late, and did not fail"),
+    ]
     requests: Annotated[
         int | None, Field(description="Requests that they carried, by the packets, where no client records any")
     ] = None

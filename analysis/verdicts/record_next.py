@@ -50,7 +50,7 @@ def _record_of_captures(
 
 
 def _leaves_host(seen: Observation) -> bool:
-    """Return whether a connection that was not made, and nobody knows why, is of two hosts; on one, nothing gets lost on the way."""
+    """Return whether a connection that was not made is of two hosts; on one, nothing gets lost on the way."""
     query = (
         "SELECT 1 FROM ledger WHERE cause = 'unexplained' AND outcome IN ('never-answered', 'never-accepted')"
         " AND client_address <> server_address LIMIT 1"

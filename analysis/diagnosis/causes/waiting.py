@@ -384,8 +384,9 @@ CAUSES = (
         meaning="The server had the connection and the request for that long before it answered.",
         proof=(
             "The server's kernel shows when the program had taken the connection at the latest, and when the request"
-            " had come. Packets, or a proxy's log, show when its answer began, or that its client left before it. The role declares no page about its"
-            " threads, so no record says whether it worked meanwhile or let the request wait inside."
+            " had come. Packets, or a proxy's log, show when its answer began, or that its client left before it. The"
+            " role declares no page about its threads, so no record says whether it worked meanwhile or let the request"
+            " wait inside."
         ),
         when=main_part("server_us"),
         apart=APART,

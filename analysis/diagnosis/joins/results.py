@@ -50,7 +50,8 @@ def link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], 
     """Give each dial of a file of results the connection that began when it did.
 
     First those of which the file says whether they had one, then the others; of both, those whose connections came late
-    are last. Packets say of the others whether there was a connection, and then the tables of requests and dials do, too.
+    are last. Packets say of the others whether there was a connection, and then the tables of requests and dials do,
+    too.
     """
     for instance in results:
         flows = [
