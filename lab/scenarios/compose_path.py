@@ -101,6 +101,7 @@ class Composed:
             if name != step:
                 what = f"{project.shown}: the service {step} is called {name} here, also in figures and predictions"
                 self.notices.append(f"{what}: {_why_renamed(step)}")
+                self._name_host(changed, before, step, name)
             self._before[name], before = before, step
             changed[_KEY][name] = self._declare(changed[_KEY].pop(step, None), name, step, files, ("path", index))
         for step in own:
@@ -115,6 +116,12 @@ class Composed:
                 name = self._take_name(names, step, own, on_path=False)
                 changed[_KEY][name] = self._declare(changed[_KEY].pop(step), name, step, files, (_KEY, step))
         return changed
+
+    def _name_host(self, changed: Mapping[str, Any], before: str | None, step: str, name: str) -> None:
+        """Let a proxy's hosts, where it has some, name the service behind it that has another name here."""
+        hosts = changed.get(self._proxy.role, {}).get("hosts") if self._proxy and before not in self._before else None
+        if hosts and step not in self._alike:
+            hosts.setdefault(step, name)
 
     def expand(self, services: Mapping[str, Service]) -> tuple[dict[str, Service], list[Problem]]:
         """Return services with what Compose projects say of them, and those that they need; and what is wrong.
@@ -195,7 +202,10 @@ class Composed:
             made["environment"] = dict(proxy.environment)
         if hosts := self._hosts(files, proxy, following):
             made["hosts"] = hosts
-        return {**made, **(said if isinstance(said, Mapping) else {})}
+        if not isinstance(said, Mapping):
+            return made
+        also = said.get("hosts")
+        return {**made, **said, **({"hosts": {**made["hosts"], **also}} if hosts and isinstance(also, Mapping) else {})}
 
     def _hosts(self, files: Files, proxy: Proxy, following: str) -> dict[str, str]:
         """Return the services that a proxy's configuration leads to beside the next one.

@@ -17,7 +17,8 @@ def find_sources(home: Path, written: ConfigurationFile, role: Role) -> Sources 
     """Return how a role's program finds a configuration; None if there is none, or it leads out of the folder.
 
     A folder has a whole configuration under the name of the program's own, or fragments. A fragment stands in the file
-    that the role declares for it. As in nginx's official image, `templates/*.template` become files in `conf.d`.
+    that the role declares for it. As in nginx's official image, `templates/*.template` become files in `conf.d`; other
+    templates become files where they lie.
 
     Args:
         home: the scenario's folder.
@@ -37,14 +38,14 @@ def find_sources(home: Path, written: ConfigurationFile, role: Role) -> Sources 
         below, pattern = ("conf.d", "conf.d/*") if filled else (path.name, f"{path.name}/*.conf")
         around = _around(role, f"{own.folder}/{pattern}")
         return Sources(path, own.folder, own.around, below, {own.around: around, **filled}, written.environment)
-    filled = _filled(path.parent / "templates", written)
+    filled = {**_filled_in_place(path.parent, written), **_filled(path.parent / "templates", written)}
     found = Sources(path.parent, own.folder, path.name, "", filled, written.environment)
     if own.around is None or is_whole(role, found):
         return found
     name = path.name
     if name.endswith(_TEMPLATE):
         name = f"conf.d/{name.removesuffix(_TEMPLATE)}"
-        filled = {name: fill_in(path.read_text(errors="replace"), written.environment)}
+        filled[name] = fill_in(path.read_text(errors="replace"), written.environment)
     around = _around(role, f"{own.folder}/{name}")
     return Sources(path.parent, own.folder, own.around, "", {own.around: around, **filled}, written.environment)
 
@@ -54,6 +55,17 @@ def _filled(folder: Path, written: ConfigurationFile) -> dict[str, str]:
     return {
         f"conf.d/{one.name.removesuffix(_TEMPLATE)}": fill_in(one.read_text(errors="replace"), written.environment)
         for one in sorted(folder.glob(f"*{_TEMPLATE}"))
+    }
+
+
+def _filled_in_place(folder: Path, written: ConfigurationFile) -> dict[str, str]:
+    """Return the files beside a configuration that its templates make where they lie, as images of some projects do."""
+    if not (written.environment or written.config.endswith(_TEMPLATE)):
+        return {}
+    return {
+        str(one.relative_to(folder).with_suffix("")): fill_in(one.read_text(errors="replace"), written.environment)
+        for one in sorted(folder.rglob(f"*{_TEMPLATE}"))
+        if paths.inside(folder, str(one.relative_to(folder))) and not one.with_suffix("").exists()
     }
 
 

@@ -269,6 +269,9 @@ def refusal(resolved: ResolvedScenario, own: OwnConfiguration, said: str) -> Pro
         hint = f"{unset} has no value: {own.role}: {{config: …, environment: {{{unset}: …}}}}"
     elif "No such file" in what:
         hint = f"{called} sees only {paths.shown(own.folder)} and what lies below it: put the file there"
+        path = re.search(r"['\"](/[^'\"]+)['\"]", what)
+        if path and not path[1].startswith((f"{own.sources.home}/", "/config/")):
+            hint += f", and name it by a path below {own.sources.home}"
     return Problem(f"{called} refuses it: {what}", where, hint)
 
 

@@ -349,6 +349,65 @@ def test_a_variable_that_is_set_once_has_its_value(tmp_path: Path) -> None:
     assert "proxy_pass http://backend:8080$request_uri;" in copy_of(found)
 
 
+@pytest.mark.parametrize(
+    "pass_",
+    [
+        'set $to http://one; if ($http_accept = json) { set $to "http://two"; } proxy_pass $to;',
+        'set $more ""; if ($args) { set $more ?$query_string; } proxy_pass http://one$more;',
+    ],
+)
+def test_a_variable_of_several_values_may_name_upstreams_of_the_file(tmp_path: Path, pass_: str) -> None:
+    groups = "upstream one { server a:1; }\nupstream two { server b:2; }\n"
+    text = groups + SERVER.replace("proxy_pass http://app:3000;", pass_)
+    found = nginx(tmp_path, text, hosts={"a": "backend:8080", "b": "backend:8080"})
+    assert found.faults == []
+    assert pass_ in copy_of(found)
+    assert copy_of(found).count("server backend:8080;") == 2
+
+
+def test_a_place_that_a_server_s_answer_names_is_left_to_nginx(tmp_path: Path) -> None:
+    internal = 'location @file { set $to "$upstream_http_location"; proxy_pass $to; } location /'
+    found = nginx(tmp_path, SERVER.replace("location /", internal))
+    assert found.faults == []
+    assert any("proxy_pass $to stays" in one.what for one in found.changes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("http://app:3000", "$APP_URI/api", "{APP_URI: …}"),
+        ("http://app:3000", "http://${APP_HOST}:$APP_PORT", "{APP_HOST: …, APP_PORT: …}"),
+        ("80;", "${PORT};", "{PORT: …}"),
+    ],
+)
+def test_a_variable_of_the_environment_without_a_value_is_asked_for(
+    tmp_path: Path, old: str, new: str, names: str
+) -> None:
+    [fault, *_] = nginx(tmp_path, SERVER.replace(old, new)).faults
+    assert "has a variable without a value" in fault.what
+    assert f"environment: {names}" in fault.hint
+
+
+def test_several_servers_without_a_value_are_asked_for(tmp_path: Path) -> None:
+    groups = "upstream a { server ${APP} fail_timeout=0; }\nupstream b { server ${WEB}; }\n"
+    text = groups + SERVER.replace("app:3000; }", "a; } location /b { proxy_pass http://b; }")
+    assert [one.hint.rpartition(": {")[2] for one in nginx(tmp_path, text).faults] == ["APP: …}}", "WEB: …}}"]
+
+
+def test_a_server_that_only_the_next_role_can_be_needs_no_value(tmp_path: Path) -> None:
+    text = "upstream app { server ${APP}; }\n" + SERVER.replace("app:3000", "app")
+    found = nginx(tmp_path, text)
+    assert found.faults == []
+    assert "server backend:8080;" in copy_of(found)
+
+
+def test_a_certificate_is_made_for_a_server_that_names_none(tmp_path: Path) -> None:
+    found = nginx(tmp_path, SERVER.replace("80;", "443 ssl; server_name shop.example;"))
+    [(path, names)] = found.certificates.items()
+    assert names == ("shop.example",)
+    assert found.added == f"ssl_certificate {path};\nssl_certificate_key {path}.key;"
+
+
 def test_a_variable_of_the_request_is_refused_with_a_way_on(tmp_path: Path) -> None:
     [fault] = nginx(tmp_path, SERVER.replace("app:3000", "$host")).faults
     assert "proxy_pass http://$host depends on a request" in fault.what
@@ -509,6 +568,16 @@ def scenario(folder: Path, proxy: str, own: str, files: dict[str, str]) -> Path:
         ("{config: ./nginx}", {"nginx/nginx.conf": WHOLE % "include a/*;", "nginx/a/shop": SERVER}),
         ("{config: ./templates, environment: {P: '80'}}", {"templates/a.conf.template": SERVER.replace("80", "$P")}),
         ("{config: ./a.conf.template, environment: {P: '80'}}", {"a.conf.template": SERVER.replace("80", "${P}")}),
+        (
+            "{config: ./nginx.conf.template, environment: {P: '80'}}",
+            {
+                "nginx.conf.template": WHOLE % "include /etc/nginx/conf.d/*.conf;",
+                "conf.d/a.conf.template": SERVER.replace("80", "$P").replace(
+                    "location /", "include b.conf; location /"
+                ),
+                "b.conf.template": "root /srv;",
+            },
+        ),
         (
             "{config: ./nginx.conf, environment: {P: '80'}}",
             {
@@ -705,6 +774,8 @@ def test_a_file_that_cannot_work_here_is_refused_with_a_way_on(tmp_path: Path, r
 
 
 def test_what_the_program_itself_says_better_is_left_to_it(tmp_path: Path) -> None:
+    gone = SERVER.replace("proxy_pass http://app:3000;", "include /run/app/pass;")
+    assert nginx(tmp_path, gone).faults == []
     assert nginx(tmp_path, "include conf.d/gone.conf;").faults == []
     assert haproxy(tmp_path, "default_backend app", "default_backend ap").faults == []
 

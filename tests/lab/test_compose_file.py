@@ -344,6 +344,19 @@ def test_a_proxy_with_its_configuration_is_the_lab_s(project: Project) -> None:
     assert "not part of the run" not in said
 
 
+def test_a_proxy_s_hosts_name_a_next_service_that_has_another_name_here(project: Project) -> None:
+    compose = PROXY.replace("web: {", "web_app: {").replace("  web2: {image: acme/web}\n", "")
+    front = (
+        "server { listen 80; location / { proxy_pass http://web_app:3000; } location /f { proxy_pass http://files; }"
+    )
+    front += " location /x { proxy_pass http://gone:82; } }\n"
+    through = ("[k6, web]", "[k6, front, web_app]\nnginx: {hosts: {gone: files}}")
+    found = project(compose, through, files={"front.conf": front})
+    assert found.scenario.path == ["k6", "nginx", "webapp"]
+    hosts = found.scenario.configurations["nginx"].hosts
+    assert hosts == {"files": "files", "web_app": "webapp", "gone": "files"}
+
+
 def test_a_proxy_that_is_built_or_filled_in_is_recognised_too(project: Project) -> None:
     build = "{build: ./p, environment: [WEB=web:3000]}"
     files = {"p/Dockerfile": "FROM nginx:1\nCOPY c /etc/nginx/conf.d/default.conf\n"}

@@ -43,6 +43,8 @@ _OF_IMAGE = ("/usr/share/nginx/", "/var/www/html")
 _LAB_PORT, _PLAIN_PORT, _TLS_PORT = 8080, 80, 443
 
 
+# For servers that name no certificate.
+_MADE = made_certificate("any")
 _ANYWHERE = WantedEntry()
 # How much alike a name of a host and that of an upstream are where one letter differs.
 _NEARLY = 0.8
@@ -106,6 +108,9 @@ _URL = re.compile(
     r"(?:(?P<scheme>[a-z]+)://)?(?P<host>unix:[^:]+|\[[^]]*\]|[^:/$]*)(?::(?P<port>[0-9]*))?(?P<rest>(?:[:/$].*)?)"
 )
 _PATHS = re.compile(r"\$\{?(request_)?uri\b")
+_VARIABLE = re.compile(r"((?:[a-z]+://)?[^/?$]*)\$(?:\{(\w+)\}|(\w+))")
+# nginx's own variables have small letters; these are of an environment.
+_OF_ENVIRONMENT = re.compile(r"\$(?:\{([A-Z][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]*)\b)")
 
 
 def _depends(url: re.Match[str]) -> bool:
@@ -182,10 +187,27 @@ def _default(listens: Sequence[_Listen], port: int) -> Block:
     return next((one.server for one in here if one.has("default_server") or one.has("default")), here[0].server)
 
 
+def _lacks_certificate(server: Block) -> bool:
+    """Return whether nginx refuses a server because it has TLS and no certificate."""
+    tls = any(one.tls for one in _listens(server))
+    return tls and not server.all("ssl_certificate") and not server.all("ssl_reject_handshake")
+
+
 def _name(written: str) -> str | None:
     """Return a host name that a server's name stands for; None if the lab cannot give a machine that name."""
     name = re.sub(r"^\*?\.", lambda mark: "www." if mark[0] == "*." else "", written.lower())
     return name if _EXACT.fullmatch(name) and name not in ("localhost", "_") and not is_loopback(name) else None
+
+
+def _unset(text: str) -> list[str]:
+    """Return the variables of an environment that are left in a text."""
+    return [one[1] or one[2] for one in _OF_ENVIRONMENT.finditer(text)]
+
+
+def _without_value(block: Block, names: Sequence[str]) -> Fault:
+    values = ", ".join(f"{one}: …" for one in names)
+    hint = f"say it in the scenario: nginx: {{config: …, environment: {{{values}}}}}"
+    return Fault(f"{block.text} has a variable without a value", block.where, hint)
 
 
 class NginxCopy:
@@ -211,8 +233,7 @@ class NginxCopy:
             return Adaptation(entry)
         if entry is None:
             # A server of http may stand in a file that is missing: nginx itself says which.
-            gone = [one for one in self._tree.missing if PurePosixPath(one.arguments[0]).name not in _SHIPPED]
-            missing = gone and (self._https or not self._tree.root.all("stream"))
+            missing = self._gone() and (self._https or not self._tree.root.all("stream"))
             # Where the file tells of listeners, those are what the scenario's port or URL is held against.
             if self._around.wanted.port is not None and any(one.all("listen") for one in self._servers):
                 missing = False
@@ -231,6 +252,10 @@ class NginxCopy:
             {path: tuple(names) for path, names in self._certificates.items()},
             "\n".join(self._added),
         )
+
+    def _gone(self) -> bool:
+        """Return whether a file of the user's that another one includes is missing."""
+        return any(PurePosixPath(one.arguments[0]).name not in _SHIPPED for one in self._tree.missing)
 
     def _nowhere(self) -> Fault:
         listens = [one for server in self._servers for one in server.all("listen")]
@@ -292,11 +317,8 @@ class NginxCopy:
         for server in self._servers:
             here = {one.port for one in _listens(server) if _reachable(one) and not _is_ipv6(one)}
             for one in _listens(server):
-                if one.host.startswith("$") and one.block is not None:
-                    what = f"{one.block.text} has a variable without a value"
-                    name = one.host.strip("${}")
-                    hint = f"say it in the scenario: nginx: {{config: …, environment: {{{name}: …}}}}"
-                    self._faults.append(Fault(what, one.block.where, hint))
+                if one.block is not None and (unset := _unset(" ".join(one.block.arguments))):
+                    self._faults.append(_without_value(one.block, unset))
                 elif one.block is None:
                     text = f"listen {_PLAIN_PORT};"
                     self._apply(server, partial(self._copies.append, text=text), f"added: {text}")
@@ -434,6 +456,14 @@ class NginxCopy:
             certificates, keys = level.all("ssl_certificate"), level.all("ssl_certificate_key")
             for one, key in zip(certificates, keys, strict=False):
                 self._certify(level, one, key)
+        without = [one for one in self._servers if one.parent in self._https and _lacks_certificate(one)]
+        if without and not any(one.all("ssl_certificate") for one in self._https):
+            self._added.append(f"ssl_certificate {_MADE};\nssl_certificate_key {_MADE}.key;")
+            names = self._certificates.setdefault(_MADE, {})
+            for one in without:
+                names.update(dict.fromkeys(filter(None, map(_name, server_names(one)))))
+                what = "made for this run: a certificate for this server, which has TLS and names none"
+                self._changes.append(Change(what, one.where))
 
     def _certify(self, level: Block, certificate: Block, key: Block) -> None:
         """Let a certificate be made where one of its two files is not there."""
@@ -465,12 +495,16 @@ class NginxCopy:
         own_ports = {one.port for each in self._servers for one in _listens(each)}
         targets = [*self._of_upstreams(server), *self._of_passes(server)]
         found, faults = match_targets([one for one, _ in targets], self._around, own_ports, "nginx")
-        self._faults += faults
+        groups = [one for http in self._https for group in http.all("upstream") for one in group.all("server")]
+        unset = [_without_value(one, names) for one in groups if (names := _unset(one.text))]
+        self._faults += (unset or faults) if faults else []
         self._changes += unknown_hosts([one for one, _ in targets], self._around)
         for target, change in targets:
             if target.address in found:
                 change(found[target.address])
-        if server is not None and self._around.behind and next(server.within(*_PASSES), None) is None:
+        leads_on = server is None or next(server.within(*_PASSES), None) is not None
+        # A file that is missing may lead on: nginx itself says which.
+        if server is not None and self._around.behind and not leads_on and not self._gone():
             what = "no location of the server that the load comes to leads on"
             hint = f"write location / {{ proxy_pass http://{self._around.behind[0]}; }}, or end the path at nginx"
             self._faults.append(Fault(what, server.where, hint))
@@ -535,11 +569,7 @@ class NginxCopy:
                 continue
             match = _URL.fullmatch(url)
             if match is None or _depends(match):
-                what = f"{one.name} {one.arguments[0]} depends on a request, and the lab follows requests to one place"
-                hint = (
-                    f"give the variable one value: by set, or by environment in the scenario; or write {self._next()}"
-                )
-                self._faults.append(Fault(what, one.where, hint))
+                self._depending(one, url)
                 continue
             host, port, scheme = match["host"], match["port"], match["scheme"]
             wanted = {"http": "https" if self._around.tls else "http", "https": "https" if self._around.tls else "http"}
@@ -558,6 +588,22 @@ class NginxCopy:
                 self._misspelt(one, host, groups)
             if not substituted or address not in self._around.behind:
                 yield Target(address, f"{one.name} {url}", one.where, one in here), change
+
+    def _depending(self, block: Block, url: str) -> None:
+        """Say why a pass leads to no one place; where a server's answer decides it, nginx asks for it in the run."""
+        if unset := _unset(url):
+            self._faults.append(_without_value(block, unset))
+            return
+        variable = re.search(r"\$\{?(\w+)", url)
+        values = self._values(variable[1]) or {variable[0]} if variable else set()
+        if values and all("$upstream_" in one for one in values):
+            what = f"{block.text} stays: a server's answer names the place; nginx answers 502 where it is not here"
+            if self._is_new(block, what):
+                self._changes.append(Change(what, block.where))
+            return
+        what = f"{block.text} depends on a request, and the lab follows requests to one place"
+        hint = f"give the variable one value: by set, or by environment in the scenario; or write {self._next()}"
+        self._faults.append(Fault(what, block.where, hint))
 
     def _misspelt(self, block: Block, host: str, groups: Collection[str]) -> None:
         """Say that a host is nearly an upstream's name: nginx would ask for its address."""
@@ -589,20 +635,25 @@ class NginxCopy:
         """Return a URL with the values of variables that are set once, in the place of host and port."""
         substituted = False
         for _ in range(8):
-            match = re.match(r"((?:[a-z]+://)?[^/$]*)\$(?:\{(\w+)\}|(\w+))", url)
-            if match is None:
+            with_values = self._with_each_value(url)
+            if len(with_values) != 1 or with_values == {url}:
                 break
-            values = self._values(match[2] or match[3])
-            if len(values) != 1:
-                break
-            url, substituted = match[1] + values.pop() + url[match.end() :], True
+            url, substituted = with_values.pop(), True
         return url, substituted
 
     def _names_groups(self, url: str, groups: Collection[str]) -> bool:
-        """Return whether a URL is a variable whose every value is an upstream of the file, which the lab maps."""
-        match = re.fullmatch(r"http://\$(?:\{(\w+)\}|(\w+))(?:/.*|\$\w*uri)?", url)
-        values = self._values(match[1] or match[2]) if match else set()
-        return bool(values) and values <= set(groups)
+        """Return whether a URL has a variable, and names an upstream of the file with each of its values."""
+        urls = {url}
+        for _ in range(8):
+            urls = {each for one in urls for each in self._with_each_value(one)}
+        matches = [re.fullmatch(r"http://([^/?:$]+)(?:[/?].*|\$\w*uri)?", one) for one in urls]
+        return urls != {url} and all(one is not None and one[1] in groups for one in matches)
+
+    def _with_each_value(self, url: str) -> set[str]:
+        """Return a URL with each value of the first variable in the place of host and port."""
+        match = _VARIABLE.match(url)
+        values = self._values(match[2] or match[3]) if match else set()
+        return {match[1] + value + url[match.end() :] for value in values} if match and values else {url}
 
     def _values(self, name: str) -> set[str]:
         sets = [one for http in self._https for one in http.within("set") if one.arguments[:1] == (f"${name}",)]
