@@ -19,6 +19,7 @@ from lab.scenarios.knobs import CATALOGUE, Knobs, environment
 _SELF = "python -m tools.stack"
 _EXAMPLE = paths.ROOT / ".env.example"
 _CHECK = Path(__file__).with_name("check-knobs")
+_CHECK_VARIANTS = Path(__file__).with_name("check-variants")
 # The lab alone reads them: the stack's k6 is given its workload as an argument, and k6's own dashboard by k6's options.
 # A run has a CA, and the stack has none.
 _OF_RUNS = {"load.workload", "load.dashboard", "load.tls_resumption"} | {
@@ -100,14 +101,36 @@ def stack_environment(service: str) -> dict[str, str]:
             found[env] = f"${{{variable(name)}{empty}{_default(knob)}}}"
         return found
     role = ROLES[service.removeprefix("collector-")]
-    scrapes = " ".join(f"{name}={page.url}" for name, page in role.scrape.items())
     return {
         "CONNLAB_ROLE": service.removeprefix("collector-"),
         "CONNLAB_READY_URL": str(role.ready),
-        "CONNLAB_SCRAPE": scrapes,
+        "CONNLAB_SCRAPE": _scrapes(role),
         "CONNLAB_METRICS": "0.0.0.0:9645",
         **{env: f"${{{variable(name)}:-{CATALOGUE[name].default}}}" for env, name in _COLLECTOR.items()},
     }
+
+
+def _scrapes(role: Role) -> str:
+    """Return the pages that a collector reads; those of a role with variants by the variable that chooses one."""
+    read = {
+        value: " ".join(f"{name}={page.url}" for name, page in role.with_variant(value).scrape.items())
+        for value in variants_of(role)
+    }
+    if role.variants is None:
+        return read[""]
+    first = str(role.knobs[role.variants.knob].default)
+    chosen = f"${{{variable(role.knob(role.variants.knob))}:-{first}}}"
+    found = read[first].replace(first, chosen)
+    if differs := [value for value, pages in read.items() if found.replace(chosen, value) != pages]:
+        raise ValueError(f"{role.group}: Compose cannot derive the pages of {', '.join(differs)} from its name")
+    return found
+
+
+def variants_of(role: Role) -> tuple[str, ...]:
+    """Return the values of the knob that chooses what a role's image runs; one empty text where none does."""
+    if role.variants is None:
+        return ("",)
+    return (str(role.knobs[role.variants.knob].default), *role.variants.of)
 
 
 def image_environment(image: str) -> dict[str, str]:
@@ -147,12 +170,20 @@ def example_of_variables() -> str:
         for name, _, knob in knobs_of(role):
             unit = f"; {knob.unit}" if knob.unit else ""
             takes = _takes(knob)
-            parts.append(_example(variable(name), f"{knob.doc}{unit}. {takes[0].upper()}{takes[1:]}.", _default(knob)))
+            about = f"{knob.doc}{unit}. {takes[0].upper()}{takes[1:]}.{_where(role, knob)}"
+            parts.append(_example(variable(name), about, _default(knob)))
     parts.append("\n# --- the collectors of the profile observe\n")
     for name in _COLLECTOR.values():
         known = CATALOGUE[name]
         parts.append(_example(variable(name), f"{known.description}.", str(known.default)))
     return "".join(parts)
+
+
+def _where(role: Role, knob: Knob) -> str:
+    """Return which variants have a knob, where others are without it."""
+    if role.variants is None or not knob.variants:
+        return ""
+    return f" Only with {variable(role.knob(role.variants.knob))}={' or '.join(knob.variants)}."
 
 
 def _example(name: str, about: str, default: str) -> str:
@@ -205,7 +236,20 @@ def check_of_knobs(role: str) -> str:
         shlex.join(["knob", env, variable(name), _takes(knob), *_checked(knob)])
         for name, env, knob in knobs_of(ROLES[role])
     )
-    return _CHECK.read_text() + "\n".join([*rows, f'becomes {role} "$@"', ""])
+    return _CHECK.read_text() + "\n".join([*rows, *_checks_of_variants(ROLES[role]), f'becomes {role} "$@"', ""])
+
+
+def _checks_of_variants(role: Role) -> Iterator[str]:
+    """Yield what refuses a knob that is set although the program that the image runs has no such setting."""
+    if role.variants is None:
+        return
+    chooser = role.knob(role.variants.knob)
+    yield "\n" + _CHECK_VARIANTS.read_text() + f"\nif [[ -z $refused ]]; then\n  chosen=${CATALOGUE[chooser].env}"
+    for name, env, knob in knobs_of(role):
+        if knob.variants:
+            about = [env, variable(name), image_environment(role.group)[env], variable(chooser), *knob.variants]
+            yield "  " + shlex.join(["of_variant", *about])
+    yield "fi"
 
 
 def generated() -> Mapping[Path, str]:

@@ -113,7 +113,9 @@ def test_the_stack_answers_and_each_variable_of_each_program_takes_effect(server
     roles = {role.group: role for role in (*proxies, ROLES["backend"].with_variant(server))}
     asked = {(name, field): other(knob) for name, role in roles.items() for field, knob in read_back(role).items()}
     variables = {variable(roles[name].knob(field)): value for (name, field), value in asked.items()}
-    with stack("haproxy", "gateway", BACKEND_SERVER=server, **variables):
+    # A collector with the server alone: what it reads is the server's own page.
+    beside = () if server == "tomcat" else ("observe",)
+    with stack("haproxy", "gateway", *beside, BACKEND_SERVER=server, **variables):
         for proxy in proxies:
             assert len(page(proxy.group, "/api/delay?ms=1&bytes=3")) == 3
         for name, role in roles.items():
@@ -121,6 +123,10 @@ def test_the_stack_answers_and_each_variable_of_each_program_takes_effect(server
             wanted = {field: expected(role.knobs[field], asked[name, field]) for field in read_back(role)}
             assert wanted, name
             assert {field: found.get(field) for field in wanted} == wanted, name
+        for profile in beside:
+            collector = ("--profile", profile, "exec", "-T", "collector-backend", "bash", "-c")
+            compose(*collector, f"until test -s /raw/*/{server}.jsonl; do sleep 0.1; done")
+            assert '"error"' not in compose(*collector, f"cat /raw/*/{server}.jsonl")
 
 
 def test_a_load_and_collectors_by_profile_and_an_observation_of_the_whole_project() -> None:
@@ -133,6 +139,10 @@ def test_a_load_and_collectors_by_profile_and_an_observation_of_the_whole_projec
         beside = ("--profile", "observe", "exec", "-T", "collector-nginx", "collector")
         metrics = compose(*beside, "http", "http://127.0.0.1:9645/metrics")
         assert 'instance="nginx"' in metrics
+        # Its files outlive it: a second start neither writes over them nor fails.
+        again = ("up", "--detach", "--wait", "--no-build", "--no-deps", "--force-recreate", "collector-nginx")
+        compose("--profile", "observe", *again)
+        assert len(compose(*beside[:-1], "bash", "-c", "ls -d /raw/*/samples.jsonl").split()) == 2
         seen = connlab("observe", "--compose", PROJECT, "--duration", "3s")
         assert seen.returncode == 0, seen.stderr
         # What shares a target's namespaces is not a second target.

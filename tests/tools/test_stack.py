@@ -173,3 +173,29 @@ def test_a_program_names_all_that_it_refuses_each_in_one_line() -> None:
         "backend: BACKEND_ACCEPT_COUNT",
         "backend: BACKEND_THREADS_MAX",
     ]
+
+
+@pytest.mark.parametrize(
+    ("server", "name", "value", "of"),
+    [
+        ("tomcat", "JETTY_THREADS_MAX", "9", "jetty"),
+        ("jetty", "ACCEPT_COUNT", "1", "tomcat"),
+        ("netty", "VIRTUAL_THREADS", "true", "tomcat or jetty"),
+    ],
+)
+def test_a_program_refuses_a_setting_that_another_variant_has(server: str, name: str, value: str, of: str) -> None:
+    ended = start("backend", CONNLAB_SERVER=server, **{f"CONNLAB_{name}": value})
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"backend: BACKEND_{name} (in the container: CONNLAB_{name}): '{value}' has no effect with"
+        f" BACKEND_SERVER={server}; leave it out, or set BACKEND_SERVER to {of}\n"
+    )
+
+
+@pytest.mark.parametrize("server", ["tomcat", "jetty", "netty"])
+def test_a_program_starts_as_each_variant_and_its_collector_reads_that_variant_s_page(server: str) -> None:
+    ended = start("backend", CONNLAB_SERVER=server, CONNLAB_KEEP_ALIVE_TIMEOUT="20s")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    read = services()["collector-backend"]["environment"]["CONNLAB_SCRAPE"]
+    (page,) = ROLES["backend"].with_variant(server).scrape.items()
+    assert re.sub(r"\$\{BACKEND_SERVER:-tomcat\}", server, read) == f"{page[0]}={page[1].url}"
