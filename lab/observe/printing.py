@@ -11,7 +11,9 @@ from formats import manifest
 from lab import paths
 from lab.errors import LabError
 
-# A capture at a client may have thousands of servers.
+# An outcome whose name says too little.
+_WORDS = {"earlier": "earlier (begun before the capture)"}
+# A capture at a client may have thousands of servers, and a host hundreds of listeners.
 _SERVERS_MAX = 30
 
 
@@ -101,16 +103,21 @@ def _without_advice(account: Mapping[str, Any]) -> Iterator[str]:
 def _target(target: Mapping[str, Any]) -> Iterator[str]:
     program = f" ({target['program']})" if target["program"] else ""
     yield f"{target['name']}{program}{', a peer' if target['peer'] else ''}"
-    for each in target["listeners"]:
+    listeners = target["listeners"]
+    if target["kind"] == "files" and len(listeners) > _SERVERS_MAX:
+        listeners = sorted(listeners, key=lambda each: -each["depth_max"])[:_SERVERS_MAX]
+    for each in listeners:
         yield (
             f"  listens on {each['port']}: queue at most {each['depth_max']:,} of {each['limit']:,}, full"
             f" {each['full_percent']:g} % of the {'dumps' if target['kind'] == 'files' else 'time'}, {_drops(each)}"
         )
+    if len(listeners) < len(target["listeners"]):
+        yield f"  {len(target['listeners']) - len(listeners):,} listeners more are on the page"
     servers = target["servers"]
     if target["kind"] == "files":
         servers = sorted(servers, key=lambda each: -each["connections"])[:_SERVERS_MAX]
     for each in servers:
-        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in each["outcomes"].items())
+        outcomes = ", ".join(f"{count:,} {_WORDS.get(name, name)}" for name, count in each["outcomes"].items())
         yield f"  {each['server']}: {format_count(each['connections'], 'connection')}: {outcomes}"
         for cause, count in each["causes"].items():
             named = f" ({cause})" if cause_named(cause).label != cause else ""
@@ -138,6 +145,9 @@ def _inspection(found: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield "What the files prove"
         yield from (f"  {each['instance']}: {each['says']}" for each in found["findings"])
+    elif any(each["kind"] == "dump" for each in found["files"]):
+        yield ""
+        yield "Nothing in the dumps shows a failure or a full queue."
     yield from _one_by_one(found["connections"])
     if found["stalls_of"] and found["stalls_examined"] < found["stalls_of"]:
         of = format_count(found["stalls_of"], "connection")

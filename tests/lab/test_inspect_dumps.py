@@ -70,6 +70,23 @@ COUNTERS: dict[str, tuple[str, str, int]] = {
         "TcpExt.ListenDrops",
         15,
     ),
+    "netstat through grep": (
+        (
+            "$ netstat -s | grep -i listen\n  7 times the listen queue of a socket overflowed\n  9 SYNs to LISTEN"
+            " sockets dropped\n  TCPSynRetrans: 5\n"
+        ),
+        "TcpExt.ListenDrops",
+        9,
+    ),
+    "one grep after another": (
+        (
+            "$ netstat -s | grep listen\n  7 times the listen queue of a socket overflowed\n"
+            "$ netstat -s | grep LISTEN\n  9 SYNs to LISTEN sockets dropped\n"
+        ),
+        "TcpExt.ListenOverflows",
+        7,
+    ),
+    "quoted in mail": ("> $ nstat -az\n> TcpExtListenDrops   15   0.0\n", "TcpExt.ListenDrops", 15),
     "cut": (
         "…ctions openings\n    3 times the listen queue of a sock\nTcpExtListenDrops   15   0.0\n",
         "TcpExt.ListenDrops",
@@ -93,6 +110,14 @@ LISTENERS: dict[str, tuple[str, Listener]] = {
     "ss -ltnm": (
         "LISTEN 0 128 [::]:8080 [::]:*\n\t skmem:(r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d77)\n",
         Listener("::", 8080, 0, 128, 77),
+    ),
+    "ss -tam": (
+        (
+            "LISTEN 0 128 *:80 *:*\n\t skmem:(r0,w0,bl0,d7)\n"
+            "ESTAB 0 0 10.0.0.7:80 10.0.0.9:5000\n\t skmem:(r0,w0,bl0,d99)\n"
+            "LISTEN 0 128 *:no-such-service *:*\n\t skmem:(r0,w0,bl0,d99)\n"
+        ),
+        Listener("*", 80, 0, 128, 7),
     ),
     "ss -a with a netid": ("tcp LISTEN 0 4096 127.0.0.1%lo:http 0.0.0.0:*\n", Listener("127.0.0.1", 80, 0, 4096)),
     "netstat -ltnp": (
@@ -172,6 +197,17 @@ def test_a_later_moment_without_a_time_has_none() -> None:
 
 
 OTHERS: dict[str, tuple[str, str]] = {
+    "FreeBSD with addresses of sockets": (
+        ("Active Internet connections (including servers)\n"
+        "Tcpcb            Proto Recv-Q Send-Q Local Address  Foreign Address (state)\n"
+        "fffff80003df43d0 tcp4       0      0 *.ssh          *.*             LISTEN\n"),
+        "FreeBSD",
+    ),
+    "FreeBSD's counters": ("tcp:\n        2411 packets sent\n          1200 data packets\n", "FreeBSD"),
+    "macOS with flow hashes": (
+        "Socket           Flowhash Proto Recv-Q Send-Q  Local Address\n7fb03cb9 cedd0cbf tcp4 0 0 10.0.0.7.5486 a\n",
+        "macOS",
+    ),
     "FreeBSD": ("Current listen queue sizes (qlen/incqlen/maxqlen)\ntcp4  192/0/128  *.80\n", "FreeBSD"),
     "FreeBSD, one line": ("192/0/128 *.80\n", "FreeBSD"),
     "FreeBSD's log": ("sonewconn: pcb 0xfffff8: Listen queue overflow: 193 already in queue\n", "FreeBSD"),
@@ -287,6 +323,33 @@ PROVED: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         ("tcp 129 0 0.0.0.0:80 0.0.0.0:* LISTEN\n",),
         {"queue-of-unknown-limit": "netstat does not tell its limit"},
     ),
+    "drops alone, three times": (
+        ("".join(f"$ netstat -s | grep LISTEN\n  {count} SYNs to LISTEN sockets dropped\n" for count in (2, 4, 13)),),
+        {"drops-untold": "11 SYNs or last ACKs of a handshake were dropped between the first dump and the last"},
+    ),
+    "cookies that an old kernel counts as drops": (
+        (nstat(TcpExtListenOverflows=7, TcpExtListenDrops=12, TcpExtSyncookiesSent=5),),
+        {
+            "accept-queue-overflows": "7 SYNs",
+            "drops-without-overflow": "Linux up to 4.6 counts a SYN that a cookie answered as a drop",
+            "syn-cookies": "5 cookies",
+        },
+    ),
+    "states of connections": (
+        (
+            (
+                "tcp 0 1 10.0.0.7:40000 10.0.0.9:4984 SYN_SENT 7/nginx\ntcp 0 1 10.0.0.7:40001 10.0.0.9:4984 SYN_SENT\n"
+                "tcp 0 0 10.0.0.7:80 10.0.0.8:50000 SYN_RECV -\ntcp6 1 0 fd00::7:80 fd00::8:50001 CLOSE_WAIT 8/java\n"
+                "tcp 0 0 10.0.0.7:80 10.0.0.8:50002 TIME_WAIT -\n"
+            ),
+        ),
+        {
+            "connections-by-state": "1 CLOSE_WAIT, 1 SYN_RECV, 2 SYN_SENT, 1 TIME_WAIT",
+            "syns-unanswered": "2 connections in SYN_SENT: 2 to 10.0.0.9:4984",
+            "half-open": "1 at port 80",
+            "close-wait": "this host's program had not",
+        },
+    ),
     "nothing wrong": ((nstat(TcpExtListenOverflows=0, TcpExtListenDrops=0) + "LISTEN 0 128 *:80 *:*\n",), {}),
 }
 
@@ -316,6 +379,19 @@ def test_the_program_of_a_full_listener_has_its_setting_named(tmp_path: Path) ->
     (advice,) = found["advice"]
     assert (advice["program"], advice["limit"]) == ("nginx", 100)
     assert found["failed"][0]["most"] is not None
+
+
+def test_a_host_of_several_programs_is_not_named_by_one(tmp_path: Path) -> None:
+    line = 'LISTEN 0 {} *:{} *:* users:(("{}",pid=7,fd=6))\n'
+    (tmp_path / "a.txt").write_text(line.format(511, 80, "nginx") + line.format(2048, 8000, "gunicorn"))
+    (tmp_path / "b.txt").write_text(line.format(511, 80, "nginx") + line.format(511, 443, "nginx"))
+    named = []
+    for name in ("a.txt", "b.txt"):
+        folder, _ = inspect([tmp_path / name], [], {}, InspectOptions(), [])
+        found = printing.read_connections(folder)
+        named.append(found["targets"][0]["program"])
+        assert "Nothing in the dumps shows a failure or a full queue." in printing.connection_lines(found, folder)
+    assert named == [None, "nginx"]
 
 
 def test_only_dumps_that_show_a_listener_tell_how_often_it_was_full_and_what_it_dropped(tmp_path: Path) -> None:

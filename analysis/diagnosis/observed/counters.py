@@ -4,6 +4,7 @@ In: a host's samples, which may be a few dumps that somebody pasted. Out: findin
 It must not know packets: what became of a connection they alone tell.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,6 +26,9 @@ _DEFAULTS: Final = {
 # Below that, processors were not what clients waited for.
 _IDLE_PERCENT: Final = 50
 _LEVELS: Final = ("Tcp.CurrEstab", "sockstat.", "sockstat6.")
+_BETWEEN: Final = "between the first dump and the last"
+# How many servers are named that did not answer.
+_NAMED_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,11 @@ def count(samples: Samples, *, anew: bool) -> Counted:
             for name, of in samples.counters.items()
             if (first := of.at(told[0])) is not None and name not in levels
         }
-        return Counted(grown | levels, "between the first dump and the last")
+        return Counted(grown | levels, _BETWEEN)
+    # `netstat -s | grep` may leave the overflows out; other counters tell of their own growth.
+    grown = {n: c.values[-1] - c.values[0] for n, c in samples.counters.items() if n not in levels and c.values[1:]}
+    if grown:
+        return Counted(grown | levels, _BETWEEN)
     values = {name: of.at(last) or 0 for name, of in samples.counters.items()}
     return Counted(values, "since the last call of nstat" if anew else "since the host or its namespace started")
 
@@ -92,6 +100,7 @@ def find(
     found += _other_drops(counted)
     found += _attempts(counted)
     found += _ports(counted, sysctls, no_address)
+    found += _connections(samples)
     return found
 
 
@@ -155,14 +164,19 @@ def _other_drops(counted: Counted) -> Iterator[Finding]:
             says += ", and none met a full SYN queue: no memory, or no route for the answer. Counters tell no more."
         else:
             says += ": a full SYN queue or no memory. `nstat -az TcpExtTCPReqQFullDrop` would tell which."
-        if counted[_OVERFLOWS] == 0:
+        if full <= 0 and counted[_COOKIES] >= others:
+            says += (
+                " Linux up to 4.6 counts a SYN that a cookie answered as a drop, too: there, none of these was lost."
+            )
+        elif counted[_OVERFLOWS] == 0:
             says += " Each dropped SYN is sent again after 1 s; without a capture nobody knows whose it was."
         yield Finding("drops-without-overflow", says, rests)
     elif untold:
         says = (
             f"{counted[_DROPS]:,} SYNs or last ACKs of a handshake were dropped {counted.since}. How many of them met a"
         )
-        says += " full accept queue, no dump tells: `nstat -az TcpExtListenOverflows` does."
+        says += " full accept queue, no dump tells: `nstat -az TcpExtListenOverflows` does. netstat, and nstat without"
+        says += " -z, leave out what is 0: if nothing was cut off their output, none did."
         yield Finding("drops-untold", says, rests)
     elif full > 0:
         says = f"{format_count(full, 'SYN')} met a full SYN queue {counted.since}, and no cookie was sent."
@@ -221,6 +235,47 @@ def _ports(counted: Counted, sysctls: Mapping[str, str | None], no_address: int)
     rests: dict[str, int | float] = {"EADDRNOTAVAIL": no_address} if no_address else {}
     rests |= counted.of("sockstat.TCP.inuse", "sockstat.TCP.tw", "Tcp.CurrEstab")
     yield Finding("no-local-port", says, rests | ({} if size is None else {PORT_RANGE: size}))
+
+
+_SYN_SENT: Final = "SYN_SENT"
+# What a state says of a connection in it: the finding's name, and in words.
+_STATES: Final = {
+    _SYN_SENT: ("syns-unanswered", "This host's SYN had no answer by then."),
+    "SYN_RECV": (
+        "half-open",
+        "The client had not acknowledged the SYN-ACK, or its ACK met a full accept queue.",
+    ),
+    "CLOSE_WAIT": ("close-wait", "The other end had closed, and this host's program had not."),
+}
+
+
+def _connections(samples: Samples) -> Iterator[Finding]:
+    """Yield what the states of connections say, each at the moment that has most of it."""
+    moments: dict[int, dict[str, Counter[str]]] = {}
+    for record in (*samples.sockets, *samples.time_waits):
+        states = moments.setdefault(record["time_us"], {})
+        for group in record["groups"]:
+            peer, port = str(group.get("peer")), group.get("port")
+            to = f"to [{peer}]:{port}" if ":" in peer else f"to {peer}:{port}"
+            end = to if group.get("side") == "client" else f"at port {port}"
+            states.setdefault(str(group.get("state")), Counter())[end] += group["count"]
+    most: dict[str, Counter[str]] = {}
+    for states in moments.values():
+        for state, ends in states.items():
+            most[state] = max(most.get(state, Counter()), ends, key=Counter.total)
+    if most:
+        counts = {state: ends.total() for state, ends in sorted(most.items())}
+        words = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+        of = "the most of each state in one dump" if len(moments) > 1 else "by their state"
+        yield Finding("connections-by-state", f"Connections, {of}: {words}.", counts)
+    for state, (name, means) in _STATES.items():
+        ends = most.get(state, Counter())
+        if ends:
+            named = ", ".join(f"{count:,} {end}" for end, count in ends.most_common(_NAMED_MAX))
+            more = f", {ends.total() - sum(c for _, c in ends.most_common(_NAMED_MAX)):,} elsewhere"
+            more = more if len(ends) > _NAMED_MAX else ""
+            says = f"{format_count(ends.total(), 'connection')} in {state}: {named}{more}. {means}"
+            yield Finding(name, says, {state: ends.total()})
 
 
 def _number(text: str | None) -> int | None:

@@ -5,8 +5,10 @@ own pattern; lines without one are skipped. A new snapshot begins with a time, o
 """
 
 import re
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from lab.observe.inspect.dump_times import time_in
@@ -105,6 +107,7 @@ _PHRASES: Final = {
 _SECTION = re.compile(r"(Ip|Icmp|IcmpMsg|Tcp|Udp|UdpLite|TcpExt|IpExt|MPTcpExt|Sctp):")
 _SAID = re.compile(r"(\d{1,20}) (.+)")
 _NAMED = re.compile(r"(\w+): (\d{1,20})")
+_LONE = re.compile(r"(TCP(?:SynRetrans|ReqQFullDrop|ReqQFullDoCookies|TimeWaitOverflow|BacklogDrop)): (\d{1,20})")
 # `nstat`: TcpExtListenOverflows           144157             0.0
 _NSTAT = re.compile(r"(TcpExt|IpExt|MPTcpExt|UdpLite|IcmpMsg|Tcp|Udp|Icmp|Ip)([A-Z0-9]\w*)\s+(\d{1,20})\s+[\d.]+")
 _PROC = re.compile(r"(Tcp|TcpExt|Ip|IpExt|MPTcpExt|Udp|UdpLite|Icmp|IcmpMsg): (\S.*)")
@@ -158,7 +161,23 @@ def parse_dump(text: str) -> list[Snapshot]:
     reader = _Reader()
     for line in text.splitlines():
         reader.read(line[:_LINE_MAX].rstrip())
-    return [each for each in reader.snapshots if not each.empty][:_SNAPSHOTS_MAX]
+    return _one_moment_each([each for each in reader.snapshots if not each.empty])[:_SNAPSHOTS_MAX]
+
+
+def _one_moment_each(snapshots: list[Snapshot]) -> list[Snapshot]:
+    """Put what several commands print of one moment together: `netstat -s | grep` twice, for different counters."""
+    found: list[Snapshot] = []
+    for each in snapshots:
+        sockets = each.listeners or each.states
+        if found and each.time_us is None and not each.anew and each.counters and not sockets:
+            last = found[-1]
+            if last.counters and last.counters.keys().isdisjoint(each.counters):
+                last.counters |= each.counters
+                last.sysctls |= each.sysctls
+                last.no_address += each.no_address
+                continue
+        found.append(each)
+    return found
 
 
 class _Reader:
@@ -171,6 +190,8 @@ class _Reader:
         self._sysctl: str | None = None
         # The block whose lines come: a block that begins anew is of a later moment.
         self._block = ""
+        # Whether the last socket read is a listener of `ss`: lines below it are its own.
+        self._below = False
         self._blocks: set[str] = set()
         self._commanded = False
         self._forms: tuple[Callable[[str], bool], ...] = (
@@ -186,7 +207,11 @@ class _Reader:
             return
         if _NO_ADDRESS.search(bare):
             self._now.no_address += 1
-        if not any(form(bare) for form in self._forms):
+        if any(form(bare) for form in self._forms):
+            return
+        # In mail and issues, a quoted line begins so.
+        quoted = bare.lstrip("> ")
+        if quoted == bare or not any(form(quoted) for form in self._forms):
             self._beside(bare)
 
     @property
@@ -270,7 +295,7 @@ class _Reader:
 
     def _netstat_statistic(self, line: str) -> bool:
         if self._section is None:
-            return False
+            return self._lone_statistic(line)
         if named := _NAMED.fullmatch(line):
             self._count(f"netstat {self._section}", f"{self._section}.{named[1]}", int(named[2]))
             return True
@@ -281,6 +306,19 @@ class _Reader:
             if words.fullmatch(said[2]):
                 self._count(f"netstat {self._section}", name, int(said[1]))
         return not re.match(r"\d+ \d", line)
+
+    def _lone_statistic(self, line: str) -> bool:
+        """Read a line of `netstat -s | grep`, which has no section above it: its words are of one section alone."""
+        said, named = _SAID.fullmatch(line), _LONE.fullmatch(line)
+        if named is not None:
+            self._count("netstat TcpExt", f"TcpExt.{named[1]}", int(named[2]))
+            return True
+        for section, phrases in _PHRASES.items() if said else ():
+            for words, name in phrases:
+                if said and words.fullmatch(said[2]):
+                    self._count(f"netstat {section}", name, int(said[1]))
+                    return True
+        return False
 
     def _nstat(self, line: str) -> bool:
         match = _NSTAT.fullmatch(line)
@@ -312,7 +350,9 @@ class _Reader:
                     int(dropped[1]) if dropped else None, process[1] if process else None,
                 )
             )  # fmt: skip
-        elif match[7] is not None:
+        else:
+            self._below = False
+        if state != "LISTEN" and match[7] is not None:
             self._connected(state, match.group(4, 5), match.group(6, 7))
         return True
 
@@ -330,6 +370,7 @@ class _Reader:
         return True
 
     def _listens(self, found: Listener) -> None:
+        self._below = bool(found.port and found.limit is not None)
         if not found.port:
             return
         same = [each for each in self._now.listeners if (each.address, each.port) == (found.address, found.port)]
@@ -349,7 +390,7 @@ class _Reader:
 
     def _beside(self, line: str) -> None:
         """Read what `ss` writes below a socket: its memory, where drops stand."""
-        if self._block.startswith("ss ") and self._now.listeners and (dropped := _DROPPED.search(line)):
+        if self._below and self._now.listeners and (dropped := _DROPPED.search(line)):
             last = self._now.listeners[-1]
             self._now.listeners[-1] = Listener(
                 last.address, last.port, last.depth, last.limit, int(dropped[1]), last.program
@@ -400,4 +441,13 @@ def _port(text: str | None) -> int:
         return 0
     if text.isascii() and text.isdecimal():
         return int(text) if len(text) <= 5 and int(text) < 1 << 16 else 0  # noqa: PLR2004  digits of 65535
-    return _PORTS.get(text, 0)
+    return _PORTS.get(text) or _port_of_service(text)
+
+
+@lru_cache(1 << 12)
+def _port_of_service(name: str) -> int:
+    """Return the port that this machine knows a service by; 0 for none."""
+    try:
+        return socket.getservbyname(name, "tcp")
+    except (OSError, UnicodeError, ValueError):
+        return 0

@@ -184,10 +184,12 @@ def _target(host: Host, *, peer: bool) -> Target:
 
 
 def _program(host: Host) -> Program | None:
-    """Return the program of the listener that is full, or else of the first one that a dump names."""
+    """Return the program of the listener that is full, or else the one that all listeners have."""
     listeners = [one for each in host.snapshots for one in each.listeners if one.program]
     full = [one for one in listeners if one.limit is not None and one.depth > one.limit]
-    return next(filter(None, (program_in(one.program or "") for one in [*full, *listeners])), None)
+    names = {one.program or "" for one in full or listeners}
+    found = [program_in(each) for each in sorted(names)]
+    return found[0] if len(found) == 1 else next(filter(None, found), None) if full else None
 
 
 def _file(given: Given, host: Host) -> EvidenceFile:

@@ -6,7 +6,8 @@ SELECT captured.observer, 'peers' AS from_instance,
        if(servers.address IS NOT NULL OR (clients.address IS NULL AND ports.instance IS NOT NULL), 'in', 'out')
            AS direction,
        if(direction = 'in', format('{}:{}', captured.observer, server_port),
-          format('{}>{}:{}', captured.observer, server_address, server_port)) AS to_instance,
+          format(if(contains(server_address, ':'), '{}>[{}]:{}', '{}>{}:{}'),
+                 captured.observer, server_address, server_port)) AS to_instance,
        captured.* EXCLUDE (observer)
   FROM captured
        LEFT JOIN own AS clients ON clients.observer = captured.observer AND clients.address = client_address
