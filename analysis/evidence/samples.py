@@ -39,6 +39,15 @@ class Listener:
     inode: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UnixListener:
+    """A listening unix socket at one tick: its path, connections waiting, and its limit."""
+
+    path: str
+    depth: int
+    limit: int
+
+
 @dataclass(slots=True)
 class Counter:
     """The values of one counter, where it changed: tick numbers, ascending, and the values from there on."""
@@ -68,7 +77,8 @@ class Counter:
 class Tick:
     """One tick: when by both clocks, how long after it was due, and the listening sockets.
 
-    `counted`: whether the kernel's overflows are known then; the dump of `ss` alone says nothing of them.
+    `counted`: whether the kernel's overflows are known then; the dump of `ss` alone says nothing of them. `unix`: the
+    unix sockets on which somebody waits, and with a full tick the others, too.
     """
 
     time_us: int
@@ -76,6 +86,7 @@ class Tick:
     late_us: int
     listeners: tuple[Listener, ...]
     counted: bool = True
+    unix: tuple[UnixListener, ...] = ()
 
 
 @dataclass(slots=True)
@@ -211,7 +222,15 @@ def _add_tick(samples: Samples, record: Record) -> None:
     listeners = tuple(filter(None, map(_listener, records(record, "listen"))))
     counted = record.get("full") is not True or OVERFLOWS in counters
     late_us = integer(record, "late_us") or 0
-    samples.ticks.append(Tick(record["time_us"], record["mono_us"], late_us, listeners, counted))
+    unix = tuple(filter(None, map(_unix_listener, records(record, "unix"))))
+    samples.ticks.append(Tick(record["time_us"], record["mono_us"], late_us, listeners, counted, unix))
+
+
+def _unix_listener(record: Record) -> UnixListener | None:
+    path, depth, limit = record.get("path"), integer(record, "depth"), integer(record, "limit")
+    return (
+        UnixListener(path, depth, limit) if isinstance(path, str) and depth is not None and limit is not None else None
+    )
 
 
 def _listener(record: Record) -> Listener | None:

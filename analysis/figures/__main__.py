@@ -22,6 +22,7 @@ _HEADINGS = {
     "link": "Distance and loss",
     "kernel": "The kernel's counters",
     "listen": "Accept queues",
+    "inner": "Queues inside a container",
     "sockets": "Sockets by state",
     "sysctl": "The kernel's settings",
     "metrics": "The metrics ports",

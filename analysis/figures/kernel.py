@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from analysis.diagnosis.health import Evidence
 from analysis.evidence import timeline
+from analysis.evidence.inner_queues import InnerQueue, queues_at
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.samples import Counter, Listener, Samples
 from analysis.evidence.timeline import Span
@@ -126,6 +127,21 @@ def _full_beside_empty(samples: Samples, span: Span, found: Mapping[str, str]) -
     return count
 
 
+def _inner(of: Callable[[InnerQueue], int]) -> Callable[[Samples, Span, Mapping[str, str]], Value]:
+    """Return a value of the queue inside that was the fullest at a tick."""
+
+    def value(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+        queues = [queue for tick in range(span.first, span.last + 1) for queue in queues_at(samples, tick)]
+        fullest = max(queues, key=lambda each: (each.depth - each.limit, each.depth), default=None)
+        return unknown("no other socket listened") if fullest is None else of(fullest)
+
+    return value
+
+
+def _inner_full(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+    return sum(any(queue.is_full for queue in queues_at(samples, tick)) for tick in range(span.first, span.last + 1))
+
+
 def _closed_ms(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
     ticks = range(span.first, span.last + 1)
     if not samples.traffic(span.first):
@@ -237,6 +253,27 @@ FIGURES: tuple[Figure, ...] = (
         _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _closed_ms),
         unit="ms",
+    ),
+    Figure(
+        "inner.<role>.depth.max",
+        "The most connections that waited at another listening socket than that of the traffic: a unix socket, or a"
+        " port that a program behind the first one listens on. That of the fullest.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, greatest, _inner(lambda each: each.depth)),
+        unit="connections",
+    ),
+    Figure(
+        "inner.<role>.limit",
+        "The limit of that socket's queue. It holds one connection more.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, greatest, _inner(lambda each: each.limit)),
+        unit="connections",
+    ),
+    Figure(
+        "inner.<role>.full_ticks",
+        "Ticks at which the queue of such a socket was full; the sum of the instances.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, total, _inner_full),
     ),
     Figure(
         "sockets.<role>.time_wait.max",

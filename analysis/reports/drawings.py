@@ -93,6 +93,12 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
     if isinstance(depth, int) and isinstance(limit, int) and role != record.path[0]:
         full = depth > limit
         found.append(("bad" if full else "", f"queue: up to {depth:,}, limit {limit:,}{': full' if full else ''}"))
+    inner, bound = figures.get(f"inner.{role}.depth.max"), figures.get(f"inner.{role}.limit")
+    if isinstance(inner, int) and isinstance(bound, int) and inner and role != record.path[0]:
+        full = inner > bound
+        found.append(
+            ("bad" if full else "", f"queue inside: up to {inner:,}, limit {bound:,}{': full' if full else ''}")
+        )
     logged = figures.get(f"access.{role}.requests")
     if isinstance(logged, int):
         answers = (value for name, value in figures.items() if name.startswith(f"access.{role}.status.5"))

@@ -107,6 +107,55 @@ def test_a_dial_without_an_answer_and_without_a_drop_is_a_connect_timeout(scene:
     assert evidence.endswith("2 SYNs at 44.000 s, 45.000 s, none answered, none dropped by the server's kernel")
 
 
+def counts(scene: Scene, **changed: tuple[int, int]) -> None:
+    """Let the backend's kernel have counters: their values before the request and 1.1 s after it began."""
+    for tick in scene.run.samples["backend-1"].ticks:
+        late = tick["time_us"] >= at_us(BEGIN_S + 1.1)
+        tick["counters"] = tick["counters"] | {name: values[late] for name, values in changed.items()}
+
+
+SOCKETS = {"TcpExt.TCPSynRetrans": (3, 3), "TcpExt.SyncookiesSent": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("counted", "cause", "said"),
+    [
+        ({}, "dropped-before-socket", "no counter says what dropped them"),
+        ({"conntrack.drop": (1, 3)}, "dropped-before-socket", "it dropped 2 packets meanwhile"),
+        (
+            {"conntrack.table.entries": (60, 64), "conntrack.table.max": (64, 64)},
+            "dropped-before-socket",
+            "its table of connections (nf_conntrack) was full: 64 of 64",
+        ),
+        # The socket had the SYN and answered again, or with a cookie: the answers got lost.
+        ({"TcpExt.TCPSynRetrans": (3, 4)}, "connect-timeout", ""),
+        ({"TcpExt.SyncookiesSent": (1, 2)}, "connect-timeout", ""),
+    ],
+)
+def test_a_syn_that_no_socket_had_was_dropped_before_it(
+    scene: Scene, counted: dict[str, tuple[int, int]], cause: str, said: str
+) -> None:
+    scene.dial(error_kind="timeout", lasted_s=2)
+    scene.request(2, connected=False)
+    scene.connection().syns(BEGIN_S + 0.0001, BEGIN_S + 1.0001)
+    counts(scene, **(SOCKETS | counted))
+
+    found, evidence = scene.cause()
+    assert found == cause
+    assert said in evidence
+
+
+@pytest.mark.parametrize(("kind", "cause"), [("unreachable", "unreachable"), ("refused", "unreachable")])
+def test_a_dial_that_an_icmp_message_ended_is_unreachable(scene: Scene, kind: str, cause: str) -> None:
+    scene.dial(error_kind=kind)
+    scene.request(0.0005, connected=False)
+    scene.connection().syns(BEGIN_S + 0.0001)
+
+    found, evidence = scene.cause()
+    assert found == cause
+    assert "no packet of TCP answered" in evidence
+
+
 def test_a_dial_of_which_the_server_saw_nothing_is_a_connect_timeout(scene: Scene) -> None:
     scene.dial(error_kind="timeout", lasted_s=2)
     scene.request(2, connected=False)
@@ -356,6 +405,24 @@ def test_an_answer_that_is_an_error(scene: Scene) -> None:
     scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 0.009)
 
     assert scene.cause()[0] == "error-status"
+
+
+@pytest.mark.parametrize(("depths", "cause"), [((4, 4), "unix-socket-full"), ((4, 3), "error-status")])
+def test_a_unix_socket_that_is_full_on_both_sides_of_a_502_refused_it(
+    scene: Scene, depths: tuple[int, int], cause: str
+) -> None:
+    scene.dial()
+    scene.request(0.01, status=502)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 0.009)
+    ticks = scene.run.samples["backend-1"].ticks
+    after = next(number for number, tick in enumerate(ticks) if tick["time_us"] >= at_us(BEGIN_S + 0.009))
+    for tick, depth in zip(ticks[after - 1 : after + 1], depths, strict=True):
+        tick["unix"] = [{"path": "/run/app.sock", "depth": depth, "limit": 3}]
+
+    found, evidence = scene.cause()
+    assert found == cause
+    if found == "unix-socket-full":
+        assert "the queue of unix:/run/app.sock held up to 4 then (limit 3)" in evidence
 
 
 def overflow(scene: Scene) -> None:

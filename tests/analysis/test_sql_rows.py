@@ -726,6 +726,54 @@ def test_behind_a_service_s_error_are_its_ports_and_the_connection_that_failed_l
     assert found == [(1, 2, 2, 1, 8, "back"), (2, 2, 2, 1, 7, "back"), (3, 0, 2, 1, None, "back")]
 
 
+def test_inside_a_server_a_full_queue_is_proven_by_ticks_on_both_sides_or_by_its_own_messages(tables: Tables) -> None:
+    second = 1_000_000
+    failed = {"instance": "k6-1", "outcome": "failed", "flow_to_instance": "app", "blocked_us": 0}
+    times = [
+        (1, 1_010_000, 502),  # between two ticks at which the queue was full
+        (2, 1_110_000, 502),  # the next tick has it not full
+        (3, 2_060_000, 502), (4, 2_070_000, 502),  # two messages, and two answers
+        (5, 3_010_000, 502), (6, 3_020_000, 502),  # one message for two answers
+        (7, 1_020_000, 500),  # an error that is no refusal
+    ]  # fmt: skip
+    rows = [(number, end_us - 5_000, end_us, status) for number, end_us, status in times]
+    tables.given("cases", "id time_us end_us status", *rows, **failed)
+    # It took longer than a refusal does, and the queue was full all the while.
+    tables.given("cases", id=8, time_us=0, end_us=1_050_000, **(failed | {"status": 502}))
+    tables.given("ticks", "time_us", *[(each,) for each in range(0, 4 * second, 100_000)], instance="app")
+    full = [(1 * second, 4), (1 * second + 100_000, 4), (1 * second + 200_000, 3)]
+    tables.given("inner_queues", "time_us depth", *full, instance="app", name="unix:/a", queue_limit=3)
+    messages = [(5, 2 * second), (6, 2 * second), (7, 3 * second)]
+    tables.given("inner_refusals", "line time_us", *messages, instance="app", name="unix:/a")
+    columns = "id, inside_queue, inside_depth, inside_limit, inside_full, inside_refusals"
+    found = tables.made("inside", columns, turn_us=50_000, at_once_us=100_000)
+    assert found == [
+        (1, "unix:/a", 4, 3, True, None),
+        (2, "unix:/a", 4, 3, False, None),
+        (3, "unix:/a", None, None, False, 2),
+        (4, "unix:/a", None, None, False, 2),
+        (8, "unix:/a", 4, 3, False, None),
+    ]
+
+
+def test_what_a_kernel_counted_before_a_socket_is_from_before_the_first_syn_to_after_an_answer_s_repeat(
+    tables: Tables,
+) -> None:
+    lost = {**MADE, "observer": "back", "to_instance": "back", "answered": False, "syns_lost": 1}
+    tables.given("connections", id=1, first_time_us=2_000_000, **lost)
+    tables.given("connections", id=2, first_time_us=2_000_000, **(lost | {"observer": "elsewhere"}))
+    columns = "time_us syns_again cookies_sent tracked untracked"
+    ticks = [(1_900_000, 1, 0, 8, 0), (2_100_000, 1, 0, 9, 0), (3_400_000, 2, 0, 3, 4), (3_500_000, 9, 9, 9, 9)]
+    tables.given("ticks", columns, *ticks, instance="back", tracked_max=9)
+    found = tables.made(
+        "before_socket",
+        "id, synacks_again, cookies_sent, untracked, tracked, tracked_max",
+        slack_us=0,
+        again_us=1_300_000,
+    )
+    assert found == [(1, 1, 0, 4, 8, 9)]
+
+
 def test_connections_of_the_window_are_counted_by_what_became_of_them_and_why(tables: Tables) -> None:
     rows = [("answered", None, True), ("refused", "connection-refused", True), ("refused", "x", False),
             ("recovered", "waited-for-syn-retry", True)]  # fmt: skip

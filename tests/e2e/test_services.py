@@ -90,6 +90,13 @@ def test_a_gateway_of_one_s_own_runs_out_of_ports_towards_the_lab_s_backend(run:
     assert "60 of its 60 ports towards backend-1 were held" in told.stdout
 
 
+def test_a_full_unix_socket_between_two_programs_of_one_container_explains_each_502(run: Callable[..., Run]) -> None:
+    found = run(str(SERVICES / "behind-unix-socket"))
+    assert_reproduced(found)
+    causes = {name: count for name, count in found.figures.items() if name.startswith("ledger.cause.") and count}
+    assert causes["ledger.cause.unix_socket_full"] == found.figures["client.requests.failed"]
+
+
 def test_an_image_that_cannot_be_had_is_said_with_its_place() -> None:
     said = refused("run", str(SERVICES / "no-image"))
     assert (

@@ -141,6 +141,17 @@ def _queue(run: RunSettings) -> Remedy | None:
     return raise_knob(run, run.limit(run.proxy, "server_connections"), value, why)
 
 
+def _unix_backlog(run: RunSettings) -> Remedy | str:
+    """Return a longer queue at the socket, where the scenario has a knob for it, or who sets it."""
+    why = f"{run.at_once} requests may be under way at once"
+    found = raise_knob(run, run.limit(run.server, "backlog"), run.at_once, why)
+    return found or (
+        f"more workers behind the socket, or a longer queue, for up to {run.at_once} requests at once: gunicorn"
+        " --backlog, uWSGI --listen, PHP-FPM listen.backlog, Puma bind 'unix://…?backlog='; none is longer than"
+        f" kernel.{run.server}.net.core.somaxconn"
+    )
+
+
 CAUSES = (
     Cause(
         name=PROXY_FULL,
@@ -558,6 +569,46 @@ CAUSES = (
         ),
         knobs={},
         remedy=_rules,
+        lesson=None,
+    ),
+    Cause(
+        name="unix-socket-full",
+        meaning=(
+            "The server passes requests on by a unix socket, whose queue was full: the kernel refused the connection at"
+            " once, and the server answered 502 or 503."
+        ),
+        proof=(
+            "The server that answered 502 or 503 printed in the same second that connect() to a unix socket failed with"
+            " EAGAIN (11: Resource temporarily unavailable), as often as it answered so in that second. Or it answered"
+            " within 100 ms, and the queue of a unix socket in its namespace was full (limit + 1) at the last tick"
+            " before the answer and at the first one after it."
+        ),
+        when=(
+            "outcome = 'failed' AND status IN (502, 503) AND coalesce(try_status = status, true)"
+            " AND (inside_full OR inside_refusals > 0)"
+        ),
+        says="""format('{} answered with status {} at {}', inside_of, status, moment(inside_answered_us))
+            || coalesce(format('; container.log line {}: connect() to {} failed (11: Resource temporarily unavailable)',
+                               inside_line, inside_queue), '')
+            || coalesce(format('; the queue of {} held up to {} then (limit {})', inside_queue, inside_depth,
+                               inside_limit), '')""",
+        seen=True,
+        label="unix socket's queue full",
+        symptom="502 or 503 at once, while every queue that `ss -lnt` shows is empty",
+        look="`ss -lx` in the server's namespace: Recv-Q above Send-Q; its log: (11: Resource temporarily unavailable)",
+        because="the unix socket behind {server} had no place for another connection",
+        where="At {server}, between two programs of one machine.",
+        hop=LAST_HOP,
+        explains=(
+            (
+                "A listening unix socket has an accept queue, too, of backlog + 1 connections. There is no handshake"
+                " and nothing to send again: when the queue is full, connect() of a program that does not block ends at"
+                " once with EAGAIN, and a proxy answers 502 (nginx) or 503 (Apache). No counter of the kernel counts"
+                " it, and no packet shows it."
+            ),
+        ),
+        knobs={"{server}.backlog": "how many connections may wait"},
+        remedy=_unix_backlog,
         lesson=None,
     ),
     Cause(

@@ -92,6 +92,23 @@ def _silent(prefix: str) -> str:
                 AND {prefix}_syns_not_dropped = {prefix}_syns_lost)"""
 
 
+def _before_socket(prefix: str) -> str:
+    """Return SQL for: its SYNs came to the server's interface, and none to a socket there."""
+    return f"({_silent(prefix)} AND {prefix}_synacks_again = 0 AND {prefix}_cookies_sent = 0)"
+
+
+def _before_socket_says(prefix: str) -> str:
+    return f"""{syns(prefix)} || format(' came to the interface of {{}}, none answered; its kernel counted no drop and'
+               || ' sent no SYN-ACK again, so no socket had them; ', {prefix}_to_instance)
+               || CASE WHEN {prefix}_untracked > 0
+                       THEN format('it dropped {{}} packets meanwhile, for its table of connections (nf_conntrack) had'
+                                   || ' no place', {prefix}_untracked)
+                       WHEN {prefix}_tracked >= {prefix}_tracked_max
+                       THEN format('its table of connections (nf_conntrack) was full: {{}} of {{}}', {prefix}_tracked,
+                                   {prefix}_tracked_max)
+                       ELSE 'no counter says what dropped them' END"""
+
+
 def _ports(run: RunSettings) -> Remedy | str | None:
     if run.behind:
         service, server = run.behind
@@ -218,6 +235,46 @@ CAUSES = (
         lesson="backend-restart",
     ),
     Cause(
+        name="unreachable",
+        meaning=(
+            "The dial ended by an ICMP message, or for want of a way: a router or a packet filter said that the server"
+            " cannot be reached, or nobody answered for its address."
+        ),
+        proof=(
+            "The dial failed as `unreachable` (EHOSTUNREACH or ENETUNREACH). Or it failed as `refused`, and no RST"
+            " came: the capture at the server has its SYN, and no answer; so an ICMP message refused it. At a proxy:"
+            " its error log or its own record of the dial says the same."
+        ),
+        when=(
+            "outcome = 'failed' AND (dial_error_kind = 'unreachable'"
+            " OR (dial_error_kind = 'refused' AND captured AND flow_id IS NOT NULL AND NOT flow_refused"
+            " AND NOT flow_answered)"
+            f" OR ({_NO_UPSTREAM} AND (try_dial_error_kind = 'unreachable' OR {_logged(113)} OR {_logged(101)})))"
+        ),
+        says=f"""if(dial_error_kind IN ('unreachable', 'refused'), {DIAL_FAILED} || coalesce('; ' || {FLOW} || ': '
+            || {syns("flow")} || format(' came to the interface of {{}}, and no packet of TCP answered',
+                                       flow_to_instance), '; no SYN of it is in the capture'), {LINE} || {ERROR})""",
+        label="unreachable",
+        symptom="fails at once, or after 3 s: no route to host, network is unreachable",
+        look="`nstat IcmpInDestUnreachs` at the client; `ip neigh`: FAILED; rules with `reject`",
+        because="an ICMP message, or the lack of a way, told {client} that {server} cannot be reached",
+        where=BEFORE_CONNECTION,
+        hop=HOP_OF_DIAL,
+        explains=(
+            (
+                "A router without a way, a host that nobody answers for (after 3 s), and a packet filter that rejects"
+                " instead of dropping say so by ICMP. The client's kernel then ends the dial at once: EHOSTUNREACH,"
+                " ENETUNREACH, or, for ICMP's port unreachable, ECONNREFUSED, as if nothing listened."
+            ),
+        ),
+        knobs={},
+        remedy=(
+            "look for what sent the ICMP message (a capture of `icmp` at the client names its sender), or for a wrong"
+            " address or route; no setting of the programs does it"
+        ),
+        lesson=None,
+    ),
+    Cause(
         name="accept-queue-drop",
         meaning=(
             "The server's accept queue was full at each SYN of the client or the proxy; or at the last ACK of the"
@@ -333,6 +390,49 @@ CAUSES = (
         },
         remedy=_cookies,
         lesson="syn-queue",
+    ),
+    Cause(
+        name="dropped-before-socket",
+        meaning=(
+            "The SYNs came to the server's network interface, and something between there and the listening socket"
+            " dropped them: a packet filter, or connection tracking."
+        ),
+        proof=(
+            "The dial or its request timed out. The capture at the server has its SYNs, and no answer. The server's"
+            " kernel counted no drop around any of them, sent no SYN-ACK again (`TcpExt.TCPSynRetrans`) until 1.3 s"
+            " after the first one, and no cookie: a socket would have repeated its answer by then. At a proxy: the same"
+            " for its connection."
+        ),
+        when=(
+            f"outcome = 'failed' AND (({_NO_CONNECTION} AND captured AND {_before_socket('flow')})"
+            f" OR ({_NO_UPSTREAM} AND {_before_socket('up')}))"
+        ),
+        says=f"""if({_NO_CONNECTION}, {DIAL_FAILED} || '; ' || {FLOW} || ': ' || {_before_socket_says("flow")},
+            {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_before_socket_says("up")})""",
+        label="dropped before the socket",
+        symptom="connect timeout; the SYN arrives at the server, and no counter grows",
+        look="`nft list ruleset` at the server: counters of rules that drop; `conntrack -S`; `dmesg`: table full",
+        because="the SYNs of {client} came to {server}, and a packet filter or connection tracking there dropped them",
+        where="At {server}, between its network interface and the listening socket.",
+        hop=HOP_OF_DIAL,
+        explains=(
+            (
+                "A capture sees a packet before the packet filter does. What the filter drops (nftables, iptables, a"
+                " full table of connections, reverse path filtering) comes to no socket, so that no queue and no"
+                " counter of TCP shows it."
+            ),
+            (
+                "Which rule it was, its own counter says: `nft list ruleset`, where the rule has `counter`, or"
+                " `iptables -nvL`. A full table is in `conntrack -S` and in the kernel's log: nf_conntrack: table full,"
+                " dropping packet."
+            ),
+        ),
+        knobs={},
+        remedy=(
+            "change the packet filter in the server's namespace, or raise net.netfilter.nf_conntrack_max where the"
+            " table of connections was full; no setting of the programs does it"
+        ),
+        lesson=None,
     ),
     Cause(
         name="connect-timeout",

@@ -392,7 +392,9 @@ CAUSES = (
         apart=APART,
         says="""format(
             '{} had taken the connection and had the request at {} at the latest, and answered {} later (of {})',
-            server, moment(taken_us), took(server_us), took(total_us))""",
+            server, moment(taken_us), took(server_us), took(total_us))
+            || coalesce(format('; up to {} waited meanwhile at its {} (limit {})', inside_depth, inside_queue,
+                               inside_limit), '')""",
         label="time in the server",
         symptom="slow, with empty queues",
         look="the server's own logs and metrics: its threads, its pools, its database",

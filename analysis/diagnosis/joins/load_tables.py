@@ -16,11 +16,13 @@ import numpy as np
 
 from analysis.database import Integers, composed, create, literal
 from analysis.evidence import logs, processes
+from analysis.evidence.inner_queues import queues_at, read_refusals
 from analysis.evidence.jsonl import integer, records
 from analysis.evidence.logs import lines_of
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import put_on_steady, tell_processes_apart
 from analysis.evidence.samples import Listener, Samples
+from formats.role import CONTAINER_LOG
 from formats.safe_files import open_regular
 
 # docs/flows.md says what each is.
@@ -53,6 +55,7 @@ def open_database(raw: RawRun) -> duckdb.DuckDBPyConnection:
     _load_error_log(database, raw)
     load_captured(database, raw)
     _load_samples(database, raw)
+    _load_inner_queues(database, raw)
     _load_scrapes(database, raw)
     return database
 
@@ -137,6 +140,15 @@ DROP_COUNTERS = (
     "TcpExt.TCPReqQFullDoCookies",
     "TcpExt.TCPReqQFullDrop",
 )
+# What tells whether a SYN came to a socket: SYN-ACKs sent again, cookies; and of a namespace that follows connections,
+# how many there are, how many there may be, and the packets dropped because there was no place for another.
+SOCKET_COUNTERS = {
+    "syns_again": "TcpExt.TCPSynRetrans",
+    "cookies_sent": "TcpExt.SyncookiesSent",
+    "tracked": "conntrack.table.entries",
+    "tracked_max": "conntrack.table.max",
+    "untracked": "conntrack.drop",
+}
 
 
 # All sockets in TIME_WAIT of a namespace, with each tick.
@@ -147,7 +159,7 @@ TICKS = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflow
 
 
 def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(TICKS, "BIGINT")})
+    create_ticks(database)
     create(
         database, "processors", {"machine": "VARCHAR", **dict.fromkeys(("time_us", "total_ms", "idle_ms"), "BIGINT")}
     )
@@ -160,6 +172,7 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         if samples.ticks:
             listeners = [samples.traffic(tick) for tick in range(len(samples.ticks))]
             columns = tick_columns(samples, listeners, map(samples.series, DROP_COUNTERS))
+            columns |= socket_columns(samples)
             insert(database, "ticks", columns, f"'{instance}' AS instance, *")
             if asks and instance in raw.manifest.of_role(raw.manifest.origin or "") and _TIME_WAIT in samples.counters:
                 counts = {"time_us": columns["time_us"], "count": samples.series(_TIME_WAIT)}
@@ -172,6 +185,47 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         if hosts:
             readings = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
             insert(database, "processors", {"machine": [machine] * len(hosts), **dict(readings)})
+
+
+INNER_QUEUES = {
+    "instance": "VARCHAR", "time_us": "BIGINT", "name": "VARCHAR", "depth": "BIGINT", "queue_limit": "BIGINT",
+}  # fmt: skip
+INNER_REFUSALS = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "name": "VARCHAR"}
+
+
+def _load_inner_queues(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """Load what waited inside the servers' containers, and what they printed of unix sockets that refused them."""
+    create(database, "inner_queues", INNER_QUEUES)
+    create(database, "inner_refusals", INNER_REFUSALS)
+    for instance, samples in raw.samples.items():
+        if instance in raw.manifest.clients:
+            continue
+        held = [
+            (tick.time_us, queue.name, queue.depth, queue.limit)
+            for number, tick in enumerate(samples.ticks)
+            for queue in queues_at(samples, number)
+            if queue.depth
+        ]
+        _insert_rows(database, "inner_queues", instance, ("time_us", "name", "depth", "queue_limit"), held)
+        with contextlib.suppress(OSError), open_regular(raw.places.log(instance, CONTAINER_LOG)) as file:
+            said = list(read_refusals(file))
+            _insert_rows(database, "inner_refusals", instance, ("line", "time_us", "name"), said)
+        put_on_steady(database, "inner_refusals", instance, raw.clocks.of(instance), "time_us")
+
+
+def _insert_rows(
+    database: duckdb.DuckDBPyConnection,
+    table: str,
+    instance: str,
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+) -> None:
+    if rows:
+        arrays = {
+            name: np.array(values, dtype=_dtype(values))
+            for name, values in zip(names, zip(*rows, strict=True), strict=True)
+        }
+        insert(database, table, arrays, f"'{instance}' AS instance, *")
 
 
 PROCESSES = {"instance": "VARCHAR", "time_us": "BIGINT", "pid": "BIGINT", "comm": "VARCHAR"}
@@ -193,6 +247,16 @@ def _load_processes(database: duckdb.DuckDBPyConnection, raw: RawRun, instance: 
     times_us, pids, comms = (np.array(part) for part in zip(*rows, strict=True))
     columns = {"time_us": times_us.astype("int64"), "pid": pids.astype("int64"), "comm": comms.astype("object")}
     insert(database, "server_processes", columns, f"'{instance}' AS instance, time_us, nullif(pid, 0) AS pid, comm")
+
+
+def create_ticks(database: duckdb.DuckDBPyConnection) -> None:
+    """Make the table `ticks`, empty."""
+    create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys((*TICKS, *SOCKET_COUNTERS), "BIGINT")})
+
+
+def socket_columns(samples: Samples) -> dict[str, Integers]:
+    """Return those columns of `SOCKET_COUNTERS` that are known."""
+    return {name: samples.series(counter) for name, counter in SOCKET_COUNTERS.items() if counter in samples.counters}
 
 
 def tick_columns(

@@ -95,12 +95,14 @@ def _several_proxies(database: duckdb.DuckDBPyConnection) -> bool:
     return has_rows(database, "(SELECT 1 FROM access HAVING count(DISTINCT instance) > 1)")
 
 
+# A server that is refused by a unix socket answers in less.
+_AT_ONCE_US = 100_000
 # A connection that a server closes so soon after an answer was never idle; so many closes show how long one may be.
 _CLOSED_AT_ONCE_US, _CLOSES_MIN = 10_000, 5
 
 
 def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_us: int, *, behind: bool) -> None:
-    """Make the tables `proxied`, `cases`, `idle_closes`, `ended_processes` and `behind`.
+    """Make the tables `proxied`, `cases`, `idle_closes`, `ended_processes`, `behind` and `inside`.
 
     Args:
         database: that of the run.
@@ -115,3 +117,5 @@ def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_
     make(database, ["server_processes"], {sql(__name__, "ended_processes"): {}})
     source = "requests WHERE status >= 500" if behind else "requests WHERE false"
     make(database, [source], {sql(__name__, "behind"): {"apart_us": CLOCK_SLACK_US + apart_us}})
+    any_inside = "(SELECT name FROM inner_queues UNION ALL SELECT name FROM inner_refusals)"
+    make(database, [any_inside], {sql(__name__, "inside"): {"turn_us": NGINX_TURN_US, "at_once_us": _AT_ONCE_US}})

@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.database import Integers, Tables, composed, create, in_memory, sql
 from analysis.diagnosis.joins import connections, load_tables
-from analysis.diagnosis.joins.load_tables import DROP_COUNTERS, TICKS, insert
+from analysis.diagnosis.joins.load_tables import DROP_COUNTERS, insert
 from analysis.evidence import kernel_events, window
 from analysis.evidence.jsonl import integer
 from analysis.evidence.rawrun import RawRun
@@ -131,7 +131,7 @@ def load_spans(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 def load_listeners(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     """Make the table `ticks`: a row for each tick and listener, which is named `instance:port`."""
-    create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(TICKS, "BIGINT")})
+    load_tables.create_ticks(database)
     for instance, samples in raw.samples.items():
         lost = _lost_syns(database, instance) if raw.inspected and samples.ticks else {}
         for port in sorted({*listening_ports(samples), *lost}):
@@ -181,7 +181,9 @@ def _columns(samples: Samples, port: int, lost: Mapping[int, Integers], *, dumpe
             if name not in samples.counters and not (told and values is own):
                 values[:] = _UNKNOWN
             values[uncounted] = _UNKNOWN
-    return load_tables.tick_columns(samples, listeners, counters)
+    # A dump has no moments of which one could tell what grew between them.
+    apart = {} if dumped else load_tables.socket_columns(samples)
+    return load_tables.tick_columns(samples, listeners, counters) | apart
 
 
 def _drops(samples: Samples, port: int) -> Integers | None:

@@ -29,6 +29,12 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        resent.first_dial AS sent_dial, resent.sent_again AS sent_times, resent.carried AS sent_beside,
        resent.ended_us AS sent_ended_us, resent.together AS sent_together,
        beside.* EXCLUDE (instance, id), behind.* EXCLUDE (instance, id),
+       inside.* EXCLUDE (instance, id),
+       flow_socket.synacks_again AS flow_synacks_again, flow_socket.cookies_sent AS flow_cookies_sent,
+       flow_socket.untracked AS flow_untracked, flow_socket.tracked AS flow_tracked,
+       flow_socket.tracked_max AS flow_tracked_max, up_socket.synacks_again AS up_synacks_again,
+       up_socket.cookies_sent AS up_cookies_sent, up_socket.untracked AS up_untracked,
+       up_socket.tracked AS up_tracked, up_socket.tracked_max AS up_tracked_max,
        $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
        $proxied AS proxied, $relayed AS relayed, $apart_us::BIGINT AS apart_us, $keep_alive_us::BIGINT AS keep_alive_us,
        coalesce(end_us > $whole_until_us, false) AS torn,
@@ -44,7 +50,12 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        LEFT JOIN resent USING (instance, id)
        LEFT JOIN beside USING (instance, id)
        LEFT JOIN behind USING (instance, id)
+       LEFT JOIN inside USING (instance, id)
        LEFT JOIN ended USING (instance, id)
+       LEFT JOIN before_socket AS flow_socket
+            ON flow_socket.observer = broken.flow_observer AND flow_socket.id = broken.flow_id
+       LEFT JOIN before_socket AS up_socket
+            ON up_socket.observer = broken.up_observer AND up_socket.id = broken.up_id
        LEFT JOIN idle_closes AS flow_idle ON flow_idle.instance = broken.flow_to_instance
        LEFT JOIN idle_closes AS up_idle ON up_idle.instance = broken.up_to_instance
  ORDER BY broken.instance, broken.id;

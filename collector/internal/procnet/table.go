@@ -1,4 +1,5 @@
-// Package procnet reads the counters of a network namespace from /proc/net: netstat, snmp, sockstat and sockstat6.
+// Package procnet reads the counters of a network namespace from /proc/net: netstat, snmp, sockstat and sockstat6, and
+// those of connection tracking.
 //
 // Every counter that the kernel prints is kept under the kernel's own spelling, known or not: "TcpExt.ListenOverflows",
 // "Tcp.ActiveOpens", "sockstat.TCP.tw". The formats are those of net/ipv4/proc.c and net/ipv6/proc.c in the kernel.
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A Counter is one figure of the kernel. Its name is dotted: the file's section, then the kernel's own name.
@@ -118,6 +120,81 @@ func (t *Table) ParseSockstat(text []byte, prefix string) error {
 		}
 	}
 	return nil
+}
+
+// The columns of /proc/net/stat/nf_conntrack that say of packets that connection tracking dropped, or could not follow.
+var conntrackDrops = []string{"invalid", "insert_failed", "drop", "early_drop"}
+
+// ParseConntrack parses /proc/net/stat/nf_conntrack: a line of names, then one of hexadecimal numbers for each
+// processor. `entries` is the same on each: connections that are followed now; the others are summed up.
+func (t *Table) ParseConntrack(text []byte) error {
+	n := 0
+	defer func() { t.truncate(n) }()
+	names, rows := cutLine(text)
+	for column := 0; ; column++ {
+		var name []byte
+		if name, names = nextField(names); len(name) == 0 {
+			return nil
+		}
+		entries := string(name) == "entries"
+		if !entries && !slices.Contains(conntrackDrops, string(name)) {
+			continue
+		}
+		var sum int64
+		for rest := rows; len(rest) > 0; {
+			var row, figure []byte
+			row, rest = cutLine(rest)
+			for range column + 1 {
+				figure, row = nextField(row)
+			}
+			value, err := parseHex(figure)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if entries {
+				sum = value
+			} else {
+				sum += value
+			}
+		}
+		if entries {
+			t.set(n, "conntrack.", []byte("table"), name, sum)
+		} else {
+			t.set(n, "", []byte("conntrack"), name, sum)
+		}
+		n++
+	}
+}
+
+// ParseConntrackMax parses nf_conntrack_max: how many connections are followed at most.
+func (t *Table) ParseConntrackMax(text []byte) error {
+	row, _ := cutLine(text)
+	value, err := parseInt(row)
+	if err != nil {
+		t.truncate(0)
+		return err
+	}
+	t.set(0, "conntrack.", []byte("table"), []byte("max"), value)
+	return nil
+}
+
+// parseHex reads a hexadecimal integer of 32 bits.
+func parseHex(text []byte) (int64, error) {
+	if len(text) == 0 || len(text) > 8 {
+		return 0, errNotInteger
+	}
+	var value int64
+	for _, c := range text {
+		switch {
+		case c >= '0' && c <= '9':
+			value = value<<4 | int64(c-'0')
+		case c >= 'a' && c <= 'f':
+			value = value<<4 | int64(c-'a'+10)
+		default:
+			return 0, errNotInteger
+		}
+	}
+	return value, nil
 }
 
 // cutLine splits off the first line, without its end.

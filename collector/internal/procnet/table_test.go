@@ -179,3 +179,25 @@ func read(t testing.TB, path string) []byte {
 	}
 	return text
 }
+
+func TestConntrackIsSummedUpOverTheProcessors(t *testing.T) {
+	text := "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error\n" +
+		"00000010  00000000 00000002 00000000 00000001 00000000 00000000 00000000 00000000 00000000 0000000a 00000000 000001b0\n" +
+		"00000010  00000000 00000000 00000000 000000ff 00000000 00000000 00000000 00000000 00000001 00000001 00000003 00000342\n"
+	var table Table
+	if err := table.ParseConntrack([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	want := []Counter{
+		{"conntrack.table.entries", 16}, {"conntrack.invalid", 256}, {"conntrack.insert_failed", 1},
+		{"conntrack.drop", 11}, {"conntrack.early_drop", 3},
+	}
+	if got := table.Counters(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for _, bad := range []string{"entries\nxyz\n", "entries drop\n00000001\n", "entries\n123456789\n"} {
+		if err := table.ParseConntrack([]byte(bad)); err == nil {
+			t.Errorf("%q has no error", bad)
+		}
+	}
+}

@@ -35,6 +35,10 @@ type record struct {
 		Port                int
 		Depth, Limit, Drops int
 	}
+	Unix []struct {
+		Path         string
+		Depth, Limit int
+	}
 	Groups []struct {
 		State, Side, Local, Peer string
 		Port, Count              int
@@ -97,6 +101,55 @@ func TestAnOverflowOfTheAcceptQueueIsSeenByEachInstrument(t *testing.T) {
 		if got := counters[name] - first[name]; got != drops {
 			t.Errorf("%s grew by %d, and the listener's drops by %d", name, got, drops)
 		}
+	}
+}
+
+func TestAFullUnixSocketIsSeenAndAnIdleOneOnFullLinesAlone(t *testing.T) {
+	netns.Require(t)
+	path := filepath.Join(t.TempDir(), "full.sock")
+	listener, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(listener) }()
+	if err := errors.Join(unix.Bind(listener, &unix.SockaddrUnix{Name: path}), unix.Listen(listener, 1)); err != nil {
+		t.Fatal(err)
+	}
+	idle, err := net.Listen("unix", "@idle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = idle.Close() }()
+	records := recordWhile(t, func(string) {
+		// The queue takes backlog + 1 connections; the next one is refused at once.
+		for i := range 3 {
+			client, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = unix.Close(client) })
+			err = unix.Connect(client, &unix.SockaddrUnix{Name: path})
+			if (err == nil) != (i < 2) || i == 2 && !errors.Is(err, unix.EAGAIN) {
+				t.Errorf("connection %d: %v", i, err)
+			}
+		}
+	})
+	deepest, idleLines := 0, 0
+	for _, r := range records {
+		for _, one := range r.Unix {
+			if one.Path == path && one.Limit == 1 {
+				deepest = max(deepest, one.Depth)
+			}
+			if one.Path == "@idle" {
+				idleLines++
+				if !r.Full {
+					t.Error("a socket that nobody waits on is on a line that is not full")
+				}
+			}
+		}
+	}
+	if deepest != 2 || idleLines == 0 {
+		t.Errorf("the greatest depth was %d, want 2; the idle socket was on %d lines", deepest, idleLines)
 	}
 }
 

@@ -73,6 +73,28 @@ func appendListeners(line []byte, listeners []sockdiag.Listener) []byte {
 	return line
 }
 
+// appendUnixListeners appends the member of the unix sockets on which somebody waits; with all of them on a full line.
+// Many a host has dozens that nobody waits on.
+func appendUnixListeners(line []byte, listeners []sockdiag.UnixListener, full bool) []byte {
+	count := 0
+	for _, l := range listeners {
+		if l.Depth == 0 && !full {
+			continue
+		}
+		if count == 0 {
+			line = append(line, `,"unix":[`...)
+		}
+		line = appendQuoted(append(appendComma(line, count), `{"path":`...), l.Path)
+		line = appendInt(line, `,"depth":`, int64(l.Depth))
+		line = append(appendInt(line, `,"limit":`, int64(l.Limit)), '}')
+		count++
+	}
+	if count > 0 {
+		line = append(line, ']')
+	}
+	return line
+}
+
 // isOneOfSeveral says whether another socket listens on the same address and port (SO_REUSEPORT).
 func isOneOfSeveral(listeners []sockdiag.Listener, at int) bool {
 	for i, l := range listeners {

@@ -72,6 +72,7 @@ type Sampler struct {
 	// Space used again by each tick.
 	line                 []byte
 	listeners            []sockdiag.Listener
+	unixListeners        []sockdiag.UnixListener
 	connections, waiting dump
 	tally                *sockdiag.Tally
 	procList             []procfs.Process
@@ -259,6 +260,9 @@ func (s *Sampler) appendTick(now time.Time, late time.Duration, full bool) error
 	}
 	s.tally.Listens(s.listeners)
 	s.listeners = slices.DeleteFunc(s.listeners, s.isOwn)
+	if s.unixListeners, err = s.diag.UnixListeners(s.unixListeners[:0]); err != nil {
+		return err
+	}
 
 	s.line = appendStart(s.line, "tick", now)
 	s.line = appendInt(s.line, `,"mono_us":`, monotonic.Microseconds())
@@ -273,7 +277,9 @@ func (s *Sampler) appendTick(now time.Time, late time.Duration, full bool) error
 	s.line = s.deltas.appendTo(s.line, full)
 	s.line = append(s.line, `},"listen":[`...)
 	s.line = appendListeners(s.line, s.listeners)
-	s.appendCost(']', began)
+	s.line = append(s.line, ']')
+	s.line = appendUnixListeners(s.line, s.unixListeners, full)
+	s.appendCost("", began)
 	return nil
 }
 
@@ -299,13 +305,13 @@ func (s *Sampler) appendSockets(withTimeWait bool) error {
 	s.line = appendStart(s.line, "sockets", now)
 	s.line = append(s.line, `,"groups":[`...)
 	s.line = appendGroups(s.line, s.connections.groups, false)
-	s.appendCost(']', began)
+	s.appendCost("]", began)
 	if withTimeWait {
 		began = cpuTime()
 		s.line = appendStart(s.line, "time_wait", now)
 		s.line = append(s.line, `,"groups":[`...)
 		s.line = appendGroups(s.line, s.waiting.groups, true)
-		s.appendCost(']', began)
+		s.appendCost("]", began)
 	}
 	return nil
 }
@@ -369,7 +375,7 @@ func (s *Sampler) appendProcesses() error {
 	s.line = appendProcesses(s.line, s.procList)
 	s.line = appendInt(s.line, `],"host":{"cpu_total_ms":`, host.CPUTotalMS)
 	s.line = appendInt(s.line, `,"cpu_idle_ms":`, host.CPUIdleMS)
-	s.appendCost('}', began)
+	s.appendCost("}", began)
 	return nil
 }
 
@@ -384,8 +390,8 @@ func (s *Sampler) appendSelf() {
 }
 
 // appendCost ends a line: it closes the member before with the given bracket and adds the CPU time since began.
-func (s *Sampler) appendCost(bracket byte, began time.Duration) {
-	s.line = append(s.line, bracket)
+func (s *Sampler) appendCost(bracket string, began time.Duration) {
+	s.line = append(s.line, bracket...)
 	s.line = appendInt(s.line, `,"cost_us":`, (cpuTime() - began).Microseconds())
 	s.line = append(s.line, "}\n"...)
 }

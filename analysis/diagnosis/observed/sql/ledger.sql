@@ -14,7 +14,7 @@ WITH facts AS (
     SELECT connections.*, spans.end_us AS until_us, spans.ends,
            ends_with(to_instance, ':*') AS scanned, accepted.accepted_after_us, accepted.accepted_before_us,
            proof.syns_overflowed, proof.syns_syn_queue_full, proof.syns_not_dropped, proof.syns_unsampled,
-           proof.depth_max, proof.queue_limit,
+           proof.depth_max, proof.queue_limit, before_socket.synacks_again, before_socket.cookies_sent,
            syn_times_us[len(syn_times_us)] AS last_syn_us,
            least(client_fin_time_us, CASE WHEN first_rst_by = 'client' THEN first_rst_time_us END) AS left_us,
            coalesce(server_first_data_time_us > left_us, false) AS too_late,
@@ -23,6 +23,8 @@ WITH facts AS (
       FROM connections
            JOIN spans ON spans.observer = connections.observer
            LEFT JOIN syn_drop_proof AS proof ON proof.observer = connections.observer AND proof.id = connections.id
+           LEFT JOIN before_socket
+                ON before_socket.observer = connections.observer AND before_socket.id = connections.id
            LEFT JOIN accepted ON accepted.observer = connections.observer AND accepted.id = connections.id
      WHERE first_time_us <= $end_us AND last_time_us >= $start_us
 ), judged AS (
@@ -69,6 +71,8 @@ SELECT observer, id, $direction AS direction, to_instance, client_address, clien
             WHEN plain = 'refused' THEN 'connection-refused'
             WHEN plain = 'never-answered' AND syns_overflowed = syns_lost THEN 'accept-queue-drop'
             WHEN plain = 'never-answered' AND syns_syn_queue_full = syns_lost THEN 'syn-queue-drop'
+            WHEN plain = 'never-answered' AND syns_not_dropped = syns_lost AND synacks_again = 0 AND cookies_sent = 0
+                THEN 'dropped-before-socket'
             WHEN plain = 'never-answered' AND syns_not_dropped = syns_lost THEN 'connect-timeout'
             WHEN plain = 'never-accepted' AND aborted THEN 'accept-queue-reset'
             WHEN plain = 'never-accepted' AND ack_dropped_min > 0 THEN 'accept-queue-drop'
