@@ -1,6 +1,7 @@
 """Turns pydantic's findings about a YAML file into sentences."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args
 
@@ -25,7 +26,13 @@ _TAKES = {
     "dict_type": "a mapping of names to values",
     "model_type": "a mapping of names to values",
     "model_attributes_type": "a mapping of names to values",
-    "string_pattern_mismatch": "small letters, digits and hyphens",
+}
+# The same of texts, by the pattern that they have to match.
+_SPELT = {
+    "^/": "a path that begins with /",
+    r"^[a-z0-9]+(_[a-z0-9]+)*$": "small letters, digits and _",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "letters, digits and _, and no digit first",
+    "^[A-Za-z0-9][A-Za-z0-9_.-]*$": "a name of letters, digits, _, . and -",
 }
 _SHOWN_MAX = 60
 
@@ -42,22 +49,45 @@ def describe_error(
         return f"unknown key '{name}'", did_you_mean(str(location[-1]), siblings)
     if kind == "literal_error":
         return f"{name} cannot be {_shown(value, name, show)}", did_you_mean(str(value), expected(error))
+    if kind == "string_pattern_mismatch":
+        takes = _SPELT.get(context["pattern"], "small letters, digits and hyphens")
+        return f"{name} takes {takes}, not {_shown(value, name, show)}", _spelt(context["pattern"], str(value))
+    return _describe_value(error, name, show), None
+
+
+def _describe_value(error: ErrorDetails, name: str, show: Show) -> str:
+    kind, value = error["type"], error["input"]
     if kind == "missing":
-        return f"'{name}' is missing", None
+        return f"'{name}' is missing"
     if kind in _BOUNDS:
-        bound = show(name, next(iter(context.values())))
-        return f"{name} must be {_BOUNDS[kind]} {bound}, not {_shown(value, name, show)}", None
+        bound = show(name, next(iter(error["ctx"].values())))
+        return f"{name} must be {_BOUNDS[kind]} {bound}, not {_shown(value, name, show)}"
     if kind in _TAKES:
-        return f"{name} takes {_TAKES[kind]}, not {_shown(value, name, show)}", None
+        return f"{name} takes {_TAKES[kind]}, not {_shown(value, name, show)}"
     if kind in ("string_too_short", "too_short"):
-        return f"{name} is empty" if not value else f"{name} is too short", None
-    return f"{name}: {error['msg']}", None
+        return f"{name} is empty" if not value else f"{name} is too short"
+    return f"{name}: {error['msg']}"
+
+
+def _spelt(pattern: str, value: str) -> str | None:
+    """Return the nearest value that matches; None if none is near."""
+    near = {value.lower(), f"/{value}", value.rpartition("/")[2], value.replace("-", "_"), value.replace("_", "")}
+    return next((f"write '{one}'" for one in sorted(near, key=len, reverse=True) if re.search(pattern, one)), None)
 
 
 def list_findings(error: ValidationError) -> list[ErrorDetails]:
-    """Return what pydantic found, but for a missing key that stands there by its old name."""
+    """Return what pydantic found, but for a missing key that stands there by its old name.
+
+    A text where a list may stand, too, is only misspelt.
+    """
     found = error.errors()
-    return [one for one in found if one["type"] != "missing" or not old_name(str(one["loc"][-1]), one["input"])]
+    misspelt = {one["loc"][:-1] for one in found if one["type"] == "string_pattern_mismatch"}
+    return [
+        one
+        for one in found
+        if (one["type"] != "missing" or not old_name(str(one["loc"][-1]), one["input"]))
+        and not (one["type"] == "list_type" and one["loc"][:-1] in misspelt)
+    ]
 
 
 def refuse_findings(error: ValidationError, document: Document, say: Say, above: Location = ()) -> BadInput:

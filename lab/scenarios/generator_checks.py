@@ -9,6 +9,7 @@ from lab import paths
 from lab.errors import Problem
 from lab.reading.validation_messages import nearest
 from lab.scenarios import generators
+from lab.scenarios.command_checks import command_problems, values_of
 from lab.scenarios.model import GENERATORS, OwnLoad
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import PLACES
@@ -58,8 +59,9 @@ def generator_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         words, where = generators.words_of(load, name), resolved.where("load", name)
         yield from _not_there(name, words, where, paths.real(resolved.place.home))
         yield from _not_writable(name, words, where)
+    yield from command_problems(resolved, load, name)
     if load.results and name == "jmeter":
-        for _, file in _values(generators.words_of(load, name), _RESULTS_OF_JMETER):
+        for _, file in values_of(generators.words_of(load, name), _RESULTS_OF_JMETER):
             if PurePosixPath(file).parent == _RAW and PurePosixPath(file).name != load.results.file:
                 what = f"load.results names {load.results.file}, and jmeter writes {file}"
                 where = resolved.where("load", "results", "file")
@@ -83,21 +85,10 @@ def _is_like(word: str, other: str) -> bool:
     return sorted(word) == sorted(other) or SequenceMatcher(None, word, other).ratio() >= _ALIKE
 
 
-def _values(words: list[str], options: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield the value of each of these options: after it, behind '=', or, of a short one, attached."""
-    for index, word in enumerate(words):
-        option, equals, value = word.partition("=")
-        if option in options:
-            following = words[index + 1 : index + 2]
-            yield from ((option, one) for one in ([value] if equals else following))
-        elif word[:2] in options:
-            yield word[:2], word[2:]
-
-
 def _not_there(name: str, words: list[str], where: str, home: Path) -> Iterator[Problem]:
     """Yield each file of the scenario's folder that a generator is to read, and that is not there."""
     named = (
-        (option, file) for option, value in _values(words, _READS.get(name, frozenset())) for file in value.split(",")
+        (option, file) for option, value in values_of(words, _READS.get(name, frozenset())) for file in value.split(",")
     )
     for option, file in named:
         below = PurePosixPath(generators.FOLDER, file)
@@ -120,7 +111,7 @@ def _not_there(name: str, words: list[str], where: str, home: Path) -> Iterator[
 
 def _not_writable(name: str, words: list[str], where: str) -> Iterator[Problem]:
     """Yield each file that a generator is to write where it cannot."""
-    for option, file in _values(words, _WRITES.get(name, frozenset())):
+    for option, file in values_of(words, _WRITES.get(name, frozenset())):
         below = PurePosixPath(generators.FOLDER, file)
         if file not in _STREAMS and below.is_relative_to(generators.FOLDER):
             what = f"{name} cannot write {file} ({option}): it can only read the scenario's folder"

@@ -26,7 +26,7 @@ WORKLOAD = "script"
 # Where k6 finds the folder that the script lies in, and the remote modules that the lab fetched.
 MOUNTED, FETCHED = Path("/script"), Path("/modules")
 _RESERVED = ("K6_", "CONNLAB_")
-# k6's own gracefulStop, which comes on top of an executor's maxDuration. The lab waits longer than that.
+# k6's own gracefulStop, which comes on top of an executor's time. The lab waits longer than that.
 _GRACE_MS = 30_000
 _BROWSERS = ("k6/browser", "k6/experimental/browser")
 _OF_CHECKS = "client.checks."
@@ -133,10 +133,12 @@ class Options:
 
     Attributes:
         lasts_ms: how long its scenarios take at most, with the time in which they end gracefully.
+        grace_ms: the longest such time.
     """
 
     users_max: int
     lasts_ms: int
+    grace_ms: int
     thresholds: Mapping[str, list[str]]
 
     def claims(self) -> list[Claim]:
@@ -334,17 +336,22 @@ def read_options(text: str) -> Options:
         metric: [one if isinstance(one, str) else one["threshold"] for one in of_metric]
         for metric, of_metric in (said.get("thresholds") or {}).items()
     }
-    # Go writes a duration such as 1m30s.
-    lasts_ms = sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", said["totalDuration"])))
-    return Options(int(said["maxVUs"]), lasts_ms, thresholds)
+    graces = [one.get("gracefulStop") for one in (said.get("scenarios") or {}).values()] or [None]
+    grace_ms = max(_GRACE_MS if one is None else _read_go_duration(one) for one in graces)
+    return Options(int(said["maxVUs"]), _read_go_duration(said["totalDuration"]), grace_ms, thresholds)
+
+
+def _read_go_duration(text: str) -> int:
+    """Return the milliseconds of a duration as Go writes it, such as 1m30s."""
+    return sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", text)))
 
 
 def contradictions(resolved: ResolvedScenario, options: Options) -> Iterator[Problem]:
     """Yield where a script's options and the scenario contradict each other."""
     load = resolved.scenario.knobs.load
     where = resolved.where("load", "script")
-    if options.lasts_ms > load.max_duration + _GRACE_MS:
-        what = f"the script's options let it run for {format_ms(options.lasts_ms)}"
+    if options.lasts_ms > load.max_duration + options.grace_ms:
+        what = f"the script's options let it run for {format_ms(options.lasts_ms - options.grace_ms)}"
         yield Problem(
             f"{what}, but load.max_duration is {format_ms(load.max_duration)}", where, "raise load.max_duration"
         )

@@ -32,6 +32,7 @@ from lab.scenarios.model import IpFamily, Scenario
 from lab.scenarios.overrides import Override, knob_location, nearest_knob, parse_overrides, preset_overrides
 from lab.scenarios.places import Place
 from lab.scenarios.registry import Registry, read_registry
+from lab.scenarios.services import is_service_name, may_stand_on_path
 
 Source = Literal["scenario", "set", "preset", "cell", "file", "default"]
 
@@ -399,5 +400,9 @@ def knob_sentence(
             return f"unknown group of knobs '{name}'", did_you_mean(name, siblings)
         return f"unknown knob '{name}'", nearest_knob(name, catalogue)
     if error["type"] == "literal_error" and (location[-1] == "[key]" or location[0] == "path"):
-        return f"unknown role '{error['input']}'", did_you_mean(str(error["input"]), expected(error))
+        given = str(error["input"])
+        if location[0] == "path" and is_service_name(given) and not may_stand_on_path(given):
+            what = f"'{given}' cannot stand on the path: figures and knobs have its name, where a - would subtract"
+            return what, f"name the service {given.replace('-', '')}"
+        return f"unknown role '{given}'", did_you_mean(given, expected(error))
     return describe_error(error, siblings, name, lambda knob, value: format_knob(knob, value, catalogue))

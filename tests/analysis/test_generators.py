@@ -8,10 +8,11 @@ import pytest
 
 from analysis import figures
 from analysis.derivation import judge
+from analysis.diagnosis.health.generator import own_words
 from analysis.evidence import result_files
 from analysis.expressions.values import Unknown
 from tests.analysis.packets import Capture, Connection
-from tests.analysis.support import MEASURE_S, OTHERS, SYNS_S, RunFolder, make_capture
+from tests.analysis.support import MEASURE_S, OTHERS, SYNS_S, RunFolder, knob, make_capture
 from tests.analysis.whole import made_by
 
 JTL = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,bytes,URL,Latency,Connect\n"
@@ -92,6 +93,37 @@ def test_of_a_load_without_records_connections_have_causes_and_requests_are_unkn
     assert found.account.requests is None
     (hop,) = found.account.hops
     assert {one.id: one.holds for one in hop.identities}["drops-by-overflow"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("ab: invalid URL\nUsage: ab [options]\n    -n requests\n", "ab: invalid URL"),
+        ("Running 5s test\nTraceback:\n  File a.py\nOSError: no plan\n\n", "OSError: no plan"),
+        ("Usage: wrk <options>\n  -c\n", "Usage: wrk <options>"),
+        ("a\n" * 9000 + "the end\n", "the end"),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_generator_s_own_words_say_why_it_ended(tmp_path: Path, said: str | None, words: str) -> None:
+    if said is not None:
+        (tmp_path / "container.log").write_text(said)
+    assert own_words(tmp_path / "container.log") == words
+
+
+def test_who_ended_a_generator_is_named(run: RunFolder) -> None:
+    watched = made_by("ab", run)
+    watched.manifest["exits"]["ab-1"] = 143
+    (measured,) = [one for one in watched.manifest["phases"] if one["name"] == "measure"]
+    lasted_ms = (measured["end_us"] - measured["start_us"]) // 1000
+    for limit_ms, said in (
+        (lasted_ms + 1, "ab ended with exit code 143"),
+        (lasted_ms, "the lab ended ab at load.max_"),
+    ):
+        watched.manifest["knobs"]["load.max_duration"] = knob(limit_ms, "ms")
+        problems = judge(watched.write()).run.health.problems
+        assert any(said in one.message for one in problems if one.instrument == "ab/ab-1")
 
 
 def asked(run: RunFolder, *, in_turns: bool = True) -> dict[str, Any]:

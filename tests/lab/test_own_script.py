@@ -366,7 +366,7 @@ def test_options_that_contradict_the_scenario_are_refused_before_anything_starts
     with pytest.raises(BadInput) as refused:
         capacity.check_capacity(make("load.max_duration=1m", "load.instances=2"), engine)
     said = [str(problem) for problem in refused.value.problems]
-    assert "the script's options let it run for 90.5 s, but load.max_duration is 60 s" in said[0]
+    assert "the script's options let it run for 60.5 s, but load.max_duration is 60 s" in said[0]
     assert "the script's 1 users cannot be shared by 2 instances" in said[1]
     assert engine.did == []
 
@@ -375,6 +375,12 @@ def test_the_longest_time_of_k6_s_own_default_fits_into_the_lab_s(make: Make) ->
     # Ten minutes, and half a minute to end gracefully: what a script has that names only its iterations.
     engine = InMemoryEngine(script_options=json.dumps({**OPTIONS, "totalDuration": "10m30s"}))
     capacity.check_capacity(make(), engine)
+
+
+def test_a_script_of_which_less_time_ends_gracefully_may_not_last_longer_for_it(make: Make) -> None:
+    options = {**OPTIONS, "totalDuration": "1m18s", "scenarios": {"shop": {"gracefulStop": "10s"}}}
+    with pytest.raises(BadInput, match=r"let it run for 68 s, but load\.max_duration is 60 s"):
+        capacity.check_capacity(make("load.max_duration=1m"), InMemoryEngine(script_options=json.dumps(options)))
 
 
 def test_options_give_users_time_and_predictions() -> None:

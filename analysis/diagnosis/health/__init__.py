@@ -12,6 +12,7 @@ from analysis.evidence import logs, processes, result_files
 from analysis.evidence.rawrun import RawRun, Scraped
 from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown, is_number
+from formats.role import CONTAINER_LOG
 
 __all__ = ["CLIENT", "Evidence", "Health", "Problem", "Report", "examine"]
 
@@ -45,6 +46,8 @@ def examine(raw: RawRun) -> Health:
                 exits.get(instance),
                 _cpu_percent(raw, instance, window),
                 results.get(instance),
+                said=generator.own_words(raw.places.log(instance, CONTAINER_LOG)),
+                ended_after_ms=_ended_after_ms(raw),
             )
             for instance in raw.manifest.clients
             if instance not in raw.clients
@@ -124,6 +127,15 @@ def _due(raw: RawRun) -> float | None:
     if knobs.get("load.workload") != "spike" or not (is_number(rate_per_second) and is_number(duration_ms)):
         return None
     return rate_per_second * duration_ms / 1000 / len(raw.clients)
+
+
+def _ended_after_ms(raw: RawRun) -> int | None:
+    """Return load.max_duration, if the load lasted as long: then the lab ended it."""
+    knob = raw.manifest.knobs.get("load.max_duration")
+    measured = next((one for one in raw.manifest.phases if one.name == "measure"), None)
+    if knob is None or not isinstance(knob.value, int) or measured is None or measured.end_us is None:
+        return None
+    return knob.value if measured.end_us - measured.start_us >= 1000 * knob.value else None
 
 
 def _cpu_percent(raw: RawRun, instance: str, window: Window | None) -> float | None:

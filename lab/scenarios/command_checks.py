@@ -1,0 +1,132 @@
+"""Why a generator's command line cannot do what it seems to: where it leads, how long it lasts, what no shell reads.
+
+generator_checks has what concerns names and files.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+from analysis.formatting import format_ms
+from formats.knob_types import parse_duration
+from lab.errors import Problem
+from lab.scenarios import generators
+from lab.scenarios.model import GENERATORS, OwnLoad
+from lab.scenarios.resolved import ResolvedScenario
+
+# What others call the places that the lab fills in; in a command of one's own image they may be the program's.
+_CALLED = {
+    **dict.fromkeys(("url", "uri", "base_url", "server", "address", "endpoint"), "target"),
+    **dict.fromkeys(("hostname", "server_host"), "host"),
+}
+_BRACED_FIRST = re.compile(r"\{(\w+)\}")
+# The option of each program that says for how long it runs; a number alone is seconds.
+_LASTS: Mapping[str, frozenset[str]] = {
+    "wrk": frozenset({"-d", "--duration"}),
+    "ab": frozenset({"-t"}),
+    "hey": frozenset({"-z"}),
+    "vegeta": frozenset({"-duration", "--duration"}),
+    "locust": frozenset({"-t", "--run-time"}),
+}
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+|[0-9]+")
+# What a shell makes of a word, in a command line that none reads.
+_PIPES, _REDIRECTION = ("|", "||", "&&", "&", ";"), re.compile(r"[0-9]?(>>?|<)(&[0-9])?|[0-9]?>>?\S+")
+# Programs that take a URL as an argument, and write no file of each request.
+_WITH_URL, _WITHOUT_RESULTS = ("wrk", "ab", "hey"), ("wrk", "ab", "hey")
+
+
+def command_problems(resolved: ResolvedScenario, load: OwnLoad, name: str) -> Iterator[Problem]:
+    """Yield what is wrong with the command line of a load generator."""
+    if name in GENERATORS:
+        text, where = getattr(load, name), resolved.where("load", name)
+        # A word in quotation marks is an argument, whatever it is.
+        yield from _for_a_shell(name, shlex.split(text, posix=False), where)
+        words = generators.words_of(load, name)
+        yield from _by_another_name(words, where)
+        yield from _elsewhere(resolved, name, words, where)
+        yield from _too_long(resolved, name, words, where)
+        yield from _without_file(resolved, load, name, words)
+    elif load.command is not None:
+        where = resolved.where("load", "command")
+        if "-c" not in load.command:
+            yield from _for_a_shell(name, load.command, where)
+        yield from _elsewhere(resolved, name, load.command, where)
+
+
+def values_of(words: list[str], options: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield the value of each of these options: after it, behind '=', or, of a short one, attached."""
+    for index, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        if option in options:
+            following = words[index + 1 : index + 2]
+            yield from ((option, one) for one in ([value] if equals else following))
+        elif word[:2] in options:
+            yield word[:2], word[2:]
+
+
+def _for_a_shell(name: str, words: list[str], where: str) -> Iterator[Problem]:
+    found = next((word for word in words if word in _PIPES or _REDIRECTION.fullmatch(word)), None)
+    if found is None:
+        return
+    what = f"no shell reads the command, so {name} gets '{found}' as an argument"
+    hint = "leave it out: raw/ of the run keeps all that it prints, as container.log"
+    if found in _PIPES or "<" in found:
+        hint = 'write load: {image: …, command: [sh, -c, "…"]}'
+    yield Problem(what, where, hint)
+
+
+def _by_another_name(words: list[str], where: str) -> Iterator[Problem]:
+    """Yield each argument that begins with a place by a name that others use for it."""
+    for word in words:
+        called = _BRACED_FIRST.match(word)
+        if called and (meant := _CALLED.get(called[1].lower())):
+            yield Problem(f"the lab does not fill in {{{called[1]}}}", where, f"write {{{meant}}}")
+
+
+def _elsewhere(resolved: ResolvedScenario, name: str, words: list[str], where: str) -> Iterator[Problem]:
+    """Yield each argument that is a URL of a host that nothing in the run has, and that there is no URL at all."""
+    for word in words:
+        if re.match(r"https?://[^{]", word) and not _is_here(resolved, urlsplit(word).hostname or ""):
+            what = f"{word} leads elsewhere: the run's network has no way out, and no server in it has that name"
+            rest = urlsplit(word)._replace(scheme="", netloc="").geturl() or "/"
+            yield Problem(what, where, f"write {{target}}{rest}, which is the path's first server")
+    if name in _WITH_URL and not any("://" in word or "{" in word or "/" in word.lstrip("/") for word in words):
+        yield Problem(f"{name} gets no URL", where, "write {target}/ at the end")
+    if name == "ab" and "{target}" in words and (resolved.url is None or resolved.url.path in ("", "/")):
+        yield Problem("ab refuses a URL without a path", where, "write {target}/")
+
+
+def _is_here(resolved: ResolvedScenario, host: str) -> bool:
+    """Return whether a host may be one of the run's: a role's, an instance's, a service's, or the load's own."""
+    if resolved.url is not None:
+        return True  # the scenario says where its load goes
+    role = re.sub(r"-[0-9]+$", "", host)
+    return bool({host, role} & {*resolved.scenario.path, *resolved.registry.services})
+
+
+def _too_long(resolved: ResolvedScenario, name: str, words: list[str], where: str) -> Iterator[Problem]:
+    limit_ms = resolved.scenario.knobs.load.max_duration
+    for option, value in values_of(words, _LASTS.get(name, frozenset())):
+        if not _DURATION.fullmatch(value):
+            continue  # the program says what it thinks of it
+        lasts_ms = 1000 * int(value) if value.isdecimal() else _read_duration(value)
+        if lasts_ms >= limit_ms:
+            what = f"{name} is to run for {format_ms(lasts_ms)} ({option}), and load.max_duration is"
+            yield Problem(f"{what} {format_ms(limit_ms)}: the lab would end it then", where, "raise load.max_duration")
+
+
+def _read_duration(text: str) -> int:
+    return sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", text)))
+
+
+def _without_file(resolved: ResolvedScenario, load: OwnLoad, name: str, words: list[str]) -> Iterator[Problem]:
+    """Yield that a program writes no results that the lab reads."""
+    if load.results is None:
+        return
+    where = resolved.where("load", "results")
+    if name in _WITHOUT_RESULTS:
+        what = f"{name} writes no file that tells of each request, in the format {load.results.format} or another"
+        yield Problem(what, where, "leave results out: packets tell of connections, and of requests as far as they can")
+    elif name == "jmeter" and not any(values_of(words, frozenset({"-l", "--logfile"}))):
+        yield Problem("jmeter writes no results without -l", where, f"add -l /raw/{load.results.file}")
