@@ -203,10 +203,12 @@ def load_records(manifest: Manifest, places: Places, clocks: Clocks) -> Records:
     for instance, file, _ in manifest.logged(logs.DIALS):
         records.load_dials(places.role(instance, file), instance, role_of[instance], clocks.of(instance))
     for instance, file, of in manifest.logged(logs.ACCESS):
-        records.load_access(places.role(instance, file), instance, logs.ACCESS[of], clocks.of(instance))
+        proxy = instance in manifest.proxies
+        records.load_access(places.role(instance, file), instance, logs.ACCESS[of], clocks.of(instance), proxy=proxy)
     for instance, file, declared in manifest.declared_logs():
         proxy = instance in manifest.proxies
-        format_ = DeclaredFormat(declared, _upstreams(manifest, role_of[instance], proxy=proxy))
+        relays = proxy or manifest.roles[role_of[instance]].relays
+        format_ = DeclaredFormat(declared, _upstreams(manifest, role_of[instance], proxy=relays))
         records.load_access(places.log(instance, file), instance, format_, clocks.of(instance), proxy=proxy)
     records.kernel_events = kernel_events.load_all(records.database, manifest, places, clocks)
     tell_processes_apart(records.database, manifest, "access", "1000 * time_ms", resolution_us=1)

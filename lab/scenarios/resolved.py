@@ -267,8 +267,9 @@ def _role_by_file(role: Role, entry: Entry) -> Role:
 
 
 def _role_between(role: Role) -> Role:
-    """Return the declaration of a proxy behind another one: its hops and its kernel are known, and no requests."""
-    return role.model_copy(update={"kind": "server", "relays": True, "logs": {}, "scrape": {}})
+    """Return the declaration of a proxy behind another one: its log is one of a server, which asks others itself."""
+    logs = {file: of for file, of in role.logs.items() if not isinstance(of, str) or of.endswith("-access")}
+    return role.model_copy(update={"kind": "server", "relays": True, "logs": logs, "scrape": {}})
 
 
 def load_unchecked(

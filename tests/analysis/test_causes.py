@@ -924,6 +924,31 @@ def test_a_second_proxy_may_have_made_up_a_status_of_its_own(proxied: Scene, sta
     assert proxied.cause()[0] == cause
 
 
+@pytest.mark.parametrize(
+    ("status", "noted", "header", "gave_up", "cause"),
+    [
+        (503, "503", "0.2", "", "error-status"),
+        (504, "504", "-", "", "upstream-timeout"),
+        (502, "502", "-", "", "upstream-failed"),
+        (502, "502", "0.2", "", "error-status"),
+        (503, "", "", "queue-timeout", "proxy-queue-timeout"),
+        (503, "", "", "", "unexplained"),
+    ],
+)
+def test_the_log_of_a_second_proxy_tells_whose_status_it_is(
+    proxied: Scene, status: int, noted: str, header: str, *, gave_up: str, cause: str
+) -> None:
+    proxied.run.manifest["roles"]["backend"] |= {"relays": True, "logs": {"access.jsonl": "nginx-access"}}
+    proxied.request(0.3, status=status)
+    log(proxied, status, 0.3, upstream_status=str(status), upstream_header_time="0.25")
+    upstream = {"upstream_addr": "172.18.0.9:8080" if noted else "", "upstream_status": noted}
+    line = make_access(BEGIN_S + 0.25, status) | {"request_time": 0.24, "gave_up": gave_up or None}
+    line |= upstream | {"remote_addr": NGINX.partition(":")[0], "upstream_header_time": header}
+    proxied.run.lines["backend-1/access.jsonl"] = [line]
+
+    assert proxied.cause()[0] == cause
+
+
 # nginx's clock may be late by a turn of its event loop, and its log has seconds: the request begins with one.
 COMPLAINTS = [(-5, False), (-2, False), (-1, True), (0, True), (1, False)]
 

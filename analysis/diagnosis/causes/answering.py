@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, Cause
+from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, OWN_LINE, Cause
 from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, RunSettings, more_places, raise_knob
 from formats.knob_types import format_duration
 
@@ -31,6 +31,19 @@ _UNANSWERED_APART = "abs(coalesce(flow_server_last_data_time_us, 0) - time_us - 
 _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
 # The client had a part of the answer, and no end of it.
 _CUT = "(outcome = 'failed' AND status = 0 AND receiving_us > 0 AND flow_id IS NOT NULL)"
+# The try was answered, by a second proxy, whose status it may be or that of the server behind it.
+_PASSED_ON = "(relayed AND try_header_us IS NOT NULL)"
+# A second proxy had this status from its server.
+_THROUGH_BOTH = "coalesce(own_status = status AND own_try_status = status AND own_try_header_us IS NOT NULL, false)"
+
+
+def _second(status: int) -> str:
+    """Return SQL for whether a second proxy answered with a status of its own, and noted this one for its try."""
+    return (
+        f"coalesce(relayed AND own_status = status AND own_try_status = {status} AND own_try_header_us IS NULL, false)"
+    )
+
+
 # Between a server's look at an idle connection and its FIN; a request that comes meanwhile is not read.
 _CLOSING_US = 50_000
 # A busy server closes late. A RST without a FIN says itself that the request was not read, so that much later will do.
@@ -515,10 +528,11 @@ CAUSES = (
     Cause(
         name="proxy-queue-timeout",
         meaning="The request waited in the proxy's own queue until that queue's timeout, and was sent to no server.",
-        proof="The proxy's log says that the request ended in its queue, by the proxy's timeout.",
-        when="outcome = 'failed' AND line_gave_up = 'queue-timeout'",
-        says=f"""{LINE}
-            || format(', after {{}} in the proxy''s queue', took(round(1000000 * line_request_time)::BIGINT))""",
+        proof="The log of the proxy, or of a second one, says that the request ended in its queue, by its timeout.",
+        when="outcome = 'failed' AND (line_gave_up = 'queue-timeout' OR own_gave_up = 'queue-timeout')",
+        says=f"""if(own_gave_up = 'queue-timeout',
+            {OWN_LINE} || format(', after {{}} in the proxy''s queue', took(own_took_us)), {LINE}
+            || format(', after {{}} in the proxy''s queue', took(round(1000000 * line_request_time)::BIGINT)))""",
         seen=True,
         label="timed out in the proxy's queue",
         symptom="503 from the proxy after a fixed time",
@@ -614,9 +628,15 @@ CAUSES = (
     Cause(
         name="upstream-timeout",
         meaning="The proxy waited for the server until its own timeout, and answered 504.",
-        proof="The access line has status 504, or HAProxy's 503, and its last try has 504.",
-        when="outcome = 'failed' AND status IN (503, 504) AND line_status = status AND try_status = 504",
-        says=f"{LINE} || {ERROR}",
+        proof=(
+            "The access line has status 504, or HAProxy's 503, and its last try has 504. Where a second proxy answered"
+            " this try, its line has that."
+        ),
+        when=(
+            "outcome = 'failed' AND status IN (503, 504)"
+            f" AND (line_status = status AND try_status = 504 AND NOT {_PASSED_ON} OR {_second(504)})"
+        ),
+        says=f"if({_second(504)}, {OWN_LINE}, {LINE} || {ERROR})",
         seen=True,
         label="server too slow for the proxy",
         symptom="504 after a fixed time",
@@ -634,9 +654,15 @@ CAUSES = (
         meaning=(
             "The server or the connection to it failed while the proxy waited for an answer; the proxy answered 502."
         ),
-        proof="The access line has status 502, or HAProxy's 503, and its last try has 502.",
-        when="outcome = 'failed' AND status IN (502, 503) AND line_status = status AND try_status = 502",
-        says=f"{LINE} || {ERROR}",
+        proof=(
+            "The access line has status 502, or HAProxy's 503, and its last try has 502. Where a second proxy answered"
+            " this try, its line has that."
+        ),
+        when=(
+            "outcome = 'failed' AND status IN (502, 503)"
+            f" AND (line_status = status AND try_status = 502 AND NOT {_PASSED_ON} OR {_second(502)})"
+        ),
+        says=f"if({_second(502)}, {OWN_LINE}, {LINE} || {ERROR})",
         seen=True,
         label="server broke off",
         symptom="502, and the proxy had a connection",
@@ -655,10 +681,11 @@ CAUSES = (
         proof=(
             "The client has the status. Through a proxy, the access line has the same status. Or the server ended a"
             " gRPC call, answered with 200, with a status of gRPC's own. Behind a second proxy, 502, 503 and 504 may be"
-            " that proxy's own, and prove nothing."
+            " that proxy's own, unless its line has the same status for its try."
         ),
         when=(
-            "outcome = 'failed' AND NOT (relayed AND status IN (502, 503, 504))"
+            "outcome = 'failed'"
+            f" AND NOT (relayed AND status IN (502, 503, 504) AND NOT {_THROUGH_BOTH})"
             " AND (status >= 400 AND (line_line IS NULL AND NOT proxied OR own_status = status"
             " OR line_status = status AND NOT (coalesce(line_guessed, false) AND status IN (502, 503, 504)"
             " AND try_status IS DISTINCT FROM status)) OR (status = 200 AND grpc_status > 0))"

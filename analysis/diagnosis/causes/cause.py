@@ -87,6 +87,10 @@ BEHIND_FLOW = f"""{BEHIND} || format('; its connection to {{}}, flow {{}}/{{}}',
 LINE = """format('{} line {}: status {} at {}', line_instance, line_line, line_status, moment(1000 * line_time_ms))
            || coalesce(format(', which it noted for its try {} of {}: {}', try_tries, try_server,
                               coalesce('status ' || try_status, 'nothing')), '')"""
+# The same of a second proxy's log, whose line is that of a server of the first one.
+OWN_LINE = """format('{} line {}: status {} at {}', own_instance, own_line, own_status, moment(own_time_us))
+               || coalesce(format(', which it noted for its try {}: {}', nullif(own_server, ''),
+                                  coalesce('status ' || own_try_status, 'nothing')), '')"""
 ERROR = "coalesce('; error.log line ' || error_line::VARCHAR || ': ' || error_text, '')"
 
 

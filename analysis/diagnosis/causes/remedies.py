@@ -88,7 +88,9 @@ class RunSettings:
 
     @property
     def proxy(self) -> str | None:
-        """The last proxy of the path; None where there is none."""
+        """The last proxy of the path, or the one on whose hop the cause lies; None where there is none."""
+        if self.behind and self._limits.get(self.behind[0]):
+            return self.behind[0]
         return next((role for role in reversed(self.manifest["path"]) if self._kinds.get(role) == "proxy"), None)
 
     @property

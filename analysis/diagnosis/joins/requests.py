@@ -3,8 +3,8 @@
 Each link says how it was found; what cannot be told apart is not linked, and says so. The table `cases` has each
 request with all of this in one row. Columns of the request stand under their own names. `opaque` says that its
 connection is by TLS. Others have a prefix: `dial_`, `flow_` (its connection on the first hop), `line_` (its line in
-the proxy's access log), `own_` (its line in the log of the server that answered), `try_` (the last server that the
-proxy tried), `first_` (the one it tried first), `up_` (the proxy's connection to the last).
+the proxy's access log), `own_` (its line in the log of the server that answered, or of a second proxy), `try_` (the
+last server that the proxy tried), `first_` (the one it tried first), `up_` (the proxy's connection to the last).
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 -- What stood behind the service that answered a request with a server error: on its hop to the next server, the most
 -- ports that it held while it had the request, and the connection that failed last before the answer, if one began and
--- failed in that time. A failed connection is of one request: the one that was answered soonest after it.
+-- failed in that time. A failed connection is of one request: the one that was answered soonest after it. Where the
+-- service is a proxy whose log has the request, that names the server.
 -- waiting_sampled: all that the service's kernel had in TIME_WAIT, as its sampler counted at the last tick before the
 -- answer.
 CREATE TABLE behind AS
 WITH asked AS (
     SELECT cases.instance, cases.id, coalesce(tried.instance, flow_to_instance) AS service,
            coalesce(try_start_us, cases.time_us + blocked_us) - $apart_us AS asked_us,
-           coalesce(try_start_us + try_response_us, cases.end_us) + $apart_us AS answered_us
+           coalesce(try_start_us + try_response_us, cases.end_us) + $apart_us AS answered_us, own_server
       FROM cases LEFT JOIN addresses AS tried ON tried.address = host_of(try_server)
      WHERE outcome = 'failed' AND status >= 500
 ), held AS (
@@ -33,7 +34,7 @@ WITH asked AS (
 )
 SELECT asked.instance, asked.id, asked.service AS behind_from, held.held AS behind_held,
        held.waiting AS behind_waiting, held.ports AS behind_ports, waiting_sockets.count AS behind_waiting_sampled,
-       coalesce(last.to_instance, servers.instance) AS behind_to_instance,
+       coalesce(last.to_instance, told.instance, servers.instance) AS behind_to_instance,
        last.observer AS behind_observer, last.flow AS behind_id, last.established AS behind_established,
        last.refused AS behind_refused, last.answered_us AS behind_answered_us, last.syn_count AS behind_syn_count,
        last.syn_times_us AS behind_syn_times_us, last.syns_lost AS behind_syns_lost,
@@ -47,5 +48,6 @@ SELECT asked.instance, asked.id, asked.service AS behind_from, held.held AS behi
        LEFT JOIN last ON last.instance = asked.instance AND last.id = asked.id
        LEFT JOIN syn_drop_proof AS proof ON proof.observer = last.observer AND proof.id = last.flow
        LEFT JOIN addresses AS servers ON servers.address = held.server_address
- WHERE held.held IS NOT NULL OR last.flow IS NOT NULL
+       LEFT JOIN addresses AS told ON told.address = host_of(asked.own_server)
+ WHERE held.held IS NOT NULL OR last.flow IS NOT NULL OR told.instance IS NOT NULL
  ORDER BY ALL;

@@ -40,6 +40,9 @@ SELECT requests.*,
        served.instance AS own_instance, served.line AS own_line, served.status AS own_status,
        round(1000000 * served.request_time)::BIGINT AS own_took_us, served.how AS own_how,
        1000 * served.time_ms AS own_time_us, served.resolution_us AS own_resolution_us,
+       served.gave_up AS own_gave_up, string_split(served.upstream_addr, ', ')[-1] AS own_server,
+       try_cast(string_split(served.upstream_status, ', ')[-1] AS BIGINT) AS own_try_status,
+       round(1000000 * seconds_of(served.upstream_header_time)[-1])::BIGINT AS own_try_header_us,
        proxied.* EXCLUDE (instance, id)
   FROM requests
        LEFT JOIN dials ON dials.instance = requests.instance AND dials.id = requests.dial
