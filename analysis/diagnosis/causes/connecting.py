@@ -93,13 +93,13 @@ def _silent(prefix: str) -> str:
 
 
 def _before_socket(prefix: str) -> str:
-    """Return SQL for: its SYNs came to the server's interface, and none to a socket there."""
+    """Return SQL for: its SYNs came to the server's interface, and no answer left there, the first time or again."""
     return f"({_silent(prefix)} AND {prefix}_synacks_again = 0 AND {prefix}_cookies_sent = 0)"
 
 
 def _before_socket_says(prefix: str) -> str:
-    return f"""{syns(prefix)} || format(' came to the interface of {{}}, none answered; its kernel counted no drop and'
-               || ' sent no SYN-ACK again, so no socket had them; ', {prefix}_to_instance)
+    return f"""{syns(prefix)} || format(' came to the interface of {{}}, none answered; its kernel counted no drop,'
+               || ' and no SYN-ACK left, neither at first nor a second later; ', {prefix}_to_instance)
                || CASE WHEN {prefix}_untracked > 0
                        THEN format('it dropped {{}} packets meanwhile, for its table of connections (nf_conntrack) had'
                                    || ' no place', {prefix}_untracked)
@@ -394,14 +394,14 @@ CAUSES = (
     Cause(
         name="dropped-before-socket",
         meaning=(
-            "The SYNs came to the server's network interface, and something between there and the listening socket"
-            " dropped them: a packet filter, or connection tracking."
+            "The SYNs came to the server's network interface, and something in its kernel dropped them before the"
+            " listening socket, or dropped the answer on its way out: a packet filter, or connection tracking."
         ),
         proof=(
             "The dial or its request timed out. The capture at the server has its SYNs, and no answer. The server's"
             " kernel counted no drop around any of them, sent no SYN-ACK again (`TcpExt.TCPSynRetrans`) until 1.3 s"
-            " after the first one, and no cookie: a socket would have repeated its answer by then. At a proxy: the same"
-            " for its connection."
+            " after the first one, and no cookie: an answer that got lost on the way would have been repeated by then."
+            " At a proxy: the same for its connection."
         ),
         when=(
             f"outcome = 'failed' AND (({_NO_CONNECTION} AND captured AND {_before_socket('flow')})"
@@ -419,7 +419,7 @@ CAUSES = (
             (
                 "A capture sees a packet before the packet filter does. What the filter drops (nftables, iptables, a"
                 " full table of connections, reverse path filtering) comes to no socket, so that no queue and no"
-                " counter of TCP shows it."
+                " counter of TCP shows it. A filter may also drop the answer, before a capture there sees it."
             ),
             (
                 "Which rule it was, its own counter says: `nft list ruleset`, where the rule has `counter`, or"

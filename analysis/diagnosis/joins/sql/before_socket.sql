@@ -1,6 +1,7 @@
 -- Of each connection none of whose SYNs was answered: what the server's kernel counted from the tick before the first
 -- of them to the first one after it would have sent its SYN-ACK again. Where it sent none again, and no cookie, the SYN
--- never came to a socket. tracked, tracked_max: its table of connections, where it follows connections.
+-- came to no socket, or a filter dropped the answer: what is dropped on its way out is not counted as sent.
+-- tracked, tracked_max: its table of connections, where it follows connections.
 CREATE TABLE before_socket AS
 SELECT connections.observer, connections.id, later.syns_again - earlier.syns_again AS synacks_again,
        later.cookies_sent - earlier.cookies_sent AS cookies_sent,
