@@ -743,6 +743,13 @@ def test_tcp_mode_runs_with_connections_and_without_requests(tmp_path: Path) -> 
     assert resolved.roles["haproxy"].logs == {"error.log": "haproxy-errors"}
 
 
+def test_haproxy_s_folder_has_the_name_of_its_official_image_too(tmp_path: Path) -> None:
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs/site.pem").touch()
+    found = haproxy(tmp_path, ":80", ":443 ssl crt /usr/local/etc/haproxy/certs/site.pem")
+    assert found.certificates == {}
+
+
 def test_a_certificate_of_haproxy_is_made(tmp_path: Path) -> None:
     found = haproxy(tmp_path, "bind *:80", "bind :443 ssl crt site.pem alpn h2")
     assert found.entry is not None

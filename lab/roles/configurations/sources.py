@@ -10,6 +10,8 @@ from lab import paths
 
 # What every image of the lab has elsewhere.
 _SHIPPED = ("/etc/ssl/certs/ca-certificates.crt",)
+# Where official images have a program's folder; the lab's images have a link there.
+_ELSEWHERE = {"/etc/haproxy": "/usr/local/etc/haproxy"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ class Sources:
         return path in _SHIPPED or inner in self.written or self._real(f"{self.home}/{inner}") is not None
 
     def _inner(self, name: str) -> str | None:
-        return name.removeprefix(f"{self.home}/") if name.startswith(f"{self.home}/") else None
+        folders = (self.home, _ELSEWHERE.get(self.home, self.home))
+        return next((name.removeprefix(f"{one}/") for one in folders if name.startswith(f"{one}/")), None)
 
     def _real(self, name: str) -> Path | None:
         """Return a file of the user's on this machine, links followed; None if there is none within the folder."""
