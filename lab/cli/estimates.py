@@ -29,7 +29,7 @@ _CAVEATS = (
         "An overflow whose client got in on a later SYN is latency, not a failure. The counter does not tell it from"
         " the others; the clients' errors or a capture of handshakes do."
     ),
-    "A last ACK of a handshake that meets a full queue counts as well, and its client takes itself for connected.",
+    "A last ACK of a handshake that meets a full queue counts as well, and its client believes it is connected.",
     (
         "Assumed: every SYN of a failed connection met the full queue, none was lost on the way; the two readings of"
         " the counter enclose the trouble; nobody else's SYNs are in it."
@@ -91,7 +91,7 @@ def _sysctls(settings: Iterable[str], problems: list[Problem]) -> dict[str, int]
             problems.append(Problem("a sysctl has a name, '=' and a value", where, f"as in {SYN_RETRIES}=6"))
         elif name not in estimate.SYSCTLS:
             hint = did_you_mean(name, estimate.SYSCTLS) or f"there are {', '.join(estimate.SYSCTLS)}"
-            problems.append(Problem(f"'{name}' has no say in when a client sends SYNs", where, hint))
+            problems.append(Problem(f"'{name}' does not change when a client sends SYNs", where, hint))
         elif name in known:
             problems.append(Problem(f"{name} is set twice", where, f"before, to {known[name]}"))
         elif fault := sysctls.find_fault(name, value):

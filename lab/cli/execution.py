@@ -89,8 +89,8 @@ def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
     from lab.outcomes import catalogue_run, run_and_judge
 
     if of_one:
-        what = "settings, presets, dry runs and profiles are of one scenario, and not of all"
-        raise BadInput(Problem(what, hint="name it"))
+        what = "--set, --preset, --arm, --dry-run and --profile need one scenario, not 'all'"
+        raise BadInput(Problem(what, hint="name the scenario"))
     scenarios = list(run_and_judge.resolve_all())
     if check:
         raise Checked(one.slug for one in scenarios)

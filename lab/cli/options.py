@@ -110,7 +110,7 @@ RepetitionsOption = Annotated[
         metavar="N",
         min=1,
         max=99,
-        help="Runs of each arm or cell; a finished series that has fewer gets the missing ones.",
+        help="Runs of each arm or cell; a finished series that has fewer is topped up.",
     ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]

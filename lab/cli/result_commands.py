@@ -89,7 +89,7 @@ def open_report(
     if as_json:
         terminal.result_json({"report": str(page), "opened": opened})
     else:
-        terminal.result([paths.shown(page) if opened else f"no browser on this screen; open {page}"])
+        terminal.result([paths.shown(page) if opened else f"no browser found; open {page}"])
         if not printing.was_observed(folder):
             say_next(next_steps.after_run(folder))
 

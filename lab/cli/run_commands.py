@@ -89,7 +89,7 @@ def run(
     from lab.engines.selection import select_engine
 
     if metrics_port is not None and not metrics:
-        raise BadInput(Problem("--metrics-port is the port of --metrics", hint="add --metrics"))
+        raise BadInput(Problem("--metrics-port needs --metrics", hint="add --metrics"))
     port = (metrics_port or DEFAULT_METRICS_PORT) if metrics else None
     select_engine(
         engine,
@@ -286,7 +286,7 @@ def observe(
         containers = None
         select_engine("kubernetes", context=context, registry=registry)
     elif context or registry:
-        raise BadInput(Problem("--context and --registry are of a pod's cluster", hint="name the pod by --pod"))
+        raise BadInput(Problem("--context and --registry need --pod", hint="name the pod by --pod"))
     named = TargetNames(containers or (), compose, pid, pod, peers or (), Path(role) if role else None, host)
     options = parse_options(
         *(duration, capture, capture_max_mb, interface, connect_timeout),

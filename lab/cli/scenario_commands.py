@@ -87,7 +87,7 @@ def plan(
     select_engine(engine, spread=spread)
     resolved, series = resolve_asked(scenario, sets or [], preset, arm)
     if series:
-        raise BadInput(Problem(f"{resolved.slug} has arms, and each is a run", hint="name one by --arm"))
+        raise BadInput(Problem(f"{resolved.slug} has several arms", hint="choose one with --arm"))
     found, problems = capacity.compute_demand(resolved, apart=spread)
     problems += [
         *capacity.engine_problems(resolved, selected_engine()),

@@ -188,7 +188,7 @@ def test_what_the_ledger_does_not_know_is_not_zero(effective: Make, elsewhere: P
 @pytest.mark.parametrize("option", ["--set=load.users=2", "--preset=published", "--dry-run", "--profile"])
 def test_what_belongs_to_one_scenario_is_refused(capsys: pytest.CaptureFixture[str], option: str) -> None:
     assert connlab("run", option, "all") == ExitCode.BAD_INPUT
-    assert "are of one scenario, and not of all" in capsys.readouterr().err
+    assert "need one scenario, not 'all'" in capsys.readouterr().err
 
 
 def test_every_scenario_is_checked_before_the_first_begins(

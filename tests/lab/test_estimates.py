@@ -80,7 +80,7 @@ def test_no_line_is_wider_than_a_terminal(overflows: int, timeout_ms: int, linea
         ("5", "5", [], "--connect-timeout: '5' is not a duration: write a number with a unit"),
         ("5", "0s", [], "--connect-timeout: a connect timeout is above 0"),
         ("5", "5s", ["net.ipv4.tcp_syn_retrys=5"], "did you mean 'net.ipv4.tcp_syn_retries'?"),
-        ("5", "5s", ["net.core.somaxconn=5"], "'net.core.somaxconn' has no say in when a client sends SYNs"),
+        ("5", "5s", ["net.core.somaxconn=5"], "'net.core.somaxconn' does not change when a client sends SYNs"),
         ("5", "5s", ["net.ipv4.tcp_syn_retries=0"], "must be a whole number from 1 to 127, not '0'"),
         ("5", "5s", ["net.ipv4.tcp_rto_max_ms=1"], "must be a whole number from 1000 to 120000, not '1'"),
         ("5", "5s", [f"{LINEAR}=4", f"{LINEAR}=0"], f"--sysctl {LINEAR}=0: {LINEAR} is set twice; before, to 4"),

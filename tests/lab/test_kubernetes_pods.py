@@ -332,7 +332,7 @@ def test_it_says_that_its_container_stays_in_the_pod(cluster: Cluster) -> None:
         (["--pod", "lab/--all"], "'lab/--all' is not a pod"),
         (["--pod", "lab/shop", "--container", "a", "--container", "b"], "--pod takes one --container"),
         (["--pod", "lab/shop", "--pid", "1"], "--pid is of this machine, and --pod of a cluster; name one of the two"),
-        (["--container", "shop", "--context", "mine"], "are of a pod's cluster; name the pod by --pod"),
+        (["--container", "shop", "--context", "mine"], "--context and --registry need --pod; name the pod by --pod"),
         (
             ["--pod", "lab/shop", "--host"],
             "--host: the lab does not know the node's interfaces; name one: --interface eth0",

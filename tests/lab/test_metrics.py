@@ -159,7 +159,7 @@ def test_the_engine_has_the_port_that_was_asked_for(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--metrics-port", "9100"], "connlab: --metrics-port is the port of --metrics; add --metrics"),
+        (["--metrics-port", "9100"], "connlab: --metrics-port needs --metrics; add --metrics"),
         (
             ["--metrics", "--metrics-port", "80"],
             "Invalid value for '--metrics-port': Input should be greater than or equal to 1024",

@@ -240,7 +240,7 @@ def check_answer(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> N
     if len(turned) != 1:
         problems.append(Problem("a remedy is one knob", hint='SET="<knob>=<value>"'))
     problems += [
-        Problem(f"{knob} is the clients', and other people's", hint="turn a knob of a server or a proxy")
+        Problem(f"{knob} belongs to the clients, and is not yours to change", hint="turn a knob of a server or a proxy")
         for knob in turned
         if knob.startswith(("load.", "kernel.k6."))
     ]
