@@ -192,7 +192,7 @@ _ANSWER = ["--seed", "5", "--cause", "accept-queue-full", "--place", "backend"]
         (["--seed", "7", "--more", "threads"], "drill 7 of level 1 has not begun; begin it without an answer"),
         ([*_ANSWER, "--cause", "x", "--set", "backend.accept_count=9"], "there is no cause 'x'"),
         (_ANSWER, "a remedy is one knob"),
-        ([*_ANSWER, "--set", "load.users=1"], "load.users is the clients'"),
+        ([*_ANSWER, "--set", "load.users=1"], "load.users belongs to the clients"),
         ([*_ANSWER, "--more", "threads"], "takes either an answer or a question"),
     ],
 )
