@@ -163,7 +163,7 @@ def _idle_ms(settings: Settings) -> int:
 
 
 def _require_threads(settings: Settings, requests: int) -> None:
-    """No request may wait for a thread; Jetty's acceptors and selectors have theirs of the same pool."""
+    """No request may wait for a thread; Jetty's acceptors and selectors, and its reserve, are of the same pool."""
     if settings.get("backend.virtual_threads") is True and settings.manifest.roles[BACKEND].limits.own_threads:
         return
     if settings.manifest.roles[BACKEND].limits.threads is None:
@@ -173,11 +173,17 @@ def _require_threads(settings: Settings, requests: int) -> None:
         )
         return
     knob = _limit(settings, "threads")
-    others = sum(settings.integer(name) for name in _OF_POOL if settings.get(name) is not None)
+    of_pool = [settings.integer(name) for name in _OF_POOL if settings.get(name) is not None]
+    others = sum(of_pool) + (_reserved_max(settings.integer(knob)) if of_pool else 0)
     require(
         requests <= settings.integer(knob) - others,
         f"requests may wait for a thread: more connections than {knob}" + (" leaves for them" if others else ""),
     )
+
+
+def _reserved_max(threads: int) -> int:
+    """Return how many threads Jetty reserves for its selectors: an eighth, to the next power of two, or fewer."""
+    return 1 << max(threads // 8 - 1, 0).bit_length()
 
 
 def _require_direct(settings: Settings) -> None:

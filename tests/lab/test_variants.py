@@ -44,7 +44,7 @@ def test_a_setting_of_another_program_is_refused(effective: Make) -> None:
         pytest.param("backend.server=netty", 12, id="no limit at all"),
         pytest.param("backend.server=netty backend.netty_blocking_handler=true", None, id="an event loop may block"),
         pytest.param(
-            "backend.jetty_threads_max=13 backend.jetty_threads_min=4", None, id="a request may wait for a thread"
+            "backend.jetty_threads_max=14 backend.jetty_threads_min=4", None, id="a request may wait for a thread"
         ),
     ],
 )

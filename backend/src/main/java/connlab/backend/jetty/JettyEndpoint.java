@@ -78,8 +78,9 @@ class JettyEndpoint {
 
     private static Report.Threads threads(ThreadPool threads) {
         if (threads instanceof QueuedThreadPool pool) {
-            return new Report.Threads(
-                    pool.getThreads(), pool.getUtilizedThreads(), pool.getMaxThreads() - pool.getLeasedThreads());
+            // Acceptors and selectors lease theirs; a reserved thread stands by for a selector, and serves no request.
+            int max = pool.getMaxThreads() - pool.getLeasedThreads() - pool.getCurrentReservedThreads();
+            return new Report.Threads(pool.getThreads(), pool.getUtilizedThreads(), max);
         }
         return new Report.Threads(null, null, null);
     }

@@ -52,10 +52,9 @@ class JettyEndpointTests extends EndpointTests {
             busy.send("GET /api/delay?ms=600000 HTTP/1.1\r\nHost: test\r\n\r\n");
             await().atMost(PATIENCE).untilAsserted(() -> {
                 Wire.Response report = report();
-                // The acceptors and the selectors serve no request; how many threads stand by is the pool's to say.
-                assertThat(report.<Map<String, Object>>json("$.threads"))
-                        .containsEntry("busy", 1)
-                        .containsEntry("max", 7);
+                // The acceptors and the selectors serve no request, nor does a reserved thread, if there is one by now.
+                assertThat(report.<Integer>json("$.threads.busy")).isEqualTo(1);
+                assertThat(report.<Integer>json("$.threads.max")).isBetween(6, 7);
                 assertThat(report.<Map<String, Object>>json("$.requests"))
                         .containsEntry("count", 2)
                         .containsEntry("errors", 1);
