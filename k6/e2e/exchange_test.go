@@ -198,9 +198,10 @@ func healthy(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	over := make(chan struct{})
 	slow := func(ctx context.Context, asked any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if of, isCheck := asked.(*healthpb.HealthCheckRequest); isCheck && of.GetService() == "slow" {
-			<-ctx.Done()
+			<-over // beyond its deadline: an answer there would race with the client's
 		}
 		return handle(ctx, asked)
 	}
@@ -208,7 +209,10 @@ func healthy(t *testing.T) string {
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	reflection.Register(server)
 	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
+	t.Cleanup(func() {
+		close(over)
+		server.Stop()
+	})
 	return listener.Addr().String()
 }
 
