@@ -107,6 +107,23 @@ def _resent(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, 
     return total(joined.row(sql(__name__, "resent_to"), instance=each)["resent"] for each in servers)
 
 
+# So near to a server's close is a request that its FIN might have met on the way, or a busy server read too late.
+_NEAR_US = 50_000
+
+
+def _kept(column: str, combine: Callable[[list[int]], int], unit_us: int = 1) -> Compute:
+    """Return what the closes of idle connections tell of a server."""
+
+    def value(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
+        asked = (joined.rows(sql(__name__, "kept_by"), instance=each, near_us=_NEAR_US) for each in servers)
+        found = [row[column] for rows in asked for row in rows]
+        if not found:
+            return unknown("it closed fewer than 5 idle connections, or at times that lie far apart")
+        return combine(found) if unit_us == 1 else combine(found) / unit_us
+
+    return _of_connections(value)
+
+
 def _listed(joined: Joined, servers: list[str], column: str) -> Integers:
     rows = [row for each in servers for row in joined.rows(sql(__name__, "of_each_connection"), instance=each)]
     return np.array([row[column] for row in rows if row[column] is not None], dtype=np.int64)
@@ -195,6 +212,29 @@ FIGURES: tuple[Figure, ...] = (
         " another one, without an error; without TLS.",
         _SOURCE,
         _of_connections(_resent),
+    ),
+    Figure(
+        "flows.<server>.kept_ms.low",
+        "How long the server kept idle connections, as measured from at least 5 that it closed: nine in ten were kept"
+        " for this or longer. Unknown where it closed fewer, or at times that lie far apart, as in a reload.",
+        _SOURCE,
+        _kept("low_us", min, 1000),
+        unit="ms",
+    ),
+    Figure(
+        "flows.<server>.kept_ms.high",
+        "The same: nine in ten were kept for this or shorter. Near `low` where the server has a fixed timeout.",
+        _SOURCE,
+        _kept("high_us", max, 1000),
+        unit="ms",
+    ),
+    Figure(
+        "flows.<server>.near_races",
+        "Answered requests that came to a kept connection after it had been idle for `kept_ms.low`, less 50 ms, or for"
+        " longer: the server was about to close it.",
+        _SOURCE,
+        _kept("near", sum),
+        unit="requests",
     ),
     *(Figure(f"flows.<server>.{name}", meaning, _SOURCE, _count(name)) for name, meaning in _COUNTS.items()),
     Figure(

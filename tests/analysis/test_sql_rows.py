@@ -947,6 +947,22 @@ def test_how_long_a_server_keeps_connections_is_measured_where_its_closes_agree(
     assert tables.made("idle_closes", idle_us=10, closes=5) == found
 
 
+def test_a_request_is_near_a_race_where_its_connection_had_been_idle_nearly_as_long_as_the_server_keeps_one(
+    tables: Tables,
+) -> None:
+    tables.given("idle_closes", instance="s-1", low_us=1000, high_us=1100, kept_us=1000, closes=5)
+    on_a = {"flow_to_instance": "s-1", "flow_observer": "s-1", "blocked_us": 0, "outcome": "ok"}
+    # Idle for 900, 950 and 2,000; the last one failed.
+    times = [(1, 0, 100), (2, 1000, 1100), (3, 2050, 2100)]
+    tables.given("cases", "id time_us end_us", *times, **on_a, flow_id=7)
+    tables.given("cases", id=4, time_us=4100, end_us=4200, **(on_a | {"outcome": "failed"}), flow_id=7)
+    behind = {"up_to_instance": "s-1", "up_observer": "s-1", "up_id": 9, "outcome": "ok", "try_response_us": 10}
+    tables.given("cases", "id try_start_us", (5, 0), (6, 3000), **behind)
+    tables.given("cases", id=7, time_us=1050, end_us=1060, **on_a, flow_id=8)
+    assert tables.made("kept_by", instance="s-1", near_us=50) == [(1000, 1100, 2)]
+    assert tables.made("kept_by", instance="s-2", near_us=50) == []
+
+
 def test_a_process_ended_between_the_reading_that_had_it_and_the_next(tables: Tables) -> None:
     readings = [(10, 7, "gunicorn"), (10, 8, "gunicorn"), (20, 7, "gunicorn"), (30, None, None)]
     tables.given("server_processes", "time_us pid comm", *readings, instance="s-1")
