@@ -45,6 +45,7 @@ _KERNEL = (
 Outcome = Literal[
     "answered", "recovered", "refused", "never-answered", "never-accepted", "half-open", "reset", "closed-unanswered",
     "given-up", "waiting", "idle", "connected", "undecided", "earlier",
+    "one-sided",
 ]  # fmt: skip
 
 

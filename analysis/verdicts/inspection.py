@@ -1,6 +1,7 @@
 """The part of connections.json that only files from elsewhere have: what they prove, and what to record next time."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -26,6 +27,9 @@ _ALIKE_MAX: Final = 3
 # Shorter waits are not reported.
 _LONG_US: Final = 500_000
 _SERVERS_MAX: Final = 50
+# The most SYNs of a connection whose times are listed, and the fewest that Linux sends before it gives up.
+_SYNS_MAX: Final = 16
+_LINUX_SYNS: Final = 6
 # How many servers of a capture are named where it has none of the one that was asked for.
 _NAMED_MAX: Final = 5
 
@@ -193,6 +197,14 @@ def _of_packets(seen: Observation, instance: str) -> Iterator[Found]:
             f" {row['refused']:,} refused, {row['synacks']:,} SYN-ACKs never completed. That is no full queue."
         )
         yield Found("scan", says, {name: row[name] for name in ("syns", "ports", "refused", "synacks")})
+    one_sided = seen.row(sql(__name__, "one_sided"), observer=instance)
+    if one_sided["connections"]:
+        says = f"{format_count(one_sided['connections'], 'connection')} have the packets of one side alone, "
+        says += (
+            f"{one_sided['of_client']:,} of these the client's: what the other side sent is not known. Capture where"
+        )
+        says += " both directions pass."
+        yield Found("one-sided", says, one_sided)
     for row in seen.rows(sql(__name__, "open_questions"), observer=instance):
         count, server = format_count(row["connections"], "connection"), row["server"]
         if row["outcome"] == "never-accepted":
@@ -286,12 +298,29 @@ def _opening(row: Row) -> Iterator[str]:
     if row["outcome"] == "refused":
         yield f"{syns} and {format_count(row['server_rst_count'], 'RST')}{lasted}: the server's host refused it"
     elif row["outcome"] in ("never-answered", "undecided"):
-        yield f"{syns}{lasted}, and no answer"
+        yield f"{syns}{lasted}{_ladder(row['syn_times_us'])}, and no answer"
     elif row["syns_lost"]:
         after = f" after {_seconds(row['answered_us'] - row['first_time_us'])}" if row["answered_us"] else ""
         yield f"{format_count(row['syns_lost'], 'SYN')} got no answer, a later one did{after}"
     if row["synack_count"] > 1:
         yield f"the server sent its SYN-ACK {row['synack_count']:,} times"
+
+
+def _ladder(times_us: Sequence[int]) -> str:
+    """Return when a client sent its SYNs and, if Linux sent them, when connect() of one that sends no more ends.
+
+    Linux waits twice as long after each SYN, from 1 s on, and ends after the last wait.
+    """
+    after_s = [(each - times_us[0]) / 1e6 for each in times_us[:_SYNS_MAX]]
+    if len(times_us) < 3:  # noqa: PLR2004  two times are a span
+        return ""
+    more = ", …" if len(times_us) > len(after_s) else ""
+    listed = f", at {', '.join(format_number(round(each, 1)) for each in after_s)}{more} s"
+    pause_s, before_s = after_s[-1] - after_s[-2], after_s[-2] - after_s[-3]
+    if more or len(times_us) < _LINUX_SYNS or not 1.8 < pause_s / max(before_s, 0.001) < 2.2:  # noqa: PLR2004  twice
+        return listed
+    ends_s = after_s[-1] + 2 * 2 ** round(math.log2(pause_s))
+    return f"{listed} (if Linux sent these and sends no more, its connect() fails with ETIMEDOUT at {ends_s:.0f} s)"
 
 
 def _waits(row: Row) -> Iterator[str]:

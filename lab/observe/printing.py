@@ -12,7 +12,10 @@ from lab import paths
 from lab.errors import LabError
 
 # An outcome whose name says too little.
-_WORDS = {"earlier": "earlier (begun before the capture)"}
+_WORDS = {
+    "earlier": "earlier (begun before the capture)",
+    "one-sided": "one-sided (of the other side, the capture has no answer)",
+}
 # A capture at a client may have thousands of servers, and a host hundreds of listeners.
 _SERVERS_MAX = 30
 

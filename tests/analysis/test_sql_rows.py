@@ -24,7 +24,7 @@ MACROS = [path for path in FILES if path.stem.startswith("macros_")]
 _READING = ("captured_of_instance", "macros_of_evidence", "macros_of_records", "records")
 _OBSERVED = (
     "answers", "came_and_taken", "crossing", "ended_as_logged", "failed_at", "is_on_the_way", "listeners", "logged",
-    "open_questions", "peers", "places", "queues", "scans", "servers", "time_wait_most", "told",
+    "one_sided", "open_questions", "peers", "places", "queues", "scans", "servers", "time_wait_most", "told",
 )  # fmt: skip
 _ROOMS = ("evidence", "observed", "reports")
 APART = {path.stem: path for path in FILES if path.parent.parent.name in _ROOMS or path.stem in (*_OBSERVED, *_READING)}
@@ -1963,14 +1963,16 @@ CLOSED_BY_RST = {"server_first_data_time_us": 40, "server_last_data_time_us": 50
 # Its client had the connection at 20, asked, and left at 80.
 LEFT = {"client_first_data_time_us": 20, "client_last_data_time_us": 20, "handshake_ack_time_us": 20, "queued_us": 20,
         "client_fin_time_us": 80, "ack_dropped_min": 0}  # fmt: skip
-UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2}
+UNANSWERED = {"answered": False, "established": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2}
 
 
 @pytest.mark.parametrize(
     ("values", "until_us", "overflowed", "found"),
     [
         (UNANSWERED, None, 0, [("never-answered", "unexplained")]),
-        ({"answered": False}, None, 0, [("undecided", None)]),
+        ({"answered": False, "established": False}, None, 0, [("undecided", None)]),
+        ({"answered": False}, None, 0, [("one-sided", None)]),
+        (LEFT, 99, 0, [("given-up", "unexplained")]),
         (UNANSWERED | {"to_instance": "web>10.0.0.3:*"}, None, 0, [("never-answered", None)]),
         ({"server_first_data_time_us": 50}, 99, 0, [("answered", None)]),
         ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 1, [("recovered", "waited-for-syn-retry")]),
@@ -2124,6 +2126,13 @@ def test_held_places_are_those_open_when_the_proxy_first_refused(tables: Tables)
 
 
 TOLD = {"observer": "a", "to_instance": "a>s:80", "handshake_us": 5, "first_data_us": 5, "first_byte_us": 5}
+TOLD_FLOWS = "observer:VARCHAR id:BIGINT syn_times_us:BIGINT[]"
+
+
+def test_one_sided_are_counted_with_those_of_the_client_s_side(apart: Tables) -> None:
+    rows = [("one-sided", 4), ("one-sided", 0), ("answered", 4)]
+    apart.given("ledger", "outcome client_packets", *rows, observer="a")
+    assert apart.made("one_sided", observer="a") == [(2, 1)]
 
 
 def test_told_are_failures_stalls_and_long_waits(apart: Tables) -> None:
@@ -2132,14 +2141,16 @@ def test_told_are_failures_stalls_and_long_waits(apart: Tables) -> None:
             (3, "refused", "x", 0, "a>s:80", 5), (4, "answered", None, 0, "a>s:81", 5),
             (5, "refused", None, 0, "a>s:*", 5)]  # fmt: skip
     apart.given("ledger", columns, *rows, **(without(TOLD, "to_instance", "first_byte_us") | ENDS))
+    apart.given("flows", "observer id syn_times_us", ("a", 3, [7, 9]))
     found = apart.made("told", observer="a", stalled=[4], alerts=[""], long_us=500, alike=3)
-    assert [row[0] for row in found] == [3, 4, 2]
+    assert [(row[0], row[-2]) for row in found] == [(3, [7, 9]), (4, None), (2, None)]
 
 
 def test_told_keeps_connections_apart_whose_alerts_differ(apart: Tables) -> None:
     columns = "id outcome cause:VARCHAR syns_lost to_instance first_byte_us"
     rows = [(each, "answered", None, 0, "a>s:80", 5) for each in (1, 2, 3)]
     apart.given("ledger", columns, *rows, **(without(TOLD, "to_instance", "first_byte_us") | ENDS))
+    apart.given("flows", TOLD_FLOWS)
     asked = {"observer": "a", "stalled": [1, 2, 3], "alerts": ["x", "x", "y"], "long_us": 500, "alike": 1}
     assert sorted((row[0], row[-1]) for row in apart.made("told", **asked)) == [(1, 1), (3, 0)]
 
@@ -2147,6 +2158,7 @@ def test_told_keeps_connections_apart_whose_alerts_differ(apart: Tables) -> None
 def test_of_more_alike_than_are_told_the_last_one_says_how_many(apart: Tables) -> None:
     always = without(TOLD, "id") | ENDS | {"outcome": "refused", "cause": "x", "syns_lost": 0}
     apart.given("ledger", "id", (1,), (2,), (3,), (4,), **always)
+    apart.given("flows", TOLD_FLOWS)
     query = apart.made("told", observer="a", stalled=[], alerts=[], long_us=500, alike=3)
     assert [row[-1] for row in query] == [0, 0, 1]
 

@@ -4,9 +4,11 @@ import gzip
 import json
 import os
 import shutil
+import struct
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from lab.observe.inspect.folder import InspectOptions
 from lab.observe.inspect.inspecting import inspect, parse_logs, parse_server
 from lab.runs import run_results
 from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection
+from tests.analysis.support import at_us
 
 CLIENT, SERVER = "172.18.0.3", "172.18.0.2:8080"
 
@@ -156,9 +159,51 @@ def test_syns_without_an_answer_were_never_answered_and_the_file_that_would_tell
     Connection(capture, f"{CLIENT}:1251", SERVER).syns(0, 3, 9)
     found = inspected("a.pcap", a_pcap=capture)
     assert (by_outcome(found), found["unexplained"]) == ({"never-answered": 1}, 1)
-    assert "3 SYNs within 9 s, and no answer" in said(found)
+    assert "3 SYNs within 9 s, at 0, 3, 9 s, and no answer" in said(found)
     assert "dropped at the server or on the way; `nstat -az` there, before and after, would tell which" in said(found)
     assert any("a capture at the other end" in each for each in found["inspection"]["record_next"])
+
+
+def test_the_times_of_linux_s_syns_tell_when_connect_ends(inspected: Inspect) -> None:
+    capture = Capture()
+    Connection(capture, f"{CLIENT}:41001", SERVER).syns(0, 1, 2, 3, 4, 5, 7, 11.2, 19.5, 35.6, 69.2)
+    Connection(capture, f"{CLIENT}:41002", SERVER).syns(0, 0.5, 1)
+    told = {
+        each["client"][-1]: each["says"] for each in inspected("a.pcap", a_pcap=capture)["inspection"]["connections"]
+    }
+    assert "at 0, 1, 2, 3, 4, 5, 7, 11.2, 19.5, 35.6, 69.2 s (if Linux sent these" in told["1"]
+    assert "fails with ETIMEDOUT at 133 s)" in told["1"]
+    assert told["2"] == "3 SYNs within 1 s, at 0, 0.5, 1 s, and no answer."
+
+
+def test_a_capture_of_one_direction_does_not_say_that_nobody_answered(inspected: Inspect) -> None:
+    capture = Capture()
+    for source, target, flags in ((f"{CLIENT}:41001", SERVER, SYN), (SERVER, f"{CLIENT}:41002", SYN | ACK)):
+        capture.tcp(0, source, target, flags, seq=1_000, ack=6_001)
+        capture.tcp(0.1, source, target, ACK, seq=1_001, ack=6_001, data=300)
+    found = inspected("a.pcap", a_pcap=capture)
+    assert by_outcome(found) == {"one-sided": 2}
+    assert "2 connections have the packets of one side alone, 1 of these the client's" in said(found)
+    assert found["inspection"]["connections"] == []
+
+
+def test_without_samples_nobody_waited_in_an_accept_queue(inspected: Inspect) -> None:
+    capture = Capture()
+    Connection(capture, f"{CLIENT}:41001", SERVER).handshake(0).ask(0.1).close_by_client(3)
+    (target,) = inspected("a.pcap", a_pcap=capture)["targets"]
+    assert [each["causes"] for each in target["servers"]] == [{"unexplained": 1}]
+
+
+def test_servers_of_ipv6_have_brackets_before_the_port(inspected: Inspect) -> None:
+    capture, ends = Capture(), [IPv6Address(f"fd00::{host}").packed for host in (3, 2)]
+    for flags, ports in ((SYN, (41_001, 80)), (RST | ACK, (80, 41_001))):
+        tcp = struct.pack(">HHIIBBHHH", *ports, 1_000, 1_001, 5 << 4, flags, 64_240, 0, 0)
+        source, target = ends if flags == SYN else ends[::-1]
+        frame = bytes(12) + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(tcp), 6, 64) + source + target + tcp
+        capture.packets.append((at_us(0.1 if flags & RST else 0), frame))
+    found = inspected("a.pcap", a_pcap=capture)
+    assert "1 connection to [fd00::2]:80 was refused" in said(found)
+    assert [each["server"] for each in found["targets"][0]["servers"]] == ["a>[fd00::2]:80"]
 
 
 def test_a_capture_without_tcp_says_so(inspected: Inspect) -> None:

@@ -8,12 +8,16 @@ WITH ranked AS (
                 WHEN list_contains($stalled, id) OR syns_lost > 0 THEN 1 ELSE 2 END AS rank,
            list_extract($alerts::VARCHAR[], list_position($stalled, id)) AS alerted
       FROM ledger WHERE observer = $observer
+), placed AS (
+    SELECT *, row_number() OVER (alikes ORDER BY longest_us DESC, id ASC) AS place, count(*) OVER alikes AS alike,
+           format(if(contains(client_address, ':'), '[{}]:{}', '{}:{}'), client_address, client_port) AS client,
+           format(if(contains(server_address, ':'), '[{}]:{}', '{}:{}'), server_address, server_port) AS server,
+           if(place = $alike, alike - place, 0) AS more
+      FROM ranked
+     WHERE outcome <> 'one-sided' AND (rank < 2 OR longest_us >= $long_us) AND NOT ends_with(to_instance, ':*')
+    WINDOW alikes AS (PARTITION BY to_instance, outcome, cause, rank, alerted)
+    QUALIFY place <= $alike
 )
-SELECT *, row_number() OVER (alikes ORDER BY longest_us DESC, id ASC) AS place, count(*) OVER alikes AS alike,
-       format(if(contains(client_address, ':'), '[{}]:{}', '{}:{}'), client_address, client_port) AS client,
-       format(if(contains(server_address, ':'), '[{}]:{}', '{}:{}'), server_address, server_port) AS server,
-       if(place = $alike, alike - place, 0) AS more
-  FROM ranked WHERE (rank < 2 OR longest_us >= $long_us) AND NOT ends_with(to_instance, ':*')
-WINDOW alikes AS (PARTITION BY to_instance, outcome, cause, rank, alerted)
-QUALIFY place <= $alike
- ORDER BY rank ASC, longest_us DESC, id ASC;
+SELECT placed.* EXCLUDE (more), flows.syn_times_us, placed.more
+  FROM placed LEFT JOIN flows ON flows.observer = placed.observer AND flows.id = placed.id
+ ORDER BY rank ASC, longest_us DESC, placed.id ASC;

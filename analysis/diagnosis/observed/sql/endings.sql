@@ -8,7 +8,8 @@ WITH ended AS (
     SELECT DISTINCT server_address, server_port, client_address, client_port
       FROM ledger WHERE observer <> $observer AND direction = 'in'
 )
-SELECT direction, outcome, server_port AS port, server_address || ':' || server_port AS server,
+SELECT direction, outcome, server_port AS port,
+       format(if(contains(server_address, ':'), '[{}]:{}', '{}:{}'), server_address, server_port) AS server,
        count(*) AS connections
   FROM ended
  WHERE direction = 'in' OR (server_address, server_port, client_address, client_port) NOT IN (FROM at_server)

@@ -4,6 +4,7 @@
 -- A client's next SYN comes no later than after twice its last pause, and after 1 s at first, plus a tenth for a late
 -- timer. When that time has passed within the capture, the client had given up. Of a capture that somebody else made,
 -- nobody knows the end (not ends): there, SYNs that were sent again and got no answer were never answered in it.
+-- A client that went on was answered: where the capture lacks the answer, it has one side's packets alone.
 -- A scan, one client that knocks at a hundred ports of a host (`:*`), waits for no answer: its SYNs need no cause.
 -- A client whose last data the server answered had nothing under way: its RST only closes the connection.
 -- A client that left had waited until then (left_us). The cause is its longest proven wait, if proven waits cover half
@@ -29,8 +30,10 @@ WITH facts AS (
      WHERE first_time_us <= $end_us AND last_time_us >= $start_us
 ), judged AS (
     SELECT *,
-           CASE WHEN truncated_start OR client_inferred THEN 'earlier'
+           CASE WHEN synack_count > 0 AND client_packets = 0 AND syn_count = 0 THEN 'one-sided'
+                WHEN truncated_start OR client_inferred THEN 'earlier'
                 WHEN refused THEN 'refused'
+                WHEN NOT answered AND established THEN 'one-sided'
                 WHEN NOT answered AND until_us >= last_syn_us + 1.1 * greatest(1000000, 2 * last_pause_us)
                     OR NOT answered AND NOT ends AND syn_count > 1
                     THEN 'never-answered'
@@ -57,7 +60,7 @@ WITH facts AS (
                 WHEN syns_lost > 0 AND syns_not_dropped = syns_lost THEN 'syn-lost' END AS syn_retry,
            if(syn_retry IS NULL, 0, least(answered_us, left_us) - first_time_us) AS syn_us,
            if(ack_dropped_min > 0, least(queued_us, left_us) - handshake_ack_time_us, 0) AS ack_us,
-           greatest(least(accepted_after_us, left_us) - queued_us, 0) AS queue_us,
+           if(accepted_after_us IS NULL, 0, greatest(least(accepted_after_us, left_us) - queued_us, 0)) AS queue_us,
            if(accepted_before_us IS NULL OR client_first_data_time_us IS NULL, 0,
               greatest(left_us - greatest(accepted_before_us, client_last_data_time_us), 0)) AS server_us,
            greatest(syn_us, ack_us, queue_us, server_us) AS wait_max_us,
@@ -86,7 +89,7 @@ SELECT observer, id, $direction AS direction, to_instance, client_address, clien
                                       WHEN ack_us THEN 'waited-for-ack-retry'
                                       WHEN syn_us THEN syn_retry ELSE 'time-in-server' END
             WHEN plain IN ('never-answered', 'never-accepted', 'given-up', 'reset', 'half-open') THEN 'unexplained'
-            WHEN plain <> 'earlier' THEN syn_retry
+            WHEN plain <> 'earlier' AND plain <> 'one-sided' THEN syn_retry
        END AS cause,
        first_time_us, last_time_us, syn_count, syns_lost, answered_us, handshake_us, queued_us,
        accepted_before_us - queued_us AS in_queue_us,
