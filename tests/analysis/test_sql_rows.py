@@ -213,11 +213,11 @@ def test_results_say_of_some_requests_whether_their_connection_stood(tables: Tab
     told = tables.made("attempts", instance="k6-1")
     server = ("s", 80)
     assert told == [
-        (100, 150, False, 1, *server),
-        (100, 150, True, 2, *server),
-        (100, 150, None, 3, *server),
-        (100, 150, True, 4, *server),
-        (200, 250, True, None, *server),
+        (100, 150, False, False, 1, *server),
+        (100, 150, True, False, 2, *server),
+        (100, 150, None, False, 3, *server),
+        (100, 150, True, True, 4, *server),
+        (200, 250, True, True, None, *server),
     ]
 
 

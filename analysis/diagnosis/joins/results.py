@@ -19,12 +19,13 @@ _NOTED_US, _OPENED_US = 2_000, 100_000
 
 @dataclass(slots=True)
 class _Flow:
-    """A connection of the client; `server` is its address and port."""
+    """A connection of the client; `server` is its address and port, `given_up`: the client left before any answer."""
 
     observer: str
     id: int
     begins_us: int
     stood: bool
+    given_up: bool
     server: tuple[str, int]
     taken: bool = False
 
@@ -41,6 +42,7 @@ class _Attempt:
     begins_us: int
     ends_us: int
     stood: bool | None
+    answered: bool
     dial: int | None
     server: tuple[str, int]
     linked: bool = False
@@ -55,22 +57,25 @@ def link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], 
     """
     for instance in results:
         flows = [
-            _Flow(observer, flow, begins_us, stood, (address, port))
-            for observer, flow, begins_us, stood, address, port in database.execute(
-                "SELECT observer, id, first_time_us, established, server_address, server_port FROM connections"
-                " WHERE from_instance = ? ORDER BY first_time_us, observer, id",
+            _Flow(observer, flow, begins_us, stood, given_up, (address, port))
+            for observer, flow, begins_us, stood, given_up, address, port in database.execute(
+                "SELECT observer, id, first_time_us, established, gave_up_us IS NOT NULL, server_address, server_port"
+                " FROM connections WHERE from_instance = ? ORDER BY first_time_us, observer, id",
                 [instance],
             ).fetchall()
         ]
         attempts = [
-            _Attempt(begins_us, ends_us, stood, dial, (address, port))
-            for begins_us, ends_us, stood, dial, address, port in database.execute(
+            _Attempt(begins_us, ends_us, stood, answered, dial, (address, port))
+            for begins_us, ends_us, stood, answered, dial, address, port in database.execute(
                 sql(__name__, "attempts"), {"instance": instance}
             ).fetchall()
         ]
-        for stood in (True, False):
-            decided = [one for one in attempts if one.stood is stood and one.dial is not None]
-            alike = [one for one in flows if one.stood is stood]
+        for stood, answered in ((True, True), (True, False), (False, False)):
+            decided = [
+                one for one in attempts if (one.stood, one.answered) == (stood, answered) and one.dial is not None
+            ]
+            # On a connection that its client gave up, nothing was answered.
+            alike = [one for one in flows if one.stood is stood and not (one.taken or (answered and one.given_up))]
             _insert(database, instance, _in_order(decided, alike, apart_us))
             _insert(database, instance, _one_to_one(decided, alike, apart_us))
         open_ = [one for one in attempts if one.stood is None or one.dial is None]
