@@ -672,6 +672,7 @@ def test_a_word_of_the_scenario_that_fits_no_file_is_refused(tmp_path: Path, own
         ("maxconn 4000", "chroot /var/lib/haproxy", "# left out: chroot", "left out: chroot /var/lib/haproxy"),
         ("maxconn 4000", "user haproxy", "# left out: user", "left out: user haproxy"),
         ("maxconn 4000", "daemon", "# left out: daemon", "left out: daemon"),
+        ("maxconn 4000", "nbproc 2", "# left out: nbproc", "left out: nbproc 2"),
         ("maxconn 4000", "stats socket /run/a mode 660", "# left out: stats socket", "nobody asks there"),
         ("maxconn 4000", "log /dev/log local0", "# left out: log", "there is no syslog here"),
         ("bind *:80", "bind 192.168.1.10:80 name clear", "bind *:80 name clear", "IPv4 address of its own"),

@@ -25,6 +25,7 @@ _OF_PROCESS = {
     "gid": _UNPRIVILEGED,
     "daemon": "it stays in the foreground",
     "master-worker": "it stays one process",
+    "nbproc": "it stays one process",
     "pidfile": "nobody reads it",
     "stats socket": "nobody asks there",
     "external-check": "a check's program is not here",
