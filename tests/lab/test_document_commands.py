@@ -131,7 +131,9 @@ def of_values(target: str, values: dict[str, str]) -> str | None:
             values["OVERFLOWS"], values["CONNECT_TIMEOUT"], values.get("SYSCTLS", "").split()
         )
     elif target in ("matrix", "compare") and "MATRIX" in values and not values["MATRIX"].startswith("results/"):
-        if values["MATRIX"] not in [*matrix_names(), *places.slugs()]:
+        examples = [file.relative_to(paths.ROOT) for file in paths.ROOT.glob("examples/*/*.yaml")]
+        named = [*matrix_names(), *places.slugs(), *(name for file in examples for name in (str(file), file.stem))]
+        if values["MATRIX"] not in named:
             return f"there is no matrix {values['MATRIX']}"
         if target == "matrix" and sets:
             matrices.plan_matrix(values["MATRIX"], sets)
