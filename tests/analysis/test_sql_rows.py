@@ -2014,6 +2014,7 @@ def test_ledger_of_what_was_watched_has_outcome_and_proven_cause(
     apart.given("accepted", "observer:VARCHAR id:BIGINT accepted_after_us:BIGINT accepted_before_us:BIGINT")
     if accepted:
         apart.given("accepted", observer="web", id=1, **accepted)
+    apart.given("before_socket", "observer:VARCHAR id:BIGINT synacks_again:BIGINT cookies_sent:BIGINT")
     none = dict.fromkeys(("syns_syn_queue_full", "syns_not_dropped", "syns_unsampled"), 0)
     apart.given("syn_drop_proof", observer="web", id=1, syns_overflowed=overflowed, **none, depth_max=1, queue_limit=1)
     assert apart.made("ledger", "outcome, cause", {"direction": "direction"}, start_us=10, end_us=99) == found
