@@ -8,11 +8,11 @@ from pathlib import Path
 
 from lab import paths, setup_scripts
 from lab.engines.compose.docker import DockerFailed, docker
+from lab.engines.role_containers import image_of_service
 from lab.errors import BadInput, LabError, Problem
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import generators, own_configuration
 from lab.scenarios.own_configuration import OwnImage
-from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import Build, Service, spoken
 from lab.scenarios.topology import topology_of
@@ -53,11 +53,6 @@ def build_images(names: list[str]) -> None:
     """
     if setup_scripts.run("images.sh", *names):
         raise LabError(f"the images were not made ready: {', '.join(names)}", hint="read what was printed above")
-
-
-def image_of_service(service: Service, name: str, place: Place) -> str:
-    """Return the image's name: the scenario's, or that under which its folder is built."""
-    return service.image or f"connlab-own/{place.slug}-{name}"
 
 
 def service_image_ids(resolved: ResolvedScenario) -> dict[str, str]:

@@ -12,7 +12,6 @@ from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engines.compose.containers import PROJECT, RUN_LABEL, container_name
 from lab.engines.compose.docker import docker
-from lab.engines.compose.images import image_of_service
 from lab.engines.container_settings import (
     COLLECTOR_LIMITS,
     NO_CERTIFICATES,
@@ -20,26 +19,23 @@ from lab.engines.container_settings import (
     ContainerLimits,
     collector_environment,
     compute_deadline_s,
-    is_net,
     limits_for_instance,
     limits_for_needed,
-    role_environment,
     settable_sysctls,
     supplementary_groups,
 )
 from lab.engines.protocol import event_capabilities
-from lab.scenarios import generators, own_configuration, own_script
+from lab.engines.role_containers import Mount, RoleContainer, container_of_instance, container_of_service
 from lab.scenarios.client_addresses import client_addresses
-from lab.scenarios.knobs import environment
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.services import Service, needed_by, split_volume, spoken
+from lab.scenarios.services import Service, split_volume
 from lab.scenarios.topology import Topology, collector_of
 
 FILE_NAME = "compose.run.yaml"
 # The profile that keeps what a run extends out of the stack; what extends it has it too.
 _PROFILE = "run"
 # What a service declares as Compose has it.
-_AS_THEY_ARE = ("entrypoint", "working_dir", "init", "tty", "stdin_open", "shm_size", "ulimits", "stop_signal")
+_AS_THEY_ARE = ("entrypoint", "init", "tty", "stdin_open", "shm_size", "ulimits", "stop_signal")
 # The most that the kernel knows: 256 times the usual.
 _CPU_SHARES = 262_144
 # A check that fails as the start period ends does not count, and the engine waits for the interval before the next one.
@@ -129,14 +125,15 @@ def build_run_file(
         )
         joined = {"network_mode": f"service:{collector}", "pid": f"service:{collector}"}
         limits = limits_for_instance(resolved, topology, instance)
-        fields = _role_fields(resolved, topology, instance, places, certificates)
+        made = container_of_instance(resolved, topology, instance, certificates)
+        fields = _role_fields(made, resolved, topology, places.role(instance))
         add("service" if role in own else role, instance, limits, **groups, **joined, **fields)
     for name in topology.needed:
         # A program of somebody else's knows no deadline. It gets that of the container whose processes it joins.
         add("holder", holder_of(name), COLLECTOR_LIMITS, command=["hold", "--for", deadline])
         joined = {"pid": f"service:{holder_of(name)}"}
         limits = limits_for_needed(own[name].memory_mb)
-        fields = service_fields(resolved, topology, name)
+        fields = _role_fields(container_of_service(resolved, topology, name), resolved, topology, Path())
         if own[name].extra_hosts:
             fields["extra_hosts"] = dict(own[name].extra_hosts)
         add("service", name, limits, networks={"lab": {"aliases": list(own[name].aliases)}}, **joined, **fields)
@@ -145,15 +142,15 @@ def build_run_file(
     if second:
         # Reserve the addresses, so that the engine gives them to no other container.
         network["ipam"] = {"config": [{"subnet": str(subnet), "aux_addresses": hosts}]}
-    made = [own[name] for name in (*topology.instances, *topology.needed) if name in own]
-    named = {split_volume(volume)[0] for service in made for volume in service.volumes}
+    declared = [own[name] for name in (*topology.instances, *topology.needed) if name in own]
+    named = {split_volume(volume)[0] for service in declared for volume in service.volumes}
     return {
         "services": services,
         "networks": {"lab": network},
         "volumes": {name: label for name in sorted(named) if name and not name.startswith(".")},
         "configs": {
             _name_file(target, content): {"content": content}
-            for service in made
+            for service in declared
             for target, content in service.files.items()
         },
     }
@@ -169,92 +166,66 @@ def _rights(environment: Mapping[str, str], *, has_link: bool) -> dict[str, Any]
     return rights | ({"cpu_shares": _CPU_SHARES} if has_link else {})
 
 
-def _role_fields(
-    resolved: ResolvedScenario, topology: Topology, instance: str, places: Places, certificates: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return what a run sets of an instance."""
-    role = topology.role_of(instance)
+def _role_fields(made: RoleContainer, resolved: ResolvedScenario, topology: Topology, raw: Path) -> dict[str, Any]:
+    """Return what a run sets of a container; `raw` is where its raw files go."""
+    service = made.service
+    owner = f",uid={ROLE_UID}" if service is None else ""
     fields: dict[str, Any] = {
-        "volumes": [bind_mount(places.role(instance), "/raw")],
-        "environment": role_environment(resolved, topology, instance, certificates),
+        "environment": dict(made.environment),
+        "volumes": [_volume(mount, raw) for mount in made.mounts],
+        **({"image": made.image} if made.image else {}),
     }
-    if instance in topology.clients and (script := own_script.find_script(resolved, topology)):
-        fields["volumes"] += [bind_mount(*mount, read_only=True) for mount in script.mounts().items()]
-        fields |= {"image": script.image} if script.image else {}
-    if role in resolved.registry.services:
-        raw = fields["volumes"]
-        fields |= service_fields(resolved, topology, role)
-        if instance in topology.clients:
-            home = bind_mount(paths.real(resolved.place.home), generators.FOLDER, read_only=True)
-            fields |= {"working_dir": generators.FOLDER, "volumes": [*raw, home]}
-            fields["command"] = [topology.fill_in(word) for word in fields.get("command", [])]
-            fields["environment"] = {name: topology.fill_in(one) for name, one in fields["environment"].items()}
-        fields["environment"] |= environment(resolved.scenario.knobs, role, resolved.registry.knobs)
-        if (log := resolved.registry.services[role].log) and not log.stdout:
-            fields["volumes"].append(bind_mount(places.role(instance), log.folder))
-    if own := own_configuration.find_configuration(resolved, topology, role):
-        fields["volumes"].append(bind_mount(own.folder, own_configuration.MOUNTED, read_only=True))
-        fields["tmpfs"] = [f"{folder}:mode=1777,uid={ROLE_UID}" for folder in own.declared.writable]
-        if own.image:
-            # The image may check its health by a program that it needs its own entry point for. The collector asks.
-            check = {"test": ["CMD", "/connlab/bin/busybox", "true"], "start_period": "30s"}
-            fields |= {"image": own.image.made, "healthcheck": _HEALTH | check}
-        # It asks for the addresses of all hosts that it names, once, at its start.
-        led_to = [name for name in resolved.scenario.configurations[role].hosts.values() if name in topology.needed]
-        # Its health checks may leave a server out for minutes that does not answer the first one.
-        roles = list(topology.instances)
-        behind = [one for each in roles[roles.index(role) + 1 :][:1] for one in topology.instances[each]]
-        ready = {collector_of(one): {"condition": "service_healthy"} for one in behind}
-        if waits := _waits(resolved, topology, led_to) | ready:
-            fields["depends_on"] = waits
+    if made.writable or service:
+        fields["tmpfs"] = [f"{folder}:mode=1777{owner}" for folder in made.writable]
+    if made.image and service is None and made.made_here:
+        # The image may check its health by a program that it needs its own entry point for. The collector asks.
+        check = {"test": ["CMD", "/connlab/bin/busybox", "true"], "start_period": "30s"}
+        fields["healthcheck"] = _HEALTH | check
+    if service:
+        fields |= _service_fields(made, service)
+    ready = {
+        collector_of(instance): {"condition": "service_healthy"}
+        for role in made.after_listeners
+        for instance in topology.instances[role]
+    }
+    if waits := _waits(resolved, topology, made.after) | ready:
+        fields["depends_on"] = waits
     return fields
 
 
-def service_fields(resolved: ResolvedScenario, topology: Topology, name: str) -> dict[str, Any]:
-    """Return what a service of the scenario's own sets: its image, and each loosening it asks for."""
-    own, place = resolved.registry.services, resolved.place
-    service = own[name]
-    fields: dict[str, Any] = {
-        "image": image_of_service(service, name, place),
-        "environment": {key: spoken(value) for key, value in service.environment.items()},
-        "tmpfs": [f"{folder}:mode=1777" for folder in service.writable],
-        "volumes": [],
-    }
-    for source, target, mode in map(split_volume, service.volumes):
-        if source.startswith("."):
-            fields["volumes"].append(bind_mount(paths.real(place.home / source), target, read_only=True))
-        else:
-            volume = {"source": source} if source else {}
-            fields["volumes"].append({"type": "volume", "target": target, "read_only": mode == "ro", **volume})
-    if service.files:
+def _volume(mount: Mount, raw: Path) -> dict[str, Any]:
+    if mount.kind == "raw":
+        return bind_mount(raw, mount.target)
+    if mount.kind == "host":
+        return bind_mount(mount.source, mount.target, read_only=True)
+    named = {"source": mount.volume} if mount.volume else {}
+    return {"type": "volume", "target": mount.target, "read_only": mount.read_only, **named}
+
+
+def _service_fields(made: RoleContainer, service: Service) -> dict[str, Any]:
+    """Return what a service of the scenario's own sets, and each loosening that it asks for."""
+    fields = {key: value for key in _AS_THEY_ARE if (value := getattr(service, key))}
+    if made.files:
         fields["configs"] = [
             {"source": _name_file(target, content), "target": target, "mode": 0o444}
-            for target, content in service.files.items()
+            for target, content in made.files.items()
         ]
-    if service.user != "image":
-        fields["user"] = service.user or f"{ROLE_UID}:{ROLE_UID}"
+    if made.user is not None:
+        fields["user"] = made.user
     if service.capabilities:
         fields["cap_add"] = list(service.capabilities)
     if not service.read_only:
         fields["read_only"] = False
-    on_path = name in topology.instances
-    if sysctls := {key: spoken(value) for key, value in service.sysctls.items() if not (on_path and is_net(key))}:
-        fields["sysctls"] = sysctls
-    fields |= {key: value for key in _AS_THEY_ARE if (value := getattr(service, key))}
-    if service.command is not None:
-        fields["command"] = list(service.command)
+    if made.sysctls:
+        fields["sysctls"] = dict(made.sysctls)
+    if made.working_dir:
+        fields["working_dir"] = made.working_dir
+    if made.arguments is not None:
+        fields["command"] = list(made.arguments)
     if isinstance(service.ready, list) and service.ready:
         test = {"test": ["CMD", *service.ready], "start_period": f"{service.ready_within}ms"}
         fields["healthcheck"] = _HEALTH | test
-    waits = _waits(resolved, topology, [*service.depends_on, *_following(resolved, topology, name)])
-    return fields | ({"depends_on": waits} if waits else {})
-
-
-def _following(resolved: ResolvedScenario, topology: Topology, name: str) -> list[str]:
-    """Return the role behind a service on the path, whose names many a program asks for once, at its start."""
-    own, roles = resolved.registry.services, list(topology.instances)
-    behind = roles[roles.index(name) + 1 :][:1] if name in roles and topology.roles[name].kind != "client" else []
-    return [one for one in behind if name not in needed_by(own, [one])]
+    return fields
 
 
 def _waits(resolved: ResolvedScenario, topology: Topology, names: Sequence[str]) -> dict[str, Any]:
