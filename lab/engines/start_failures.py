@@ -4,10 +4,14 @@ Docker and the nodes of a cluster start containers by the same runtime, and so u
 """
 
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from lab.errors import LabError
 from lab.scenarios.resolved import ResolvedScenario
 
+# Docker's own name server listens in every namespace.
+_DNS = "127.0.0.11"
 _WAYS_ON = (
     ("exec format error", "its program is for another kind of processor, or a script without #!: build its image here"),
     (r'exec: "[^"]*": permission denied', "let every user execute it: RUN chmod a+rx in its Dockerfile"),
@@ -37,6 +41,15 @@ def ended_during_start(how: str, last_words: str, where: str | None = None) -> L
     place = f"{where}: " if where else ""
     what = f"{place}{how} during its start{f':{last_words}' if last_words else ', and said nothing'}"
     return LabError(what, hint=start_failure_hint(how, last_words) if where else None)
+
+
+def missing_listener(instance: str, port: int, listeners: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return that nothing listens on an instance's port, and what is listened on; None where something does."""
+    found = sorted({one["port"] for one in listeners if one["address"] != _DNS})
+    if port in found:
+        return None
+    other = f"; it listens on {', '.join(map(str, found))}" if found else ""
+    return f"nothing listens on port {port} of {instance}{other}"
 
 
 def where_sysctl(resolved: ResolvedScenario | None, name: str) -> str | None:

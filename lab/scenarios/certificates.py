@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 from lab.errors import LabError
-from lab.scenarios.own_configuration import find_configuration
+from lab.scenarios.own_configuration import OwnConfiguration, find_configuration
 from lab.scenarios.packed_files import pack_files
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
@@ -110,6 +110,15 @@ def made_for_configuration(
 ) -> dict[str, tuple[Iterable[str], str]]:
     """Return the certificates that a user's own configuration lacks, by their files, for `pack_certificates`."""
     return {PurePosixPath(path).name: (tuple(names) or _LOOPBACK[:1], key) for path, names in certificates.items()}
+
+
+def settings_of_trial(own: OwnConfiguration) -> dict[str, str]:
+    """Return the environment in which a program tests a configuration: a run makes other certificates."""
+    settings = own.settings()
+    if lacking := own.adaptation.certificates:
+        with Authority() as authority:
+            settings[VARIABLE] = pack_certificates(authority, made_for_configuration(lacking))
+    return settings
 
 
 def _files_wanted(

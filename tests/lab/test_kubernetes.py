@@ -16,11 +16,13 @@ from lab.engines.kubernetes.containers import Containers
 from lab.engines.kubernetes.engine import Kubernetes
 from lab.engines.kubernetes.kubectl import OBSERVING, RIGHTS, Kubectl, KubectlFailed
 from lab.engines.kubernetes.objects import Images, owner_name
+from lab.engines.kubernetes.pods import Pods, build_added_role
 from lab.engines.kubernetes.startup import Start
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.roles.declared_roles import ROLES
+from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
@@ -39,9 +41,14 @@ def pod(
     metrics_port: int | None = None,
 ) -> dict[str, Any]:
     effective = make(*overrides, text=text)
-    parts = Parts(effective, topology_of(effective), "run-1", Places(Path("/run-1")))
-    given: dict[str, Any] = {"owned": OWNER, "hosts": {"backend-1": "192.0.2.7"}, "metrics_port": metrics_port}
-    return objects.build_pod(parts, instance, Images(registry), spread=spread, **given)
+    made = pods_of(effective, registry, spread=spread, metrics=metrics_port)
+    return made.build(instance, owned=OWNER, hosts={"192.0.2.7": ["backend-1"]})
+
+
+def pods_of(
+    found: ResolvedScenario, registry: str | None = None, *, spread: bool = False, metrics: int | None = None
+) -> Pods:
+    return Pods(Parts(found, topology_of(found), "run-1", Places(Path("/run-1"))), Images(registry), spread, metrics)
 
 
 def container(pod: dict[str, Any], name: str) -> dict[str, Any]:
@@ -122,7 +129,7 @@ def test_everything_goes_with_its_owner_which_the_cluster_removes_at_the_deadlin
 
 def test_a_role_that_was_stopped_is_added_to_its_pod_anew(effective: Make) -> None:
     made = pod(effective, "backend-1")
-    again = objects.build_restarted_role(made, 2)
+    again = build_added_role(pods_of(effective()).role_container("backend-1"), 2)
     assert again["name"] == "role-2"
     assert {name: again[name] for name in ("image", "env", "volumeMounts")} == {
         name: container(made, "role")[name] for name in ("image", "env", "volumeMounts")
@@ -169,7 +176,7 @@ def test_a_container_that_cannot_start_is_said_in_the_runtime_s_words(
     seen.take(said("k6-1", role={"terminated": {"exitCode": 128, **ended}}, collector={"running": {}}))
     parts = Parts(made, topology_of(made), "run-1", Places(Path("/run")))
     kubectl = Kubectl(client=InMemoryDocker())
-    start = Start(kubectl, parts, seen, Images(), lambda _: "\n  its words", spread=False, metrics=None)
+    start = Start(kubectl, Pods(parts, Images()), seen, lambda _: "\n  its words")
     with pytest.raises(LabError, match=message):
         start.refuse_ended()
 
@@ -215,7 +222,7 @@ def test_a_pod_that_is_gone_keeps_no_other_from_its_end(effective: Make) -> None
     for instance in ("k6-1", "backend-1"):
         seen.take(said_of_containers(instance))
     containers = Containers(Kubectl(client=client))
-    containers.begin(parts, seen)
+    containers.begin(Pods(parts, Images()), seen)
     for instance in ("backend-1", "k6-1"):
         containers.end_role(instance, 1)
     signal, awaited = client.calls[-2:]
@@ -242,7 +249,7 @@ def test_one_command_holds_a_role_and_lets_it_go_on(effective: Make, answers: st
     parts = Parts(made, topology_of(made), "run-1", Places(Path("/run-1")))
     seen = Watch(kubectl, "run-1")
     containers = Containers(kubectl)
-    containers.begin(parts, seen)
+    containers.begin(Pods(parts, Images()), seen)
     with pytest.raises(LabError, match="k6-1 does not run"):
         containers.pause("k6-1")
     told = said_of_containers("k6-1")
@@ -378,10 +385,10 @@ def test_what_kubernetes_cannot_is_refused_before_anything_starts(effective: Mak
     asked = effective("nginx.addresses=2", text=THROUGH_NGINX)
     problems = list(Kubernetes().cannot(asked, topology_of(asked)))
     assert [str(one.where) for one in problems] == ["--set nginx.addresses=2"]
-    actions = "actions:\n  - {at: 0s, do: reload, instance: nginx}\n  - {at: 1ms, do: stop, instance: nginx}\n"
+    actions = "actions:\n  - {at: 0s, do: reload, instance: nginx}\n  - {at: 1s, do: cpu, instance: nginx, cpus: 1, for: 1s}\n"
     acting = effective(text=THROUGH_NGINX + actions)
     (problem,) = Kubernetes().cannot(acting, topology_of(acting))
-    assert problem.what == "the action 'reload' does not run on Kubernetes yet"
+    assert problem.what.startswith("the action 'cpu' takes a limit away again")
     assert list(Kubernetes().cannot(effective(), topology_of(effective()))) == []
 
 

@@ -137,12 +137,7 @@ def try_configuration(own: OwnConfiguration) -> str | None:
     ]
     # A test asks for the addresses of these names, and for nothing that stands there.
     hosts = [option for name in own.hosts for option in ("--add-host", f"{name}:127.0.0.1")]
-    mounted, settings = (own.folder, MOUNTED), own.settings()
+    mounted, settings = (own.folder, MOUNTED), certificates.settings_of_trial(own)
     image = own.image.made if own.image else None
-    if lacking := own.adaptation.certificates:
-        # A run makes others, for the same files.
-        with certificates.Authority() as authority:
-            files = certificates.made_for_configuration(lacking)
-            settings[certificates.VARIABLE] = certificates.pack_certificates(authority, files)
     options = (*folders, *hosts)
     return try_folder(own.role, "test", mounted, settings, *options, refused=ConfigurationRefused, own_image=image)

@@ -12,7 +12,7 @@ from lab.engines.compose import run_file
 from lab.engines.compose.containers import State, container_name, container_states, last_words
 from lab.engines.compose.docker import DockerFailed, docker
 from lab.engines.protocol import Parts, Watch
-from lab.engines.start_failures import ended_during_start, start_failure_hint, where_sysctl
+from lab.engines.start_failures import ended_during_start, missing_listener, start_failure_hint, where_sysctl
 from lab.errors import BadInput, LabError, Problem
 from lab.scenarios.services import needed_by
 from lab.scenarios.topology import collector_of
@@ -21,8 +21,6 @@ _WAIT_S = 300
 # Compose has been seen to wait on and on beyond the time that it was given for services to be ready, and to end without
 # an error when that time was over.
 _LATE_S = 30
-# Docker's own name server listens in every namespace.
-_DNS = "127.0.0.11"
 # What a role's container says where its collector, whose namespaces it joins, has ended.
 _JOINED = "of a non running container"
 # Which key of a service the engine's words are about.
@@ -165,11 +163,7 @@ def _lacks_listener(parts: Parts, instance: str) -> str | None:
     """Return that nothing listens on an instance's port, and what is listened on; None where something does."""
     port = parts.topology.port_of(instance)
     said = docker("exec", container_name(collector_of(instance)), "collector", "inspect")
-    found = sorted({one["port"] for one in json.loads(said)["listeners"] if one["address"] != _DNS})
-    if port in found:
-        return None
-    other = f"; it listens on {', '.join(map(str, found))}" if found else ""
-    return f"nothing listens on port {port} of {instance}{other}"
+    return missing_listener(instance, port, json.loads(said)["listeners"])
 
 
 def _lacks_readiness(parts: Parts, name: str, instance: str) -> str | None:

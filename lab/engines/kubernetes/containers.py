@@ -12,11 +12,11 @@ from lab.engines.kubernetes.objects import (
     COLLECTOR,
     HOLD,
     ROLE,
-    build_restarted_role,
     instance_of,
     pod_name,
     service_of,
 )
+from lab.engines.kubernetes.pods import Pods, build_added_role
 from lab.engines.kubernetes.watch import Watch, container_statuses
 from lab.engines.programs import StreamingCommand
 from lab.engines.protocol import Parts
@@ -44,16 +44,25 @@ class Containers:
     """The containers of the run that was begun, if one was."""
 
     kubectl: Kubectl = field(default_factory=Kubectl)
-    _begun: tuple[Parts, Watch] | None = field(default=None, init=False)
+    _begun: tuple[Pods, Watch] | None = field(default=None, init=False)
     _paused: dict[str, tuple[StreamingCommand, Iterator[str]]] = field(default_factory=dict, init=False)
 
-    def begin(self, parts: Parts, watch: Watch) -> None:
+    def begin(self, pods: Pods, watch: Watch) -> None:
         """Take the containers of a run from now on."""
-        self._begun = parts, watch
+        self._begun = pods, watch
+
+    @property
+    def pods(self) -> Pods:
+        """Return what the pods of the run are made of."""
+        return self._of_run()[0]
 
     @property
     def of_run(self) -> tuple[Parts, Watch]:
         """Return the parts of the run, and what watches them."""
+        pods, watch = self._of_run()
+        return pods.parts, watch
+
+    def _of_run(self) -> tuple[Pods, Watch]:
         if self._begun is None:
             raise LabError("nothing of this run has been started in the cluster")
         return self._begun
@@ -93,9 +102,22 @@ class Containers:
 
     def end_role(self, instance: str, grace_s: int) -> None:
         """End a role by its program's own signal, and kill it if it has not ended after the grace."""
-        topology = self.of_run[0].topology
-        signal = topology.roles[topology.role_of(instance)].stop_signal.removeprefix("SIG")
-        self._end(instance, ROLE, HOLD, signal, grace_s)
+        resolved, topology = self.of_run[0].resolved, self.of_run[0].topology
+        role = topology.role_of(instance)
+        own = resolved.registry.services.get(role)
+        signal = (own and own.stop_signal) or topology.roles[role].stop_signal
+        self._end(instance, ROLE, HOLD, signal.removeprefix("SIG"), grace_s)
+
+    def signal(self, instance: str, signal: str) -> None:
+        """Send a signal to a role's first process.
+
+        Raises:
+            LabError: the role does not run, or the cluster does not carry the command out.
+        """
+        container = self._running(instance, ROLE)
+        if container is None:
+            raise LabError(f"{instance} does not run")
+        self._shell(instance, HOLD, _SEND_FIRST, container, signal.removeprefix("SIG"))
 
     def end_collector(self, instance: str, grace_s: int) -> None:
         """End a collector. It is root, so that only another process of its own container may signal it."""
@@ -117,9 +139,9 @@ class Containers:
                 return
 
     def start_again(self, instance: str) -> None:
-        """Add the role's container to an instance's pod anew, which starts it in the same namespaces."""
+        """Add the role's container to an instance's pod, anew or at last, which starts it in the same namespaces."""
         number = len(self._of_role(instance)) + 1
-        self.kubectl.add(self.pod_name(instance), build_restarted_role(self.of_run[1].pod(instance) or {}, number))
+        self.kubectl.add(self.pod_name(instance), build_added_role(self.pods.role_container(instance), number))
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
         """Return the exit code of each instance, of its last start; null for one that never ran."""
@@ -162,7 +184,7 @@ class Containers:
 
     def last_words(self, service: str, lines: int = 10) -> str:
         """Return the end of what a container said, indented; empty if it said nothing."""
-        for instance in self.of_run[0].topology.all:
+        for instance in self.pods.names:
             if service not in (instance, collector_of(instance)):
                 continue
             names = [one["name"] for one in self._of_role(instance)] or [ROLE]

@@ -1,32 +1,31 @@
 """The engine Kubernetes, as lab.engines.protocol asks for one."""
 
-import json
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from analysis.evidence.rawfiles import Places
 from lab import parallel, paths
 from lab.engines import protocol
-from lab.engines.kubernetes import objects
+from lab.engines.kubernetes import trial
 from lab.engines.kubernetes.containers import Containers
-from lab.engines.kubernetes.objects import COLLECTOR, Images, checkout_selector, image_id
+from lab.engines.kubernetes.objects import COLLECTOR, Images, checkout_selector
 from lab.engines.kubernetes.pod_sidecar import PodSidecars
-from lab.engines.kubernetes.startup import UNSCHEDULABLE_S, Start, find_pod_problem, find_scheduling_problem
+from lab.engines.kubernetes.pods import Pods
+from lab.engines.kubernetes.refusals import cluster_problems
+from lab.engines.kubernetes.startup import Start
+from lab.engines.kubernetes.trial import Question
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Sidecars
-from lab.errors import EngineFailed, LabError, Problem
-from lab.scenarios.client_addresses import client_addresses
-from lab.scenarios.own_configuration import OwnConfiguration
+from lab.errors import ConfigurationRefused, EngineFailed, LabError, Problem, ScriptRefused
+from lab.scenarios import certificates
+from lab.scenarios.own_configuration import MOUNTED, OwnConfiguration
 from lab.scenarios.own_script import OwnScript
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.topology import Topology
+from lab.scenarios.topology import Topology, topology_of
 
-_TRIAL_S = 300
-_LOOK_S = 0.3
-_KINDS = "jobs.batch,networkpolicies.networking.k8s.io,pods"
-_ELSEWHERE = "run it with --engine compose"
-# Of the actions: a pod's containers take no signal from the lab but the one that ends them, and have fixed limits.
-_NOT_YET = ("reload", "cpu", "link")
+_KINDS = "jobs.batch,networkpolicies.networking.k8s.io,pods,configmaps"
+_TMP = "/tmp"  # noqa: S108 # in the container
 
 
 @dataclass
@@ -42,6 +41,7 @@ class Kubernetes(Containers):
     spread: bool = False
     metrics: int | None = None
     on_this_machine: bool = False
+    _asked: list[tuple[OwnScript | OwnConfiguration, str]] = field(default_factory=list, init=False)
 
     def examine(self) -> Iterable[Finding]:
         """Look at the cluster, and at the lab's rights in it."""
@@ -65,40 +65,43 @@ class Kubernetes(Containers):
         """Return nothing: the nodes' container runtime has it."""
         return None
 
-    def cannot(self, resolved: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
-        """Yield what Kubernetes cannot, or what the lab cannot do on it yet."""
+    def cannot(self, resolved: ResolvedScenario, topology: Topology) -> Iterator[Problem]:  # noqa: ARG002 # of resolved
+        """Yield what Kubernetes cannot."""
         yield from self.kubectl.check_target(paths.RESULTS)
-        if resolved.registry.services:
-            yield Problem("services of a scenario's own do not run on Kubernetes yet", hint=_ELSEWHERE)
-        if resolved.scenario.configurations:
-            yield Problem("a configuration of a scenario's own does not run on Kubernetes yet", hint=_ELSEWHERE)
-        if resolved.scenario.knobs.load.workload == "script":
-            yield Problem("a script of a scenario's own does not run on Kubernetes yet", hint=_ELSEWHERE)
-        if client_addresses(resolved, topology).of_instances:
-            where = resolved.where("load", "url" if topology.url and topology.url.address else "ip_family")
-            yield Problem("clients come to the addresses that the cluster gives its pods", where, _ELSEWHERE)
-        if resolved.scenario.network:
-            yield Problem("links do not run on Kubernetes yet", resolved.where("network"), _ELSEWHERE)
-        for index, action in enumerate(resolved.scenario.actions):
-            if action.do in _NOT_YET:
-                what = f"the action '{action.do}' does not run on Kubernetes yet"
-                yield Problem(what, resolved.where("actions", index, "do"), _ELSEWHERE)
-        for instance in topology.second_names:
-            knob = f"{topology.role_of(instance)}.addresses"
-            what = f"a pod has one address, and {knob} asks for a second one for {instance}"
-            yield Problem(what, resolved.where_knob(knob), _ELSEWHERE)
+        yield from cluster_problems(self.pods_of(resolved))
 
     def sidecars(self) -> Sidecars:
         """Ask the cluster for pods, and add collectors to them."""
         return PodSidecars(self.kubectl, self.registry)
 
-    def examine_script(self, script: OwnScript) -> str | None:  # noqa: ARG002
-        """Return nothing: `cannot` refuses scripts."""
-        return None
+    def examine_script(self, script: OwnScript) -> str | None:
+        """Let k6 read the script in a pod that has its folder."""
+        image = {"image": script.image, "imagePullPolicy": "IfNotPresent"} if script.image else self.registry.of("k6")
+        sources = {str(target): source for source, target in script.mounts().items()}
+        command = ("check-knobs", "connlab-k6", "inspect")
+        question = Question(image, command, script.settings(), sources, ("/raw", _TMP))
+        return self._ask(script, question, ScriptRefused)
 
-    def examine_configuration(self, own: OwnConfiguration) -> str | None:  # noqa: ARG002
-        """Return nothing: `cannot` refuses configurations."""
-        return None
+    def examine_configuration(self, own: OwnConfiguration) -> str | None:
+        """Let the role's program test the configuration in a pod that has its folder."""
+        image, command = self.registry.of(own.role), ("check-knobs", f"connlab-{own.role}", "test")
+        if own.image:
+            image = self.registry.of_own(own.image.made)
+            command = ("/connlab/bin/bash", "/connlab/entry", "test")
+        question = Question(
+            *(image, command, certificates.settings_of_trial(own), {str(MOUNTED): own.folder}),
+            ("/raw", _TMP, *own.declared.writable),
+            tuple(own.hosts),
+        )
+        return self._ask(own, question, ConfigurationRefused)
+
+    def _ask(self, of: OwnScript | OwnConfiguration, question: Question, refused: type[LabError]) -> str:
+        """Ask a program once: what it says of the same files stays the same."""
+        known = next((said for asked, said in self._asked if asked == of), None)
+        if known is None:
+            known = trial.ask_program(self.kubectl, self.registry, question, refused)
+            self._asked.append((of, known))
+        return known
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
         """Let a pod that ends at once show that the cluster has the images, and which.
@@ -107,32 +110,22 @@ class Kubernetes(Containers):
             LabError: a right is missing, no node takes the pod, or an image cannot be had.
         """
         self.kubectl.require_rights()
-        wanted = list(dict.fromkeys(names))
-        (made,) = self.kubectl.create(
-            [objects.build_image_trial(time.strftime("%Y%m%d-%H%M%S"), self.registry, wanted)]
-        )
-        name, begun = made["metadata"]["name"], time.monotonic()
-        try:
-            while (waited_s := time.monotonic() - begun) < _TRIAL_S:
-                said = self.kubectl("get", "pods", "--selector", f"job-name={name}", "--output", "json")
-                for pod in json.loads(said)["items"]:
-                    if pod["status"].get("phase") == "Succeeded":
-                        ids = {one["name"]: one["imageID"] for one in pod["status"]["containerStatuses"]}
-                        return {one: image_id(ids[one]) for one in wanted}
-                    problem = find_pod_problem(pod)
-                    if problem is None and waited_s > UNSCHEDULABLE_S:
-                        problem = find_scheduling_problem(pod)
-                    if problem:
-                        raise problem
-                time.sleep(_LOOK_S)
-            what = f"the cluster did not run a pod with the lab's images within {_TRIAL_S} s"
-            raise LabError(what, hint=f"see what holds it up: 'kubectl describe job {name}'")
-        finally:
-            self.kubectl("delete", "job", name, "--ignore-not-found", "--wait=false")
+        return trial.find_images(self.kubectl, {name: self.registry.of(name) for name in dict.fromkeys(names)})
 
     def service_images(self, resolved: ResolvedScenario) -> dict[str, str]:
-        """Return none: `cannot` refuses services of a scenario's own."""
-        return dict.fromkeys(resolved.registry.services, "")
+        """Let a pod show that the cluster has the images of the user's own, and which.
+
+        Raises:
+            LabError: an image cannot be had.
+        """
+        pods = self.pods_of(resolved)
+        made = {pods.role_of(name): pods.container(name) for name in pods.names}
+        own = {role: self.registry.of_container(one, role) for role, one in made.items() if one.image}
+        return trial.find_images(self.kubectl, own) if own else {}
+
+    def pods_of(self, resolved: ResolvedScenario) -> Pods:
+        """Return what the pods of a scenario would be made of."""
+        return Pods(Parts(resolved, topology_of(resolved), "trial", Places(Path())), self.registry)
 
     def watch(self, run_id: str) -> Watch:
         """Watch the run's pods."""
@@ -142,8 +135,9 @@ class Kubernetes(Containers):
         """Make the pods, and wait until the startup probes of all collectors are answered."""
         if not isinstance(watch, Watch):
             raise TypeError("the watch is not this engine's")
-        self.begin(parts, watch)
-        Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics).start()
+        pods = Pods(parts, self.registry, self.spread, self.metrics)
+        self.begin(pods, watch)
+        Start(self.kubectl, pods, watch, self.last_words).start()
 
     def machines(self, topology: Topology) -> Mapping[str, str]:
         """Return the node of each pod."""
@@ -160,10 +154,6 @@ class Kubernetes(Containers):
     def stop(self, instances: Iterable[str], grace_s: int = STOP_GRACE_S) -> None:
         """End roles beside each other."""
         parallel.each(lambda one: self.end_role(one, grace_s), list(instances))
-
-    def signal(self, instance: str, signal: str) -> None:
-        """Refuse, as `cannot` has already."""
-        raise EngineFailed(f"{instance} cannot be sent {signal} on Kubernetes")
 
     def limit_cpus(self, instance: str, cpus: float | None) -> None:  # noqa: ARG002
         """Refuse, as `cannot` has already."""

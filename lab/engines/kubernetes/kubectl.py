@@ -19,6 +19,7 @@ RIGHTS: tuple[Right, ...] = (
     ("create", "", "pods/exec"),
     ("get", "", "pods/log"),
     ("update", "", "pods/ephemeralcontainers"),
+    *((verb, "", "configmaps") for verb in ("create", "list", "delete")),
     ("list", "", "events"),
     *((verb, "batch", "jobs") for verb in ("create", "list", "delete")),
     *((verb, "networking.k8s.io", "networkpolicies") for verb in ("create", "list", "delete")),

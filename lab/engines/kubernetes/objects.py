@@ -1,4 +1,4 @@
-"""The objects of a run, their names and labels: an owner, a network policy, and a pod for each instance."""
+"""The names and labels of a run's objects, its owner and its network policy, and what containers of all pods have."""
 
 import hashlib
 import socket
@@ -7,16 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab import paths, setup_scripts
-from lab.engines.container_settings import (
-    COLLECTOR_LIMITS,
-    ROLE_UID,
-    collector_environment,
-    compute_deadline_s,
-    limits_for_instance,
-    role_environment,
-    settable_sysctls,
-)
-from lab.engines.protocol import STOP_GRACE_S, Parts, event_capabilities
+from lab.engines.container_settings import ROLE_UID
+from lab.engines.role_containers import RoleContainer
+from lab.scenarios import generators
 from lab.scenarios.topology import collector_of
 
 RUN_LABEL = "connlab.run"
@@ -72,12 +65,10 @@ def image_id(image: str) -> str:
     return image.rpartition("@")[2]
 
 
-_HOSTNAME = "kubernetes.io/hostname"
 # What a pod is promised; it may take as much of a processor as there is, for a limit would be part of what is measured.
-_COLLECTOR_CPU, _ROLE_CPU, _HOLD_CPU = "100m", "250m", "10m"
-_COLLECTOR_MB, _ROLE_MB, _HOLD_MB = 128, 512, 32
+HOLD_CPU, HOLD_MB = "10m", 32
 # A server may take so long to be ready: the probe asks once a second, and no more once it is.
-_READY_S = 300
+READY_S = 300
 
 
 @dataclass(frozen=True)
@@ -98,6 +89,23 @@ class Images:
         reference = f"{self.registry.rstrip('/')}/{name}:{setup_scripts.image_tags()[name]}"
         return {"image": reference, "imagePullPolicy": "IfNotPresent"}
 
+    def of_own(self, name: str) -> dict[str, str]:
+        """Return an image that was built on the lab's machine and is none of the lab's own for each run."""
+        if self.registry is None:
+            return {"image": f"{name}:latest", "imagePullPolicy": "Never"}
+        # Whoever built it pushed it, and the tag says nothing of what it is.
+        reference = f"{self.registry.rstrip('/')}/{name.partition('/')[2]}:latest"
+        return {"image": reference, "imagePullPolicy": "Always"}
+
+    def of_container(self, made: RoleContainer, role: str) -> dict[str, str]:
+        """Return the image of a role's container, or of a service's: the user's own, if it has one."""
+        if made.image is None:
+            return self.of(role)
+        if made.made_here or made.image == generators.IMAGE:
+            return self.of_own(made.image)
+        # The nodes have it, or pull it from where its name says.
+        return {"image": made.image, "imagePullPolicy": "IfNotPresent"}
+
 
 def build_owner(run_id: str, images: Images, deadline_s: int) -> dict[str, Any]:
     """Return the Job that owns every other object of a run.
@@ -109,17 +117,25 @@ def build_owner(run_id: str, images: Images, deadline_s: int) -> dict[str, Any]:
     return _job(owner_name(run_id), run_id, [hold], deadline_s + 60, kept_s=0)
 
 
-def build_image_trial(run_id: str, images: Images, names: Iterable[str]) -> dict[str, Any]:
-    """Return a Job that ends at once: its pod shows whether the cluster has the images, and which they are."""
-    containers = [{"name": name, **images.of(name), "command": ["true"]} for name in names]
-    return _job(f"{owner_name(run_id)}-images", run_id, containers, _READY_S, kept_s=60)
+def build_trial(run_id: str, containers: Iterable[Mapping[str, Any]], **of_pod: object) -> dict[str, Any]:
+    """Return a Job that is no part of a run: its pod shows what the cluster makes of these containers.
+
+    `of_pod` is what the pod has besides.
+    """
+    return _job(f"{owner_name(run_id)}-trial", run_id, containers, READY_S, kept_s=60, **of_pod)
 
 
 def _job(
-    name: str, run_id: str, containers: Iterable[Mapping[str, Any]], deadline_s: int, *, kept_s: int
+    name: str,
+    run_id: str,
+    containers: Iterable[Mapping[str, Any]],
+    deadline_s: int,
+    *,
+    kept_s: int,
+    **of_pod: object,
 ) -> dict[str, Any]:
     """Return a Job that is tried once; the cluster removes it `kept_s` after its end."""
-    small = {**_restricted(), **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB)}
+    small = {**restricted(), **resources(HOLD_CPU, HOLD_MB, 4 * HOLD_MB)}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -132,8 +148,9 @@ def _job(
                 "metadata": {"labels": run_labels(run_id)},
                 "spec": {
                     "restartPolicy": "Never",
-                    **_plain_pod(),
-                    "containers": [{**one, **small} for one in containers],
+                    **plain_pod(),
+                    "containers": [{**small, **one} for one in containers],
+                    **of_pod,
                 },
             },
         },
@@ -160,134 +177,12 @@ def build_network_policy(run_id: str, owned: Mapping[str, Any], metrics_port: in
     }
 
 
-def build_pod(
-    parts: Parts,
-    instance: str,
-    images: Images,
-    *,
-    owned: Mapping[str, Any] | None,
-    hosts: Mapping[str, str],
-    spread: bool,
-    metrics_port: int | None = None,
-) -> dict[str, Any]:
-    """Return an instance's pod: its collector, its role, and what keeps the pod until its files are out.
-
-    Args:
-        parts: of the run.
-        instance: of which it is.
-        images: where they come from.
-        owned: the owner; None for one that only the API server's admission is to see.
-        hosts: the addresses of the instances behind it, by their names.
-        spread: whether roles are to be on nodes of their own; else all of a run are on one node.
-        metrics_port: where the collector serves its current figures; None if it does not.
-    """
-    resolved, topology = parts.resolved, parts.topology
-    role = topology.role_of(instance)
-    limits = limits_for_instance(resolved, topology, instance)
-    environment = collector_environment(
-        resolved, topology, instance, parts.run_id, metrics_port=metrics_port, apart=spread
-    )
-    rights = ["NET_ADMIN", "NET_RAW", *event_capabilities(environment)]
-    of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: parts.run_id}}, "topologyKey": _HOSTNAME}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": pod_name(parts.run_id, instance),
-            "labels": run_labels(parts.run_id) | {INSTANCE_LABEL: instance, "connlab.role": role},
-            **({"ownerReferences": [owned]} if owned else {}),
-        },
-        "spec": {
-            **_plain_pod(),
-            "hostname": instance,
-            "restartPolicy": "Never",
-            "shareProcessNamespace": True,
-            "terminationGracePeriodSeconds": STOP_GRACE_S,
-            "activeDeadlineSeconds": compute_deadline_s(resolved),
-            "securityContext": {
-                "seccompProfile": {"type": "RuntimeDefault"},
-                "sysctls": [{"name": name, "value": value} for name, value in settable_sysctls(resolved, role).items()],
-            },
-            "affinity": _apart(parts.run_id, role) if spread else {"podAffinity": {_REQUIRED: [of_run]}},
-            "hostAliases": [{"ip": address, "hostnames": [name]} for name, address in hosts.items()],
-            "containers": [
-                {
-                    "name": COLLECTOR,
-                    **images.of("collector"),
-                    "env": env_entries(environment),
-                    **({"ports": [{"name": "metrics", "containerPort": metrics_port}]} if metrics_port else {}),
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "readOnlyRootFilesystem": True,
-                        "capabilities": {"drop": ["ALL"], "add": rights},
-                    },
-                    # A startup probe asks until it is answered, and never again: nothing is asked while it is measured.
-                    "startupProbe": {
-                        "exec": {"command": ["collector", "healthy"]},
-                        "periodSeconds": 1,
-                        "timeoutSeconds": 5,
-                        "failureThreshold": _READY_S,
-                    },
-                    "volumeMounts": [_mount("collector-raw", "/raw"), _mount("collector-tmp", "/tmp")],  # noqa: S108
-                    **_resources(_COLLECTOR_CPU, _COLLECTOR_MB, COLLECTOR_LIMITS.memory_mb),
-                },
-                {
-                    "name": ROLE,
-                    **images.of(role),
-                    "env": env_entries(role_environment(resolved, topology, instance, parts.certificates)),
-                    **_restricted(),
-                    "volumeMounts": [_mount("role-raw", "/raw"), _mount("role-tmp", "/tmp")],  # noqa: S108 # in the container
-                    **_resources(_ROLE_CPU, _ROLE_MB, limits.memory_mb),
-                },
-                {
-                    "name": HOLD,
-                    **images.of("collector"),
-                    "args": ["hold", "--for", f"{compute_deadline_s(resolved)}s"],
-                    **_restricted(),
-                    # The role has the same user, and reaches this container's files by /proc/<pid>/root.
-                    "volumeMounts": [
-                        {**_mount("collector-raw", "/raw/collector"), "readOnly": True},
-                        {**_mount("role-raw", "/raw/role"), "readOnly": True},
-                    ],
-                    **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB),
-                },
-            ],
-            "volumes": [
-                {"name": "collector-raw", "emptyDir": {}},
-                {"name": "role-raw", "emptyDir": {}},
-                {"name": "collector-tmp", "emptyDir": {"medium": "Memory"}},
-                {"name": "role-tmp", "emptyDir": {"medium": "Memory"}},
-            ],
-        },
-    }
-
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def build_restarted_role(made: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Return a role's container as one that is added to its pod: a container that has ended is not started again."""
-    role = next(one for one in made["spec"]["containers"] if one["name"] == ROLE)
-    kept = ("image", "imagePullPolicy", "env", "securityContext", "volumeMounts")
-    return {"name": f"{ROLE}-{number}", **{name: role[name] for name in kept if name in role}}
-
-
-def _apart(run_id: str, role: str) -> dict[str, Any]:
-    others = {"key": "connlab.role", "operator": "NotIn", "values": [role]}
-    selector = {
-        "matchLabels": {RUN_LABEL: run_id},
-        "matchExpressions": [others, {"key": INSTANCE_LABEL, "operator": "Exists"}],
-    }
-    term = {"weight": 100, "podAffinityTerm": {"labelSelector": selector, "topologyKey": _HOSTNAME}}
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
-
-
-def _plain_pod() -> dict[str, Any]:
+def plain_pod() -> dict[str, Any]:
     """Return what no pod of the lab has: the cluster's word for it, its services, a right to ask it for anything."""
     return {"automountServiceAccountToken": False, "enableServiceLinks": False, "dnsPolicy": "Default"}
 
 
-def _restricted() -> dict[str, Any]:
+def restricted() -> dict[str, Any]:
     """Return the security context of the Pod Security Standards' restricted profile."""
     return {
         "securityContext": {
@@ -301,17 +196,14 @@ def _restricted() -> dict[str, Any]:
     }
 
 
-def _resources(cpu: str, memory_mb: int, memory_max_mb: int) -> dict[str, Any]:
+def resources(cpu: str, memory_mb: int, memory_max_mb: int) -> dict[str, Any]:
+    """Return what a container is promised, and the memory at which it is ended."""
     return {
         "resources": {
             "requests": {"cpu": cpu, "memory": f"{memory_mb}Mi"},
             "limits": {"memory": f"{max(memory_mb, memory_max_mb)}Mi"},
         }
     }
-
-
-def _mount(name: str, path: str) -> dict[str, str]:
-    return {"name": name, "mountPath": path}
 
 
 def env_entries(values: Mapping[str, str]) -> list[dict[str, str]]:

@@ -1,5 +1,6 @@
 """From nothing to pods that are ready, and what lies behind it if they are not."""
 
+import contextlib
 import json
 import re
 import time
@@ -11,10 +12,11 @@ from lab import parallel
 from lab.engines.container_settings import compute_deadline_s
 from lab.engines.kubernetes import objects
 from lab.engines.kubernetes.kubectl import GUIDE, Kubectl
-from lab.engines.kubernetes.objects import HOLD, Images, pod_name
+from lab.engines.kubernetes.objects import COLLECTOR, HOLD, pod_name
+from lab.engines.kubernetes.pods import Pods
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
-from lab.engines.start_failures import ended_during_start, start_failure_hint, where_sysctl
+from lab.engines.start_failures import ended_during_start, missing_listener, start_failure_hint, where_sysctl
 from lab.errors import BadInput, LabError, Problem
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import collector_of
@@ -36,63 +38,96 @@ class Start:
     """The start of one run."""
 
     kubectl: Kubectl
-    parts: Parts
+    pods: Pods
     watch: Watch
-    images: Images
     last_words: Callable[[str], str]
-    spread: bool
-    metrics: int | None
+
+    @property
+    def parts(self) -> Parts:
+        """Return the parts of the run."""
+        return self.pods.parts
 
     def start(self) -> None:
         """Start everything and wait for it.
 
-        Roles come in the order from the last of the path to the first: a pod is told the addresses of those behind it.
+        What others ask for comes first: a pod is told the addresses of what runs by then.
 
         Raises:
             BadInput: the cluster or a node's kernel refuses a sysctl.
             LabError: a pod failed.
         """
-        parts, topology = self.parts, self.parts.topology
-        self.kubectl.create((self._pod(one, None, {}) for one in topology.all), "--dry-run=server")
+        parts, topology, pods = self.parts, self.parts.topology, self.pods
+        self.kubectl.create((pods.build(one, owned=None, hosts={}) for one in pods.names), "--dry-run=server")
         deadline_s = compute_deadline_s(parts.resolved)
-        (job,) = self.kubectl.create([objects.build_owner(parts.run_id, self.images, deadline_s)])
+        (job,) = self.kubectl.create([objects.build_owner(parts.run_id, pods.images, deadline_s)])
         owned = {"apiVersion": "batch/v1", "kind": "Job", **{key: job["metadata"][key] for key in ("name", "uid")}}
-        self.kubectl.create([objects.build_network_policy(parts.run_id, owned, self.metrics)])
-        hosts: dict[str, str] = {}
-        for role in reversed(topology.instances):
-            instances = topology.instances[role]
-            self.kubectl.create([self._pod(one, owned, hosts) for one in instances])
-            self._await(instances, _has_address)
-            hosts |= {one: _address(self.watch.pod(one)) for one in instances}
-        self._await(topology.all, _is_ready)
+        self.kubectl.create([objects.build_network_policy(parts.run_id, owned, pods.metrics), *pods.config_maps(owned)])
+        hosts: dict[str, list[str]] = {}
+        for names in pods.order():
+            made = pods.container(names[0])
+            awaited = [*made.after, *made.after_listeners]
+            self._await([one for role in awaited for one in topology.instances.get(role, [role])], self._is_ready)
+            self.kubectl.create([pods.build(one, owned=owned, hosts=hosts) for one in names])
+            self._await(names, _has_address)
+            hosts |= {_address(self.watch.pod(one)): self._host_names(one) for one in names}
+        self._await(pods.names, self._is_ready)
         self._fetch_settings()
 
-    def _pod(self, instance: str, owned: Mapping[str, Any] | None, hosts: Mapping[str, str]) -> dict[str, Any]:
-        return objects.build_pod(
-            self.parts, instance, self.images, owned=owned, hosts=hosts, spread=self.spread, metrics_port=self.metrics
-        )
+    def _host_names(self, name: str) -> list[str]:
+        topology, own = self.parts.topology, self.parts.resolved.registry.services
+        return [name, *own[name].aliases] if name in topology.needed else topology.host_names(name)
+
+    def _completes(self, name: str) -> bool:
+        own = self.parts.resolved.registry.services.get(name)
+        return own is not None and own.completes
+
+    def _is_ready(self, pod: Mapping[str, Any]) -> bool:
+        """Return whether a pod is ready, or has ended in order if it is to."""
+        if self._completes(objects.instance_of(pod)):
+            return bool(pod.get("status", {}).get("phase") == "Succeeded")
+        return _is_ready(pod)
+
+    def _wait_s(self, instances: list[str]) -> float:
+        """Return how long to wait: what the scenario gives its own services, where it is about them."""
+        own = self.parts.resolved.registry.services
+        roles = {self.pods.role_of(one) for one in instances}
+        return max(_WAIT_S, sum(own[role].ready_within for role in roles if role in own) / 1000)
 
     def _await(self, instances: list[str], done: Callable[[Mapping[str, Any]], bool]) -> None:
-        begun = time.monotonic()
+        begun, within_s = time.monotonic(), self._wait_s(instances)
         while not self.watch.await_pods(instances, done, _LOOK_S):
             self.watch.check()
             self.refuse_ended()
             waited_s = time.monotonic() - begun
             for problem in self._problems(instances, waited_s):
                 raise problem
-            if waited_s > _WAIT_S:
-                late = [one for one in instances if not done(self.watch.pod(one) or {})]
-                what = f"{', '.join(late)} was not ready within {_WAIT_S} s"
-                raise LabError(f"{what}{self.last_words(late[0])}")
+            if waited_s > within_s:
+                late = next(one for one in instances if not done(self.watch.pod(one) or {}))
+                what = f"{late} was not ready within {within_s:g} s"
+                raise LabError(f"{what}{self.last_words(late)}", hint=self._what_listens(late))
+
+    def _what_listens(self, late: str) -> str | None:
+        """Return what listens in the pod of a service whose port nobody listens on."""
+        topology, own = self.parts.topology, self.parts.resolved.registry.services
+        if late not in topology.all or topology.role_of(late) not in own:
+            return None
+        with contextlib.suppress(LabError, ValueError, KeyError):
+            asked = ("exec", pod_name(self.parts.run_id, late), "--container", COLLECTOR, "--", "collector", "inspect")
+            return missing_listener(late, topology.port_of(late), json.loads(self.kubectl(*asked))["listeners"])
+        return None
 
     def refuse_ended(self) -> None:
-        """Raise LabError if a container of the run has ended."""
-        for instance in self.parts.topology.all:
-            for service in (instance, collector_of(instance)):
-                if ended := self.watch.ended(service):
-                    pod = self.watch.pod(instance)
-                    cannot = find_pod_problem(pod, self.parts.resolved) if pod else None
-                    raise cannot or ended_during_start(ended, self.last_words(service))
+        """Raise LabError if a container of the run has ended that is to stay."""
+        topology, resolved = self.parts.topology, self.parts.resolved
+        services = [(one, service) for one in topology.all for service in (one, collector_of(one))]
+        for name, service in [*((one, one) for one in topology.needed), *services]:
+            ended = self.watch.ended(service)
+            if ended is None or (self._completes(name) and self.watch.exit_code(name) == 0):
+                continue
+            pod, role = self.watch.pod(name), self.pods.role_of(name)
+            cannot = find_pod_problem(pod, resolved) if pod else None
+            where = resolved.where("services", role) if role in resolved.registry.services else None
+            raise cannot or ended_during_start(ended, self.last_words(service), where)
 
     def _problems(self, instances: list[str], waited_s: float) -> Iterator[BadInput | LabError]:
         for instance in instances:
