@@ -37,7 +37,7 @@ def run(scenario: str, *arguments: str) -> Run:
 def once(scenario: str, *arguments: str) -> Run:
     process = start("run", scenario, "--engine", "kubernetes", *arguments)
     output, _ = process.communicate(timeout=HANG_S)
-    return Run(process.returncode, output, latest(scenario))
+    return Run(process.returncode, output, latest(Path(scenario).name))
 
 
 @pytest.fixture(autouse=True)

@@ -385,7 +385,8 @@ def test_what_kubernetes_cannot_is_refused_before_anything_starts(effective: Mak
     asked = effective("nginx.addresses=2", text=THROUGH_NGINX)
     problems = list(Kubernetes().cannot(asked, topology_of(asked)))
     assert [str(one.where) for one in problems] == ["--set nginx.addresses=2"]
-    actions = "actions:\n  - {at: 0s, do: reload, instance: nginx}\n  - {at: 1s, do: cpu, instance: nginx, cpus: 1, for: 1s}\n"
+    limited = "{at: 1s, do: cpu, instance: nginx, cpus: 1, for: 1s}"
+    actions = f"actions:\n  - {{at: 0s, do: reload, instance: nginx}}\n  - {limited}\n"
     acting = effective(text=THROUGH_NGINX + actions)
     (problem,) = Kubernetes().cannot(acting, topology_of(acting))
     assert problem.what.startswith("the action 'cpu' takes a limit away again")

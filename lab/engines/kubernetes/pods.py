@@ -19,6 +19,7 @@ from lab.engines.container_settings import (
 )
 from lab.engines.kubernetes.carried_files import CarriedFiles, carry_files
 from lab.engines.kubernetes.objects import (
+    ANY_PORT,
     COLLECTOR,
     HOLD,
     HOLD_CPU,
@@ -136,7 +137,8 @@ class Pods:
         parts, role, made = self.parts, self.role_of(name), self.container(name)
         on_path, carried = name in parts.topology.all, self.carried(name)
         of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: parts.run_id}}, "topologyKey": _HOSTNAME}
-        sysctls = dict(made.sysctls) | (settable_sysctls(parts.resolved, role) if on_path else {})
+        sysctls = (dict(ANY_PORT) if made.service else {}) | made.sysctls
+        sysctls |= settable_sysctls(parts.resolved, role) if on_path else {}
         own_hosts = made.service.extra_hosts if made.service else {}
         aliases = [*hosts.items(), *((address, [host]) for host, address in own_hosts.items())]
         # A generator begins its load when its container is started.
