@@ -124,7 +124,8 @@ def carry_files(made: RoleContainer) -> CarriedFiles:
 
 def pack(sources: Mapping[str, Path], written: Mapping[str, bytes]) -> CarriedFiles:
     """Pack files and folders, and files by their content, each by its place; raises as `carry_files`."""
-    places, stream, read = [], io.BytesIO(), 0
+    places: list[_Carried] = []
+    stream, read = io.BytesIO(), 0
     with (
         gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as zipped,
         tarfile.open(fileobj=zipped, mode="w|", format=tarfile.GNU_FORMAT) as archive,
@@ -142,8 +143,8 @@ def pack(sources: Mapping[str, Path], written: Mapping[str, bytes]) -> CarriedFi
                     raise TooLarge(f"{paths.shown(source)} has more than {_PACKED_MAX >> 20} MiB, packed")
                 _anonymous(member)
                 if member.isfile():
-                    with file.open("rb") as content:
-                        archive.addfile(member, content)
+                    with file.open("rb") as opened:
+                        archive.addfile(member, opened)
                 else:
                     archive.addfile(member)
         for target, content in written.items():

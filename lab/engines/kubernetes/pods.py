@@ -137,7 +137,7 @@ class Pods:
         parts, role, made = self.parts, self.role_of(name), self.container(name)
         on_path, carried = name in parts.topology.all, self.carried(name)
         of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: parts.run_id}}, "topologyKey": _HOSTNAME}
-        sysctls = (dict(ANY_PORT) if made.service else {}) | made.sysctls
+        sysctls = (ANY_PORT if made.service else {}) | dict(made.sysctls)
         sysctls |= settable_sysctls(parts.resolved, role) if on_path else {}
         own_hosts = made.service.extra_hosts if made.service else {}
         aliases = [*hosts.items(), *((address, [host]) for host, address in own_hosts.items())]
@@ -332,7 +332,9 @@ def _memory(made: RoleContainer) -> dict[str, tuple[str, dict[str, str]]]:
 
 
 def _volumes(made: RoleContainer, *, on_path: bool) -> list[dict[str, Any]]:
-    raw = [{"name": name, "emptyDir": {}} for name in ("collector-raw", "role-raw")] if on_path else []
+    raw: list[dict[str, Any]] = (
+        [{"name": name, "emptyDir": {}} for name in ("collector-raw", "role-raw")] if on_path else []
+    )
     tmp = [{"name": "collector-tmp", "emptyDir": {"medium": "Memory"}}] if on_path else []
     in_memory = [
         {"name": name, "emptyDir": {"medium": "Memory", **limit}} for name, (_, limit) in _memory(made).items()
