@@ -24,6 +24,12 @@ def test_a_scenario_is_resolved_with_its_overrides(effective: Make) -> None:
     assert resolved.source("load.users") == "scenario"
 
 
+def test_a_second_proxy_has_the_log_of_a_server(effective: Make) -> None:
+    roles = effective(text=MINIMAL.replace("[k6, backend]", "[k6, nginx, haproxy, backend]")).roles
+    assert (roles["nginx"].kind, roles["haproxy"].kind) == ("proxy", "server")
+    assert roles["haproxy"].logs == {"access.jsonl": "haproxy-access"}
+
+
 @pytest.mark.parametrize(
     ("replacements", "message"),
     [
