@@ -58,7 +58,7 @@ CAUSES = (
         ),
         knobs={},
         remedy="no number helps: both sides need a version in common, and the client must trust the certificate",
-        lesson=None,
+        lesson="handshake-storm",
     ),
     Cause(
         name="tls-handshake-timeout",

@@ -168,7 +168,7 @@ CAUSES = (
         ),
         knobs={},
         remedy="look for what loses packets between the two: a kept connection needs no SYN",
-        lesson=None,
+        lesson="lost-or-dropped",
     ),
     Cause(
         name="waited-for-ack-retry",
