@@ -199,7 +199,7 @@ def _of_packets(seen: Observation, instance: str) -> Iterator[Found]:
         yield Found("scan", says, {name: row[name] for name in ("syns", "ports", "refused", "synacks")})
     one_sided = seen.row(sql(__name__, "one_sided"), observer=instance)
     if one_sided["connections"]:
-        says = f"{format_count(one_sided['connections'], 'connection')} have the packets of one side alone, "
+        says = f"Of {format_count(one_sided['connections'], 'connection')}, the capture has one side's packets alone, "
         says += (
             f"{one_sided['of_client']:,} of these the client's: what the other side sent is not known. Capture where"
         )

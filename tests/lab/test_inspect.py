@@ -183,7 +183,7 @@ def test_a_capture_of_one_direction_does_not_say_that_nobody_answered(inspected:
         capture.tcp(0.1, source, target, ACK, seq=1_001, ack=6_001, data=300)
     found = inspected("a.pcap", a_pcap=capture)
     assert by_outcome(found) == {"one-sided": 2}
-    assert "2 connections have the packets of one side alone, 1 of these the client's" in said(found)
+    assert "Of 2 connections, the capture has one side's packets alone, 1 of these the client's" in said(found)
     assert found["inspection"]["connections"] == []
 
 
