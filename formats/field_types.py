@@ -14,6 +14,8 @@ _WORD = "[A-Za-z0-9][A-Za-z0-9_.-]*"
 Named = Annotated[str, Field(pattern=f"^{_WORD}$", max_length=255)]
 # An instance's name is the name of its folder below raw/.
 Instance = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=255)]
+# The name of a host, such as api or api.shop.test.
+HostName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-+[a-z0-9]+)*(\.[a-z0-9]+(-+[a-z0-9]+)*)*$", max_length=63)]
 # As `backend.accept_count`, or a sysctl of a role with its own dots and slashes.
 KnobName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./*-]*$", max_length=255)]
 SeriesId = Annotated[str, Field(pattern=r"^[0-9TZ]+-(arms|matrix|search)-[a-z0-9-]+$", max_length=255)]

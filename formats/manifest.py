@@ -19,6 +19,7 @@ from formats.field_types import (
     MS_MAX,
     Count,
     ExitCode,
+    HostName,
     Instance,
     KnobName,
     Ms,
@@ -156,7 +157,10 @@ class Guess(_Part):
 # How long after a reload its old processes close connections.
 _OLD_WORKERS_US = 1_000_000
 # What the lab does to a server, or to a link.
-Deed = Literal["pause", "restart", "stop", "drain", "start", "reload", "cpu", "link"]
+Deed = Literal["pause", "restart", "stop", "drain", "start", "reload", "cpu", "link", "dns"]
+
+# What is done to no server, and so beside whatever is.
+BESIDE_SERVERS: tuple[Deed, ...] = ("link", "dns")
 
 
 class ActionRecord(_Part):
@@ -171,6 +175,8 @@ class ActionRecord(_Part):
         cpus: of cpu: the processors that it left the server.
         to: of link: the role to which it leads.
         change: of link: what was different meanwhile, by the names of the link's knobs.
+        name: of dns: the name that the lab let lead to the instance.
+        was: of dns: the instance to which it led before.
         start_us: just before the engine was asked.
         down_us: of what ended the server: when it had ended.
         end_us: when it was done: the server or the link was as before, the server was ready again, or had ended.
@@ -185,6 +191,8 @@ class ActionRecord(_Part):
     cpus: Number | None = None
     to: Named | None = None
     change: dict[Named, Scalar] | None = None
+    name: HostName | None = None
+    was: Instance | None = None
     start_us: Us | None = None
     down_us: Us | None = None
     end_us: Us | None = None
@@ -208,6 +216,8 @@ class ActionRecord(_Part):
         if self.do == "link":
             changed = ", ".join(f"{name} {value}" for name, value in (self.change or {}).items())
             return f"change the link from {self.instance} to {self.to} ({changed})"
+        if self.do == "dns":
+            return f"move the name {self.name} from {self.was} to {self.instance}"
         return f"{self.do} {self.instance}"
 
 

@@ -32,6 +32,7 @@ _HEADINGS = {
     "flows": "Connections, by the captures",
     "events": "Connections, by the kernels themselves",
     "shutdown": "Orderly ends and reloads",
+    "moved": "Names that moved",
     "ledger": "The ledger",
     "model": "The model",
 }

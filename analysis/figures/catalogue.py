@@ -31,6 +31,7 @@ from analysis.figures import (
     ledger,
     links,
     model,
+    moved_names,
     programs,
     proxies,
     shutdowns,
@@ -41,7 +42,19 @@ from formats.role import Role
 
 _OBSERVED: tuple[Figure, ...] = tuple(
     figure
-    for module in (client, kernel, programs, proxies, flows, kernel_events, exchanges, links, shutdowns, ledger)
+    for module in (
+        client,
+        kernel,
+        programs,
+        proxies,
+        flows,
+        kernel_events,
+        exchanges,
+        links,
+        shutdowns,
+        moved_names,
+        ledger,
+    )
     for figure in module.FIGURES
 )
 
@@ -285,6 +298,8 @@ def figure_names(run: Run) -> Iterator[str]:
         if figure.pattern.startswith("events.") and not run.raw.records.kernel_events:
             continue
         if figure.pattern.startswith("link.") and not manifest.round_trips:
+            continue
+        if figure.pattern.startswith(moved_names.PREFIX) and not any(one.do == "dns" for one in manifest.actions):
             continue
         if figure.pattern.startswith(shutdowns.PREFIX) and not any(one.is_ending for one in manifest.actions):
             continue

@@ -67,14 +67,26 @@ def _of_streams(column: str) -> Compute:
     """Return the figure of a column of streams_of_clients.sql, over all instances of k6."""
 
     def compute(run: Run, _found: Mapping[str, str]) -> Value:
-        found = run.raw.records.row(sql(__name__, "streams_of_clients"))[column]
-        return run.resting_on(
-            run.clients,
-            _REQUESTS,
-            lambda _: unknown("no request was sent by HTTP/2 or gRPC") if found is None else found,
-        )
+        row = run.raw.records.row(sql(__name__, "streams_of_clients"))
+        found, in_doubt = row[column], row["over_tls"] and not row["connections"] and _takes_http2(run) is not False
+
+        def value(_: object) -> Value:
+            if in_doubt:
+                return unknown("no record says by which version of HTTP the requests over TLS were sent")
+            return unknown("no request was sent by HTTP/2 or gRPC") if found is None else found
+
+        return run.resting_on(run.clients, _REQUESTS, value)
 
     return compute
+
+
+def _takes_http2(run: Run) -> bool | None:
+    """Return whether the server that clients come to takes HTTP/2; None if no knob says so."""
+    manifest = run.raw.manifest
+    first = next(iter(manifest.path[1:]), None)
+    knob = manifest.roles[first].listener.http2 if first in manifest.roles else None
+    value = manifest.knobs.get(f"{first}.{knob}")
+    return None if knob is None or value is None else bool(value.value)
 
 
 def _of_sent_again(column: str) -> Compute:

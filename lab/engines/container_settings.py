@@ -107,6 +107,7 @@ def collector_environment(
     knobs, name = resolved.scenario.knobs, topology.role_of(instance)
     role = topology.roles[name]
     scrapes = " ".join(f"{name}={page.url}" for name, page in role.scrape.items())
+    asked = topology.names_asked(name)
     return {
         "CONNLAB_ROLE": instance,
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
@@ -116,6 +117,7 @@ def collector_environment(
         "CONNLAB_DEADLINE_S": str(compute_deadline_s(resolved)),
         **({"CONNLAB_READY_URL": role.ready} if role.ready else {}),
         **({"CONNLAB_SCRAPE": scrapes} if scrapes else {}),
+        **({"CONNLAB_NAMES": " ".join(f"{name}={to}" for name, to in asked.items())} if asked else {}),
         **({"CONNLAB_ADDRESSES": " ".join(map(str, addresses))} if addresses else {}),
         **({"CONNLAB_METRICS": f"0.0.0.0:{metrics_port}"} if metrics_port else {}),
         **({"CONNLAB_METRICS_LABELS": f"run={run_id} role={name}"} if metrics_port else {}),

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, Self
 
 from analysis.diagnosis.health.limits import K6_EXITS_IN_ORDER
-from formats.manifest import ActionRecord
+from formats.manifest import BESIDE_SERVERS, ActionRecord
 from lab import parallel
 from lab.engines import protocol
 from lab.engines.protocol import Engine, Parts, Watch
 from lab.errors import EngineFailed, LabError
-from lab.runs import links, machine, readback
+from lab.runs import links, machine, names, readback
 from lab.runs.gauges import last_tick_us
 from lab.runs.live_display import Display
 from lab.runs.run_context import RunContext
@@ -66,6 +66,8 @@ def start_servers(context: RunContext, watch: Watch) -> None:
     with step("read back"):
         readback.read_back(engine, resolved, topology, context.manifest, context.places)
         context.save()
+    if topology.moving:
+        names.read_back_names(context)
     if resolved.scenario.network:
         with step("links"):
             try:
@@ -184,6 +186,7 @@ class Actions:
         ]
         self._roles = {one: context.topology.roles[context.topology.role_of(one)] for one in context.topology.all}
         self._links = partial(links.change_link, context)
+        self._names = partial(names.move_name, context)
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -238,12 +241,13 @@ class Actions:
             "reload": self._reload,
             "cpu": self._limit_cpus,
             "link": self._change_link,
+            "dns": self._names,
         }
 
     def _await_earlier(self, record: ActionRecord) -> None:
         """Wait for what came before on the same server: an orderly end may take longer than its grace."""
         for other, thread in zip(self._records, self._threads, strict=True):
-            if other.instance == record.instance and other.at_ms < record.at_ms and other.do != "link":
+            if other.instance == record.instance and other.at_ms < record.at_ms and other.do not in BESIDE_SERVERS:
                 thread.join()
 
     def _pause(self, record: ActionRecord) -> None:

@@ -18,7 +18,7 @@ from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.runs import machine, raw_folders, user_files
 from lab.runs.lock import Lock
-from lab.scenarios import places
+from lab.scenarios import names, places
 from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology, topology_of
@@ -144,6 +144,8 @@ def open_run(
                 cpus=one.cpus,
                 to=one.to,
                 change=None if one.change is None else one.change.model_dump(exclude_unset=True),
+                name=one.name,
+                was=names.led_to(scenario, one),
             )
             for one in scenario.actions
         ],

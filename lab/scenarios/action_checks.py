@@ -1,15 +1,16 @@
 """What the lab can do to servers and links while the load runs, and when."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import get_args
 
 from analysis.formatting import format_number
 from formats.knob_types import format_duration
-from formats.manifest import Deed
+from formats.manifest import BESIDE_SERVERS, Deed
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
-from lab.scenarios import network
+from lab.scenarios import names, network
 from lab.scenarios.forecast import expected_load_s
 from lab.scenarios.model import Action
 from lab.scenarios.resolved import ResolvedScenario
@@ -20,11 +21,15 @@ _NEEDS: dict[Deed, dict[str, str]] = {
     "pause": {"for": "for: 2s"},
     "cpu": {"for": "for: 2s", "cpus": "cpus: 0.25"},
     "link": {"for": "for: 2s", "to": "to: nginx", "change": "change: {loss: 20%}"},
+    "dns": {"name": "name: api"},
 }
 _MAY: dict[Deed, tuple[str, ...]] = {"restart": ("for", "grace"), "drain": ("grace",)}
 # What ends a server until it is started again.
 _ENDS = ("stop", "drain")
-_DETAILS = {"for": "lasts", "grace": "grace", "cpus": "cpus", "to": "to", "change": "change"}
+# What must end on an instance before the next of the same kind; names move at once.
+_OF_SERVERS: list[Deed] = [one for one in get_args(Deed) if one not in BESIDE_SERVERS]
+_OF_LINKS: list[Deed] = ["link"]
+_DETAILS = {"for": "lasts", "grace": "grace", "cpus": "cpus", "to": "to", "change": "change", "name": "name"}
 
 
 def action_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
@@ -42,9 +47,11 @@ def action_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         yield from _details(resolved, index, action)
         if action.do == "link" and action.instance in topology.all:
             yield from _link(resolved, topology.role_of(action.instance), index, action)
+        if action.do == "dns":
+            yield from names.move_problems(resolved, topology, index)
     for instance in dict.fromkeys(one.instance for one in actions):
-        yield from _one_after_the_other(resolved, instance, of_link=False)
-        yield from _one_after_the_other(resolved, instance, of_link=True)
+        for deeds in (_OF_SERVERS, _OF_LINKS):
+            yield from _one_after_the_other(resolved, instance, deeds)
         yield from _graces(resolved, topology, instance)
 
 
@@ -112,9 +119,9 @@ def _graces(resolved: ResolvedScenario, topology: Topology, instance: str) -> It
             yield Problem(what, resolved.where("actions", index, "grace"), "give both actions the same grace")
 
 
-def _one_after_the_other(resolved: ResolvedScenario, instance: str, *, of_link: bool) -> Iterator[Problem]:
+def _one_after_the_other(resolved: ResolvedScenario, instance: str, deeds: Collection[Deed]) -> Iterator[Problem]:
     actions = resolved.scenario.actions
-    indices = [index for index, one in enumerate(actions) if one.instance == instance and (one.do == "link") == of_link]
+    indices = [index for index, one in enumerate(actions) if one.instance == instance and one.do in deeds]
     indices.sort(key=lambda index: actions[index].at)
     if indices and actions[indices[0]].do == "start":
         what = f"{instance} runs at that time, and is not to be started"

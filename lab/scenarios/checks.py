@@ -15,6 +15,7 @@ from lab.scenarios.generator_checks import generator_problems
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.load_checks import load_problems
 from lab.scenarios.load_url import PLAIN_WORKLOADS
+from lab.scenarios.names import name_problems, resolver_problems
 from lab.scenarios.predictions import prediction_problems
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import needed_by
@@ -49,6 +50,8 @@ def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     yield from _sysctls(resolved)
     yield from _links(resolved)
     if not of_path:
+        yield from name_problems(resolved, topology_of(resolved))
+        yield from resolver_problems(resolved, topology_of(resolved))
         yield from action_problems(resolved)
         yield from prediction_problems(resolved)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, create_model, model_validator
 
 from formats import knob_types
-from formats.field_types import Named, Port
+from formats.field_types import HostName, Named, Port
 from formats.knob_types import Duration
 from formats.manifest import Deed
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
@@ -317,7 +317,8 @@ class Action(Part):
         Field(
             description="pause: freezes its processes for a time; restart: stops and starts it; stop: stops it; drain:"
             " lets its requests end for a while, then stops it; start: starts it after a stop or a drain; reload: lets"
-            " it take its configuration anew; cpu: bounds its processors for a time; link: changes a link for a time"
+            " it take its configuration anew; cpu: bounds its processors for a time; link: changes a link for a time;"
+            " dns: lets a name lead to it from then on"
         ),
     ]
     instance: Annotated[
@@ -344,6 +345,7 @@ class Action(Part):
         Field(description="Of link: what is different meanwhile, such as {loss: 20%}"),
         WithJsonSchema(_LINK),
     ] = None
+    name: Annotated[HostName | None, Field(description="Of dns: the name, one of `names`")] = None
 
 
 class Scenario(_WithConfigurations):
@@ -373,6 +375,13 @@ class Scenario(_WithConfigurations):
         dict[RoleName, dict[RoleName, Link]],
         Field(description="How far roles are from each other, and what gets lost: from, then to"),
         WithJsonSchema(_NETWORK),
+    ] = Field(default_factory=dict)
+    names: Annotated[
+        dict[HostName, Text],
+        Field(
+            description="Names that the lab may move: each leads to one server, such as {api: backend-1}, and the role"
+            " in front reaches the servers by these names alone"
+        ),
     ] = Field(default_factory=dict)
     warmup: Warmup = Warmup()
     drain: Annotated[

@@ -29,6 +29,7 @@ class Topology:
         needed: services that are started beside the path, and not observed; what is needed first stands first.
         aliases: by role, further host names that a service of the user's own has.
         url: where the scenario lets its load go; None for where the first server listens.
+        moving: the names that the lab may move, and to which instance each leads at first.
     """
 
     instances: dict[RoleName, list[str]]
@@ -38,6 +39,7 @@ class Topology:
     names: Mapping[RoleName, str] = field(default_factory=dict)
     aliases: Mapping[RoleName, Sequence[str]] = field(default_factory=dict)
     url: LoadUrl | None = None
+    moving: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def all(self) -> list[str]:
@@ -96,10 +98,22 @@ class Topology:
         return text
 
     def behind(self, role: RoleName) -> list[str]:
-        """Return the addresses of the next role's instances on the path, as host:port; none behind the last one."""
+        """Return the addresses of the next role's instances on the path, as host:port; none behind the last one.
+
+        Names that may move stand in their place.
+        """
+        behind = self._next(role)
+        hosts = list(self.names_asked(role)) or [one for name in behind for one in self.instances[name]]
+        return [f"{host}:{self.roles[name].port}" for name in behind for host in hosts]
+
+    def names_asked(self, role: RoleName) -> dict[str, str]:
+        """Return the names that may move of the role behind this one, and to which instance each leads at first."""
+        behind = [one for name in self._next(role) for one in self.instances[name]]
+        return {name: instance for name, instance in self.moving.items() if instance in behind}
+
+    def _next(self, role: RoleName) -> list[RoleName]:
         roles = list(self.instances)
-        behind = roles[roles.index(role) + 1 :][:1]
-        return [f"{instance}:{self.roles[name].port}" for name in behind for instance in self.instances[name]]
+        return roles[roles.index(role) + 1 :][:1]
 
     def host_names(self, instance: str) -> list[str]:
         """Return the names by which others reach an instance; a server's role stands for all of its instances."""
@@ -146,7 +160,8 @@ def topology_of(resolved: ResolvedScenario) -> Topology:
         names[first] = url.host
     beside = tuple(name for name in needed if name not in instances)
     aliases = {role: own[role].aliases for role in instances if role in own}
-    return Topology(instances, resolved.roles, second_names, beside, names, aliases, url)
+    moving = resolved.scenario.names
+    return Topology(instances, resolved.roles, second_names, beside, names, aliases, url, moving)
 
 
 def _count(resolved: ResolvedScenario, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:

@@ -50,6 +50,7 @@ every_knob_renders_its_directive() {
   renders CONNLAB_MULTI_ACCEPT=false 'multi_accept off;'
   renders CONNLAB_REUSEPORT=true 'listen 0.0.0.0:8080 backlog=511 reuseport;'
   renders CONNLAB_REUSEPORT=false 'listen 0.0.0.0:8080 backlog=511;'
+  renders CONNLAB_SO_KEEPALIVE=true 'listen 0.0.0.0:8080 backlog=511 so_keepalive=on;'
   for value in 1 511 65535; do renders "CONNLAB_LISTEN_BACKLOG=$value" "listen 0.0.0.0:8080 backlog=$value;"; done
   for value in 0ms 1ms 10000ms 86400000ms; do renders "CONNLAB_KEEPALIVE_TIMEOUT=$value" "keepalive_timeout $value;"; done
   for value in 1ms 86400000ms; do renders "CONNLAB_KEEPALIVE_TIME=$value" "keepalive_time $value;"; done

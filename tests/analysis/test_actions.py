@@ -250,3 +250,16 @@ def test_the_report_shades_what_the_lab_did(run: RunFolder) -> None:
     record: ReportRecord = read_record(folder)
 
     assert timelines.phase_spans(record)[-1] == {"name": "backend-1: pause", "from": 5.0, "to": 7.5}
+
+
+@pytest.mark.parametrize(("moved_s", "tries"), [(0, 5), (BEGIN_S, 0)])
+def test_the_tries_of_a_proxy_are_counted_from_a_name_s_move_on(
+    proxied_run: RunFolder, moved_s: float, tries: int
+) -> None:
+    act(proxied_run, "dns", "nginx", moved_s, moved_s, name="api", was="backend-1")
+    assert value(proxied_run, "moved.nginx.to_old") == tries
+    assert value(proxied_run, "moved.nginx.to_new") == 0
+
+
+def test_without_a_move_its_figures_are_unknown(proxied_run: RunFolder) -> None:
+    assert why(proxied_run, "moved.nginx.old_ms") == "the lab moved no name"

@@ -578,3 +578,20 @@ def test_the_table_of_figures_is_current(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_table_of_figures_has_every_figure() -> None:
     table = render_markdown()
     assert [figure.pattern for figure in FIGURES if f"| `{figure.pattern}` |" not in table] == []
+
+
+@pytest.mark.parametrize(
+    ("scheme", "takes", "known"), [("https", True, False), ("https", False, True), ("http", True, True)]
+)
+def test_streams_are_unknown_if_requests_over_tls_may_have_been_streams(
+    proxied_run: RunFolder, scheme: str, *, takes: bool, known: bool
+) -> None:
+    for request in proxied_run.clients["k6-1"].requests:
+        request["url"] = f"{scheme}://nginx:8080/"
+    proxied_run.set_knobs(nginx__http2=takes)
+    found = value(proxied_run, "client.streams.connections")
+    if known:
+        assert found == 0
+    else:
+        assert isinstance(found, Unknown)
+        assert found.why == "no record says by which version of HTTP the requests over TLS were sent"

@@ -43,6 +43,7 @@ _ELSEWHERE = (
     "client.named.",
     "client.groups.",
     "client.thresholds.",
+    "moved.",
     "shutdown.",
 )
 

@@ -1365,6 +1365,22 @@ def test_a_request_that_the_server_closed_upon_and_that_did_not_fail_was_sent_ag
     assert tables.made("resent_to", instance="nginx") == [(2,)]
 
 
+def test_tries_after_a_move_are_those_of_the_proxies_at_the_name_s_two_servers(tables: Tables) -> None:
+    tables.given("addresses", "address instance", ("a", "backend-1"), ("b", "backend-2"), ("c", "backend-3"))
+    rows = [
+        ("nginx", 4, "a"),
+        ("nginx", 5, "a"),
+        ("nginx", 6, "b"),
+        ("nginx", 7, "c"),
+        ("other", 8, "a"),
+        ("nginx", 9, "b"),
+    ]
+    tables.given("tries", "instance start_us server_address", *rows)
+    asked = {"former": "backend-1", "latter": "backend-2", "proxies": ["nginx"], "start": 5}
+    assert tables.made("tries_after_move", until=9, **asked) == [(5, True), (6, False)]
+    assert tables.made("tries_after_move", until=None, **asked) == [(5, True), (6, False), (9, False)]
+
+
 def test_no_connection_to_a_server_counts_as_none(tables: Tables) -> None:
     assert set(tables.named("connections_to", instance="nginx").values()) == {0}
 
@@ -1437,9 +1453,10 @@ def test_streams_are_counted_by_their_connections(tables: Tables) -> None:
     streams = [(5, 10, 30), (5, 20, 40), (5, 30, 50), (6, 10, 90)]
     always = {"instance": "k6-1", "protocol": "http2", "remote": "s:80", "blocked_us": 0}
     tables.given("requests", "dial time_us end_us", *streams, **always)
-    tables.given("requests", instance="k6-1", dial=7, remote="s:80", time_us=1, end_us=2, blocked_us=0)
+    plain = {"instance": "k6-1", "remote": "s:80", "time_us": 1, "end_us": 2, "blocked_us": 0}
+    tables.given("requests", "dial url", (7, "https://s/"), (8, "http://s/"), **plain)
     assert tables.named("streams_of_clients") == {
-        "connections": 2, "requests": 4, "requests_max": 3, "at_once_max": 2,
+        "connections": 2, "requests": 4, "requests_max": 3, "at_once_max": 2, "over_tls": 1,
     }  # fmt: skip
 
 

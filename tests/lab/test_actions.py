@@ -1,6 +1,7 @@
 """Actions: what the lab does to a server while the load runs, and which cannot be."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,11 @@ def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
         ("at: 1s, do: link, instance: k6-1, to: nginx, change: {los: 5%}, for: 1s", "did you mean 'loss'?"),
         ("at: 1s, do: stop, instance: nginx, fro: 1s", "unknown key 'actions.1.fro'; did you mean 'for'?"),
         ("do: stop, instance: nginx", "'actions.1.at' is missing"),
+        ("at: 1s, do: dns, instance: backend-2", "the action 'dns' needs 'name'; write name: api"),
+        (
+            "at: 1s, do: dns, name: api, instance: backend-1",
+            "moves the name api, and the scenario has none of that name; declare it: names: {api: backend-1}",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_where_it_stands(effective: Make, action: str, message: str) -> None:
@@ -291,3 +297,84 @@ def test_a_load_whose_end_is_known_bounds_its_actions(effective: Make) -> None:
     )
     with pytest.raises(BadInput, match=r"at 5s, but then the load is over: load.duration is 5s"):
         effective(text=with_actions("at: 5s, do: stop, instance: backend-1", text=spike))
+
+
+NAMED = PROXIED.replace("  backend:\n", "  backend:\n    instances: 2\n", 1) + "names: {api: backend-1}\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "fault"), [("10.0.0.2", None), ("10.0.0.1", "nginx: api: asked backend-2 (10.0.0.2), found")]
+)
+def test_a_name_moves_at_its_askers_name_server_and_is_read_back(
+    effective: Make, watch: Watch, fake_docker: InMemoryDocker, found: str, fault: str | None
+) -> None:
+    told = json.dumps({"names": [{"name": "api", "instance": "backend-2", "addresses": [found]}]})
+    fake_docker.says("exec connlab-run-collector-nginx collector names --set api=backend-2", told)
+    text = with_actions("at: 0s, do: dns, name: api, instance: backend-2", text=NAMED)
+    context = open_run(effective(text=text), Compose(), ["connlab"])
+    context.manifest.begin("measure")
+    context.manifest.addresses = {"backend-1": ["10.0.0.1"], "backend-2": ["10.0.0.2"]}
+    with watch, Actions(context, watch) as actions:
+        await_begun(context)
+        if fault is None:
+            assert actions.settle() is None
+        else:
+            with pytest.raises(LabError, match=re.escape(fault)):
+                actions.settle()
+    (record,) = context.manifest.actions
+    assert (record.name, record.was, record.instance) == ("api", "backend-1", "backend-2")
+
+
+def test_the_role_in_front_knows_its_servers_by_the_names_alone(effective: Make) -> None:
+    topology = topology_of(effective(text=NAMED))
+    assert topology.behind("nginx") == ["api:8080"]
+    assert topology.names_asked("nginx") == {"api": "backend-1"}
+    assert topology.names_asked("k6") == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "message"),
+    [
+        (
+            "{api: backend-3}",
+            "",
+            "the name api leads to backend-3, and there is no such server on the path; did you mean",
+        ),
+        ("{backend-2: backend-1}", "", "the name backend-2 is taken: a server of the path has it; choose another one"),
+        (
+            "{api: nginx}",
+            "",
+            "the name api leads to nginx, which clients reach by its own name; name a server behind a",
+        ),
+        ("{api_1: backend-1}", "", "names.api_1 takes small letters, digits and hyphens"),
+        (
+            "{api: backend-1}",
+            "actions: [{at: 1s, do: dns, name: api, instance: backend-1}]",
+            "the name api leads to backend-1 already; name another instance",
+        ),
+        (
+            "{api: backend-1}",
+            "actions: [{at: 1s, do: dns, name: api, instance: nginx}]",
+            "the name api leads to backend-1, and nginx is another role; name backend-2",
+        ),
+    ],
+)
+def test_a_name_that_cannot_lead_there_is_refused(effective: Make, names: str, more: str, message: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        effective(text=NAMED.replace("{api: backend-1}", names) + more + "\n")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "knob", "message"),
+    [
+        ("", "", "asks for one server's name again, and behind it are 2 servers; declare one name for them"),
+        ("names: {api: backend-1}", "upstream_keepalive: 4, ", "nginx keeps no connections to its servers, and"),
+    ],
+)
+def test_nginx_asks_again_for_one_name_without_a_pool(effective: Make, names: str, knob: str, message: str) -> None:
+    knobs = f"knobs:\n  nginx: {{{knob}resolver_valid: 1s}}"
+    text = NAMED.replace("names: {api: backend-1}", names).replace("knobs:", knobs)
+    with pytest.raises(BadInput) as refused:
+        effective(text=text)
+    assert message in str(refused.value)

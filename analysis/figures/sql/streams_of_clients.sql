@@ -17,5 +17,6 @@ WITH streams AS (
 SELECT count(*) AS connections,
        coalesce(sum(requests), 0)::BIGINT AS requests,
        max(requests) AS requests_max,
-       max(at_once) AS at_once_max
+       max(at_once) AS at_once_max,
+       (SELECT count(*) FROM requests WHERE url LIKE 'https:%') AS over_tls
   FROM of_connections;

@@ -15,6 +15,7 @@ import (
 	"connlab/collector/internal/kernelevents"
 	"connlab/collector/internal/latest"
 	"connlab/collector/internal/metrics"
+	"connlab/collector/internal/names"
 	"connlab/collector/internal/sampler"
 	"connlab/collector/internal/scrape"
 )
@@ -27,6 +28,7 @@ type collection struct {
 	raw      string // the folder to write to
 	samples  *sampler.Sampler
 	metrics  *metrics.Server // nil if none are served
+	names    *names.Server   // nil if no name may move
 	health   *health.Reporter
 
 	context context.Context
@@ -45,6 +47,9 @@ func openCollection(settings config.Config, raw, state string) (*collection, err
 		}
 	}
 	var err error
+	if c.names, err = serveNames(settings.Names); err != nil {
+		return nil, err
+	}
 	c.health, err = health.NewReporter(state, health.State{
 		Capture: settings.Capture == capture.Off, Events: !settings.Events, Ready: settings.ReadyURL == "",
 	})
@@ -73,6 +78,21 @@ func openCollection(settings config.Config, raw, state string) (*collection, err
 	return c, nil
 }
 
+// serveNames listens for the role's questions; what the table does not have goes on to the engine's name server.
+func serveNames(table names.Table) (*names.Server, error) {
+	if len(table) == 0 {
+		return nil, nil
+	}
+	passOn, err := names.NameServer("/etc/resolv.conf")
+	if err != nil {
+		return nil, err
+	}
+	if err := table.Save(namesPath); err != nil {
+		return nil, err
+	}
+	return names.Listen(names.Address, namesPath, passOn)
+}
+
 // run returns once all parts have ended, each in good order.
 func (c *collection) run() error {
 	c.start(func() error {
@@ -83,6 +103,9 @@ func (c *collection) run() error {
 	}
 	if c.settings.Events {
 		c.start(c.recordEvents)
+	}
+	if c.names != nil {
+		c.start(func() error { return c.names.Run(c.context) })
 	}
 	if c.metrics != nil {
 		c.start(c.serveMetrics)

@@ -15,6 +15,7 @@ import (
 	"connlab/collector/internal/capture"
 	"connlab/collector/internal/management"
 	"connlab/collector/internal/metrics"
+	"connlab/collector/internal/names"
 )
 
 // The range of the sampling rate. The kernel's clock tick of 100 Hz limits what faster sampling could show.
@@ -48,6 +49,8 @@ type Config struct {
 	Interface string
 	// Addresses are added to the interface's own.
 	Addresses []netip.Prefix
+	// Names says where each name leads that may move; the collector is the role's name server if there are any.
+	Names names.Table
 	// Metrics is where the current figures are served; the zero value if they are not.
 	Metrics netip.AddrPort
 	// MetricsLabels are the labels of each of these figures; the instance comes first.
@@ -126,6 +129,10 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 	})
 	read("CONNLAB_ADDRESSES", func(value string) (err error) {
 		config.Addresses, err = addresses(value)
+		return err
+	})
+	read("CONNLAB_NAMES", func(value string) (err error) {
+		config.Names, err = names.Parse(value)
 		return err
 	})
 	read("CONNLAB_METRICS", func(value string) (err error) {

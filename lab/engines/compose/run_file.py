@@ -38,6 +38,8 @@ _PROFILE = "run"
 _AS_THEY_ARE = ("entrypoint", "init", "tty", "stdin_open", "shm_size", "ulimits", "stop_signal")
 # The most that the kernel knows: 256 times the usual.
 _CPU_SHARES = 262_144
+# Where a role asks that knows its servers by names which may move.
+_RESOLVER = Path(__file__).with_name("resolv.conf")
 # A check that fails as the start period ends does not count, and the engine waits for the interval before the next one.
 _HEALTH = {"interval": "1m", "timeout": "5s", "retries": 1, "start_interval": "250ms"}
 
@@ -127,6 +129,7 @@ def build_run_file(
         limits = limits_for_instance(resolved, topology, instance)
         made = container_of_instance(resolved, topology, instance, certificates)
         fields = _role_fields(made, resolved, topology, places.role(instance))
+        fields["volumes"] += _resolvers(topology, role)
         add("service" if role in own else role, instance, limits, **groups, **joined, **fields)
     for name in topology.needed:
         # A program of somebody else's knows no deadline. It gets that of the container whose processes it joins.
@@ -164,6 +167,11 @@ def _rights(environment: Mapping[str, str], *, has_link: bool) -> dict[str, Any]
     rights: dict[str, Any] = {"cap_add": list(dict.fromkeys(more))} if more else {}
     # Where it holds the packets itself, nothing else on the machine is to delay them.
     return rights | ({"cpu_shares": _CPU_SHARES} if has_link else {})
+
+
+def _resolvers(topology: Topology, role: str) -> list[dict[str, Any]]:
+    """Return what leads a role that knows its servers by names which may move to its collector, the name server."""
+    return [bind_mount(_RESOLVER, "/etc/resolv.conf", read_only=True)] if topology.names_asked(role) else []
 
 
 def _role_fields(made: RoleContainer, resolved: ResolvedScenario, topology: Topology, raw: Path) -> dict[str, Any]:

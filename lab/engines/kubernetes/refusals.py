@@ -21,6 +21,7 @@ _ANEW = ("restart", "start")
 def cluster_problems(pods: Pods) -> Iterator[Problem]:
     """Yield why the pods of a scenario cannot be, or not be what it asks for."""
     yield from _of_addresses(pods)
+    yield from _of_names(pods)
     yield from _of_actions(pods)
     yield from _of_services(pods)
     yield from _of_volumes(pods)
@@ -42,6 +43,15 @@ def _of_addresses(pods: Pods) -> Iterator[Problem]:
         knob = f"{topology.role_of(instance)}.addresses"
         what = f"a pod has one address, and {knob} asks for a second one for {instance}"
         yield Problem(what, resolved.where_knob(knob), _ELSEWHERE)
+
+
+def _of_names(pods: Pods) -> Iterator[Problem]:
+    resolved, topology = pods.parts.resolved, pods.parts.topology
+    if resolved.scenario.names:
+        yield Problem("names that move do not run on Kubernetes yet", resolved.where("names"), _ELSEWHERE)
+    elif "nginx" in topology.instances and resolved.number("nginx.resolver_valid"):
+        what = "nginx.resolver_valid is set, and the cluster's name server does not know a run's servers"
+        yield Problem(what, resolved.where_knob("nginx.resolver_valid"), _ELSEWHERE)
 
 
 def _of_actions(pods: Pods) -> Iterator[Problem]:

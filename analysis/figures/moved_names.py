@@ -1,0 +1,74 @@
+"""What a proxy did after the lab moved a name: whether it followed, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from analysis.database import sql
+from analysis.diagnosis.health import Evidence
+from analysis.evidence.window import Window
+from analysis.expressions.values import Unknown, Value, unknown
+from analysis.figures.declaration import Compute, Figure
+from analysis.figures.run import Run
+
+PREFIX = "moved."
+_SOURCE = "the proxy: access.jsonl; the manifest: actions"
+_RESTS_ON = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
+# When a name was moved, and for each try after that until it moved again: whether it went to where the name led before.
+Tries = Sequence[tuple[int, bool]]
+
+
+def _of_moves(read: Callable[[int, Tries], int], over: Callable[[Sequence[int]], int]) -> Compute:
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        joined, proxies = run.joined, run.instances(found["proxy"])
+        if isinstance(joined, Unknown):
+            return joined
+        moves = [one for one in run.raw.manifest.actions if one.do == "dns" and one.start_us is not None]
+        if not moves:
+            return unknown("the lab moved no name")
+
+        def count(window: Window) -> Value:  # noqa: ARG001  a name moves within it
+            counts = []
+            for move in moves:
+                later = [one.start_us for one in moves if one.name == move.name and one.at_ms > move.at_ms]
+                asked = {"start": move.start_us, "until": min(filter(None, later), default=None)}
+                ends = {"former": move.was, "latter": move.instance, "proxies": list(proxies)}
+                rows = joined.execute(sql(__name__, "tries_after_move"), **asked, **ends).fetchall()
+                counts.append(read(int(move.start_us or 0), rows))
+            return over(counts)
+
+        return run.resting_on(list(run.raw.records.access), _RESTS_ON, count)
+
+    return compute
+
+
+def _count(*, old: bool) -> Callable[[int, Tries], int]:
+    return lambda _, tries: sum(1 for _, went_to_old in tries if went_to_old == old)
+
+
+def _last_ms(start_us: int, tries: Tries) -> int:
+    """Return how long after the move the last try went to where the name led before, in whole ms."""
+    return max(((time_us - start_us) // 1000 for time_us, went_to_old in tries if went_to_old), default=0)
+
+
+FIGURES = (
+    Figure(
+        f"{PREFIX}<proxy>.to_old",
+        "Tries that the proxy began after a name had moved, at the server to which the name led before.",
+        _SOURCE,
+        _of_moves(_count(old=True), sum),
+    ),
+    Figure(
+        f"{PREFIX}<proxy>.to_new",
+        "The same at the server to which the name leads since.",
+        _SOURCE,
+        _of_moves(_count(old=False), sum),
+    ),
+    Figure(
+        f"{PREFIX}<proxy>.old_ms",
+        "How long after a move the last try went to the old server; of several moves the longest time.",
+        _SOURCE,
+        _of_moves(_last_ms, max),
+        unit="ms",
+    ),
+)
