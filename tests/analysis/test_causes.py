@@ -925,26 +925,29 @@ def test_a_second_proxy_may_have_made_up_a_status_of_its_own(proxied: Scene, sta
 
 
 @pytest.mark.parametrize(
-    ("status", "noted", "header", "gave_up", "cause"),
+    ("status", "noted", "times", "gave_up", "cause"),
     [
-        (503, "503", "0.2", "", "error-status"),
-        (504, "504", "-", "", "upstream-timeout"),
-        (502, "502", "-", "", "upstream-failed"),
-        (502, "502", "0.2", "", "error-status"),
-        (503, "", "", "queue-timeout", "proxy-queue-timeout"),
-        (503, "", "", "", "unexplained"),
+        (503, "503", "0.0 0.2", "", "error-status"),
+        (504, "504", "0.0 -", "", "upstream-timeout"),
+        (502, "502", "0.0 -", "", "upstream-failed"),
+        (502, "502", "0.0 0.2", "", "error-status"),
+        # It never had a connection: only a kernel tells why.
+        (504, "504", "- -", "", "unexplained"),
+        (503, "", " ", "queue-timeout", "proxy-queue-timeout"),
+        (503, "", " ", "", "unexplained"),
     ],
 )
 def test_the_log_of_a_second_proxy_tells_whose_status_it_is(
-    proxied: Scene, status: int, noted: str, header: str, *, gave_up: str, cause: str
+    proxied: Scene, status: int, noted: str, times: str, *, gave_up: str, cause: str
 ) -> None:
     proxied.run.manifest["roles"]["backend"] |= {"relays": True, "logs": {"access.jsonl": "nginx-access"}}
     proxied.request(0.3, status=status)
     log(proxied, status, 0.3, upstream_status=str(status), upstream_header_time="0.25")
+    connect, _, header = times.partition(" ")
     upstream = {"upstream_addr": "172.18.0.9:8080" if noted else "", "upstream_status": noted}
     line = make_access(BEGIN_S + 0.25, status) | {"request_time": 0.24, "gave_up": gave_up or None}
-    line |= upstream | {"remote_addr": NGINX.partition(":")[0], "upstream_header_time": header}
-    proxied.run.lines["backend-1/access.jsonl"] = [line]
+    line |= upstream | {"upstream_connect_time": connect, "upstream_header_time": header}
+    proxied.run.lines["backend-1/access.jsonl"] = [line | {"remote_addr": NGINX.partition(":")[0]}]
 
     assert proxied.cause()[0] == cause
 

@@ -726,6 +726,20 @@ def test_behind_a_service_s_error_are_its_ports_and_the_connection_that_failed_l
     assert found == [(1, 2, 2, 1, 8, "back"), (2, 2, 2, 1, 7, "back"), (3, 0, 2, 1, None, "back")]
 
 
+def test_behind_a_second_proxy_its_log_names_the_connection_that_failed(tables: Tables) -> None:
+    failed = {"instance": "k6-1", "outcome": "failed", "status": 503, "flow_to_instance": "gw", "blocked_us": 0}
+    times = [(1, 0, 100, 41), (2, 5, 110, 42), (3, 5, 110, 43)]
+    tables.given("cases", "id time_us end_us own_try_port", *times, own_server="s:80", **failed)
+    tables.given("addresses", instance="back", address="s")
+    ends = {"from_instance": "gw", "to_instance": "back", "observer": "back", "established": False}
+    lost = without(MADE, "client_port") | ends
+    # The last one began and failed last, and is of neither.
+    ports = [(7, 20, 900, 41), (8, 21, 99, 42), (9, 30, 99, 44)]
+    tables.given("connections", "id first_time_us last_time_us client_port", *ports, **lost)
+    found = tables.made("behind", "id, behind_id, behind_to_instance", apart_us=0)
+    assert found == [(1, 7, "back"), (2, 8, "back"), (3, None, "back")]
+
+
 def test_inside_a_server_a_full_queue_is_proven_by_ticks_on_both_sides_or_by_its_own_messages(tables: Tables) -> None:
     second = 1_000_000
     failed = {"instance": "k6-1", "outcome": "failed", "flow_to_instance": "app", "blocked_us": 0}

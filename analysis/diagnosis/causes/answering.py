@@ -38,9 +38,10 @@ _THROUGH_BOTH = "coalesce(own_status = status AND own_try_status = status AND ow
 
 
 def _second(status: int) -> str:
-    """Return SQL for whether a second proxy answered with a status of its own, and noted this one for its try."""
+    """Return SQL for whether a second proxy, connected to its server, noted this status, and answered on its own."""
     return (
-        f"coalesce(relayed AND own_status = status AND own_try_status = {status} AND own_try_header_us IS NULL, false)"
+        f"coalesce(relayed AND own_status = status AND own_try_status = {status}"
+        " AND own_try_connect_us IS NOT NULL AND own_try_header_us IS NULL, false)"
     )
 
 

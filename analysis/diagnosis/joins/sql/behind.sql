@@ -1,14 +1,15 @@
 -- What stood behind the service that answered a request with a server error: on its hop to the next server, the most
 -- ports that it held while it had the request, and the connection that failed last before the answer, if one began and
 -- failed in that time. A failed connection is of one request: the one that was answered soonest after it. Where the
--- service is a proxy whose log has the request, that names the server.
+-- service is a proxy whose log has the request, that names the server, and perhaps the port of the last try.
 -- waiting_sampled: all that the service's kernel had in TIME_WAIT, as its sampler counted at the last tick before the
 -- answer.
 CREATE TABLE behind AS
 WITH asked AS (
     SELECT cases.instance, cases.id, coalesce(tried.instance, flow_to_instance) AS service,
            coalesce(try_start_us, cases.time_us + blocked_us) - $apart_us AS asked_us,
-           coalesce(try_start_us + try_response_us, cases.end_us) + $apart_us AS answered_us, own_server
+           coalesce(try_start_us + try_response_us, cases.end_us) + $apart_us AS answered_us, own_server,
+           own_try_port
       FROM cases LEFT JOIN addresses AS tried ON tried.address = host_of(try_server)
      WHERE outcome = 'failed' AND status >= 500
 ), held AS (
@@ -21,6 +22,14 @@ WITH asked AS (
                AND (levels.until_us > asked.asked_us OR levels.until_us IS NULL)
            LEFT JOIN port_ranges ON port_ranges.instance = asked.service
      GROUP BY ALL
+), named AS (
+    SELECT asked.instance, asked.id, connections.*
+      FROM asked
+           JOIN (SELECT *, id AS flow, coalesce(answered_us, last_time_us) AS over_us
+                   FROM connections WHERE NOT established) AS connections
+                ON connections.from_instance = asked.service AND connections.client_port = asked.own_try_port
+               AND connections.first_time_us BETWEEN asked.asked_us AND asked.answered_us
+    QUALIFY row_number() OVER (PARTITION BY asked.instance, asked.id ORDER BY connections.first_time_us DESC) = 1
 ), failed AS (
     SELECT asked.instance, asked.id, connections.*
       FROM asked
@@ -30,7 +39,11 @@ WITH asked AS (
                AND connections.over_us <= asked.answered_us
     QUALIFY row_number() OVER (PARTITION BY connections.observer, connections.flow ORDER BY asked.answered_us) = 1
 ), last AS (
-    SELECT * FROM failed QUALIFY row_number() OVER (PARTITION BY instance, id ORDER BY over_us DESC, flow ASC) = 1
+    SELECT * FROM named
+    UNION ALL
+    SELECT * FROM failed ANTI JOIN asked AS told
+           ON told.instance = failed.instance AND told.id = failed.id AND told.own_try_port IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY instance, id ORDER BY over_us DESC, flow ASC) = 1
 )
 SELECT asked.instance, asked.id, asked.service AS behind_from, held.held AS behind_held,
        held.waiting AS behind_waiting, held.ports AS behind_ports, waiting_sockets.count AS behind_waiting_sampled,

@@ -42,7 +42,9 @@ SELECT requests.*,
        1000 * served.time_ms AS own_time_us, served.resolution_us AS own_resolution_us,
        served.gave_up AS own_gave_up, string_split(served.upstream_addr, ', ')[-1] AS own_server,
        try_cast(string_split(served.upstream_status, ', ')[-1] AS BIGINT) AS own_try_status,
+       round(1000000 * seconds_of(served.upstream_connect_time)[-1])::BIGINT AS own_try_connect_us,
        round(1000000 * seconds_of(served.upstream_header_time)[-1])::BIGINT AS own_try_header_us,
+       try_cast(string_split(served.upstream_local_port, ', ')[-1] AS BIGINT) AS own_try_port,
        proxied.* EXCLUDE (instance, id)
   FROM requests
        LEFT JOIN dials ON dials.instance = requests.instance AND dials.id = requests.dial
