@@ -86,6 +86,8 @@ def test_each_knob_is_read_from_its_own_part_of_the_file() -> None:
         "tls": False,
         "http2": False,
         "http2_max_concurrent_streams": 128,
+        "resolver_valid": 0,
+        "so_keepalive": False,
     }
 
 

@@ -43,8 +43,8 @@ def test_of_two_proxies_the_second_is_a_service_between_others(effective: Make, 
     path = f"[k6, {first}, {second}, backend]"
     resolved = effective(text=yaml_with(MINIMAL, {"[k6, backend]": path}))
     assert (resolved.roles[first].kind, resolved.roles[second].kind) == ("proxy", "server")
-    # What it logs are requests, and the lab has those from the first one's log.
-    assert not resolved.roles[second].logs
+    # Its log tells whose error the first one passes on.
+    assert resolved.roles[second].logs == {"access.jsonl": f"{second}-access"}
     topology = topology_of(resolved)
     assert topology.answering == "backend"
     assert role_environment(resolved, topology, second)["CONNLAB_UPSTREAMS"] == "backend-1:8080"
