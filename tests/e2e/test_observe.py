@@ -116,12 +116,14 @@ def test_what_was_observed_holds_against_the_clients_own_log(generator: str, tmp
     assert shut_out + outcomes.get("given-up", 0) == failed
     assert shut_out > 0
 
-    assert server["causes"]["accept-queue-drop"] == shut_out
+    # Some that gave up had a SYN-ACK, and the full queue dropped all that came after it.
+    dropped = server["causes"]["accept-queue-drop"]
+    assert shut_out <= dropped <= failed
     assert account["unexplained"] == 0
     assert listener["limit"] == 5
     (behind,) = account["failed"]
-    assert behind["failed"] == shut_out
-    assert behind["never_answered"] + behind["never_accepted"] == shut_out
+    assert behind["failed"] == behind["never_answered"] + behind["never_accepted"] == dropped
+    assert behind["failed"] + behind["given_up"] == failed
     assert behind["failed"] <= behind["most"]
     (advice,) = account["advice"]
     assert advice["limit"] == 5

@@ -316,7 +316,7 @@ def test_a_threshold_that_is_crossed_makes_the_run_not_reproduced(run: Callable[
         ("\nexport default functio n() {}\n", "checkout.js:2: k6 refuses"),
         (
             "export const options = { vus: 1, duration: '20m' };\nexport default () => {};\n",
-            "for 1,230 s, but load.max_duration is 60 s",
+            "for 1,200 s, but load.max_duration is 60 s",
         ),
     ],
 )
