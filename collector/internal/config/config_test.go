@@ -9,6 +9,7 @@ import (
 
 	"connlab/collector/internal/capture"
 	"connlab/collector/internal/metrics"
+	"connlab/collector/internal/names"
 )
 
 func environment() map[string]string {
@@ -28,7 +29,7 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 	want := Config{
 		Role: "backend-1", RateHz: 10, ReadyURL: "http://127.0.0.1:8081/actuator/health",
 		Scrapes: []Scrape{{"tomcat", "http://127.0.0.1:8081/actuator/tomcat"}, {"jvm", "http://127.0.0.1:8081/jvm?x=1"}},
-		Capture: capture.Headers, CaptureBytesMax: 256 << 20, Interface: "eth0",
+		Capture: capture.Headers, CaptureBytesMax: 256 << 20, Interface: "eth0", Names: names.Table{},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
