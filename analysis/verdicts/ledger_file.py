@@ -244,7 +244,8 @@ def _streams(run: Run, joined: Joined) -> Streams | None:
     if not row["connections"]:
         return None
     again = joined.row(sql(client.__name__, "sent_again"))
-    return Streams(**row, sent_again=again["requests"], goaways=again["goaways"])
+    carried = {name: value for name, value in row.items() if name in Streams.model_fields}
+    return Streams(**carried, sent_again=again["requests"], goaways=again["goaways"])
 
 
 def _recorded(run: Run) -> bool:

@@ -734,3 +734,10 @@ def test_the_time_in_a_server_that_tells_nothing_of_itself_has_a_cause(
 
     causes = {"accept-queue-drop": 100, "waited-in-accept-queue": 2, **({} if pages else {cause: 1})}
     assert (found["causes"], found["unexplained"]) == (causes, 1 if pages else 0)
+
+
+def test_connections_that_carried_streams_are_counted(run: RunFolder) -> None:
+    for request in run.clients["k6-1"].requests:
+        request["protocol"] = "http2"
+    found, _ = account(run)
+    assert found["streams"]["requests"] > 0
