@@ -86,8 +86,9 @@ def other(knob: Knob) -> str:
     raise AssertionError(knob)
 
 
-# Beside virtual threads there is no pool to tell of, and without TLS HAProxy has no line that offers HTTP/2.
-UNTOLD = {"backend.virtual_threads", "haproxy.http2"}
+# Beside virtual threads there is no pool to tell of, without TLS HAProxy has no line that offers HTTP/2, and nginx asks
+# again for a server's name only where it keeps no connections to servers.
+UNTOLD = {"backend.virtual_threads", "haproxy.http2", "nginx.resolver_valid"}
 
 
 def read_back(role: Role) -> dict[str, Knob]:
