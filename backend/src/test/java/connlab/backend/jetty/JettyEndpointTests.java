@@ -6,7 +6,6 @@ import static org.awaitility.Awaitility.await;
 import connlab.backend.EndpointTests;
 import connlab.backend.Wire;
 import java.io.IOException;
-import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.springframework.test.context.TestPropertySource;
@@ -73,20 +72,5 @@ class JettyEndpointTests extends EndpointTests {
         }
         await().atMost(PATIENCE)
                 .untilAsserted(() -> assertThat(report("connections")).isEqualTo(Map.of("current", 0, "keepAlive", 0)));
-    }
-
-    @Test
-    void theManagementServerHasLimitsOfItsOwn() throws IOException {
-        try (Wire one = new Wire(managementPort);
-                Wire two = new Wire(managementPort);
-                Wire three = new Wire(managementPort);
-                Wire four = new Wire(managementPort)) {
-            for (Wire wire : new Wire[] {one, two, three, four}) {
-                assertThat(wire.get("/actuator/health").status()).isEqualTo(200);
-            }
-            // Long after the traffic server's timeout.
-            assertThat(one.isClosedWithin(Duration.ofSeconds(4))).isFalse();
-            assertThat(one.get("/actuator/jetty").status()).isEqualTo(200);
-        }
     }
 }
