@@ -24,6 +24,7 @@ from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
 from analysis.figures import (
     client,
     declaration,
+    dns_moves,
     exchanges,
     flows,
     kernel,
@@ -31,7 +32,6 @@ from analysis.figures import (
     ledger,
     links,
     model,
-    moved_names,
     programs,
     proxies,
     shutdowns,
@@ -52,7 +52,7 @@ _OBSERVED: tuple[Figure, ...] = tuple(
         exchanges,
         links,
         shutdowns,
-        moved_names,
+        dns_moves,
         ledger,
     )
     for figure in module.FIGURES
@@ -299,7 +299,7 @@ def figure_names(run: Run) -> Iterator[str]:
             continue
         if figure.pattern.startswith("link.") and not manifest.round_trips:
             continue
-        if figure.pattern.startswith(moved_names.PREFIX) and not any(one.do == "dns" for one in manifest.actions):
+        if figure.pattern.startswith(dns_moves.PREFIX) and not any(one.do == "dns" for one in manifest.actions):
             continue
         if figure.pattern.startswith(shutdowns.PREFIX) and not any(one.is_ending for one in manifest.actions):
             continue

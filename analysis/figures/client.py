@@ -68,7 +68,8 @@ def _of_streams(column: str) -> Compute:
 
     def compute(run: Run, _found: Mapping[str, str]) -> Value:
         row = run.raw.records.row(sql(__name__, "streams_of_clients"))
-        found, in_doubt = row[column], row["over_tls"] and not row["connections"] and _takes_http2(run) is not False
+        found = row[column]
+        in_doubt = not row["connections"] and _takes_http2(run) is not False and _over_tls(run) > 0
 
         def value(_: object) -> Value:
             if in_doubt:
@@ -78,6 +79,10 @@ def _of_streams(column: str) -> Compute:
         return run.resting_on(run.clients, _REQUESTS, value)
 
     return compute
+
+
+def _over_tls(run: Run) -> int:
+    return int(run.raw.records.row(sql(__name__, "requests_over_tls"))["over_tls"])
 
 
 def _takes_http2(run: Run) -> bool | None:

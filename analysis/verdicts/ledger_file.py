@@ -244,8 +244,7 @@ def _streams(run: Run, joined: Joined) -> Streams | None:
     if not row["connections"]:
         return None
     again = joined.row(sql(client.__name__, "sent_again"))
-    carried = {name: value for name, value in row.items() if name in Streams.model_fields}
-    return Streams(**carried, sent_again=again["requests"], goaways=again["goaways"])
+    return Streams(**row, sent_again=again["requests"], goaways=again["goaways"])
 
 
 def _recorded(run: Run) -> bool:

@@ -181,7 +181,7 @@ def _columns(samples: Samples, port: int, lost: Mapping[int, Integers], *, dumpe
             if name not in samples.counters and not (told and values is own):
                 values[:] = _UNKNOWN
             values[uncounted] = _UNKNOWN
-    # A dump has no moments of which one could tell what grew between them.
+    # Dumps are too far apart to show what grew around one SYN.
     apart = {} if dumped else load_tables.socket_columns(samples)
     return load_tables.tick_columns(samples, listeners, counters) | apart
 

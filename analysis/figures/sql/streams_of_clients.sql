@@ -17,6 +17,5 @@ WITH streams AS (
 SELECT count(*) AS connections,
        coalesce(sum(requests), 0)::BIGINT AS requests,
        max(requests) AS requests_max,
-       max(at_once) AS at_once_max,
-       (SELECT count(*) FROM requests WHERE url LIKE 'https:%') AS over_tls
+       max(at_once) AS at_once_max
   FROM of_connections;

@@ -1,0 +1,2 @@
+-- How many requests of clients went over TLS.
+SELECT count(*) AS over_tls FROM requests WHERE url LIKE 'https:%';
