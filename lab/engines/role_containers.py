@@ -103,7 +103,7 @@ def container_of_instance(
         writable=tuple(own.declared.writable),
         after=tuple(led_to),
         # Its health checks may leave a server out for minutes that does not answer the first one.
-        after_listeners=tuple(_behind(topology, role)),
+        after_listeners=tuple(topology.following(role)),
     )
 
 
@@ -162,9 +162,4 @@ def _following(resolved: ResolvedScenario, topology: Topology, name: str) -> Seq
     if name not in topology.instances or topology.roles[name].kind == "client":
         return []
     own = resolved.registry.services
-    return [one for one in _behind(topology, name) if name not in needed_by(own, [one])]
-
-
-def _behind(topology: Topology, role: str) -> list[str]:
-    roles = list(topology.instances)
-    return roles[roles.index(role) + 1 :][:1]
+    return [one for one in topology.following(name) if name not in needed_by(own, [one])]

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from analysis.formatting import format_ms
-from formats.knob_types import parse_duration
 from lab.errors import Problem
 from lab.scenarios import generators
 from lab.scenarios.model import GENERATORS, OwnLoad
+from lab.scenarios.own_script import read_go_duration
 from lab.scenarios.resolved import ResolvedScenario
 
 # What others call the places that the lab fills in; in a command of one's own image they may be the program's.
@@ -110,14 +110,10 @@ def _too_long(resolved: ResolvedScenario, name: str, words: list[str], where: st
     for option, value in values_of(words, _LASTS.get(name, frozenset())):
         if not _DURATION.fullmatch(value):
             continue  # the program says what it thinks of it
-        lasts_ms = 1000 * int(value) if value.isdecimal() else _read_duration(value)
+        lasts_ms = 1000 * int(value) if value.isdecimal() else read_go_duration(value)
         if lasts_ms >= limit_ms:
             what = f"{name} is to run for {format_ms(lasts_ms)} ({option}), and load.max_duration is"
             yield Problem(f"{what} {format_ms(limit_ms)}: the lab would end it then", where, "raise load.max_duration")
-
-
-def _read_duration(text: str) -> int:
-    return sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", text)))
 
 
 def _without_file(resolved: ResolvedScenario, load: OwnLoad, name: str, words: list[str]) -> Iterator[Problem]:

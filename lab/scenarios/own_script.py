@@ -337,11 +337,11 @@ def read_options(text: str) -> Options:
         for metric, of_metric in (said.get("thresholds") or {}).items()
     }
     graces = [one.get("gracefulStop") for one in (said.get("scenarios") or {}).values()] or [None]
-    grace_ms = max(_GRACE_MS if one is None else _read_go_duration(one) for one in graces)
-    return Options(int(said["maxVUs"]), _read_go_duration(said["totalDuration"]), grace_ms, thresholds)
+    grace_ms = max(_GRACE_MS if one is None else read_go_duration(one) for one in graces)
+    return Options(int(said["maxVUs"]), read_go_duration(said["totalDuration"]), grace_ms, thresholds)
 
 
-def _read_go_duration(text: str) -> int:
+def read_go_duration(text: str) -> int:
     """Return the milliseconds of a duration as Go writes it, such as 1m30s."""
     return sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", text)))
 

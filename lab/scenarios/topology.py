@@ -102,16 +102,17 @@ class Topology:
 
         Names that may move stand in their place.
         """
-        behind = self._next(role)
+        behind = self.following(role)
         hosts = list(self.names_asked(role)) or [one for name in behind for one in self.instances[name]]
         return [f"{host}:{self.roles[name].port}" for name in behind for host in hosts]
 
     def names_asked(self, role: RoleName) -> dict[str, str]:
         """Return the names that may move of the role behind this one, and to which instance each leads at first."""
-        behind = [one for name in self._next(role) for one in self.instances[name]]
+        behind = [one for name in self.following(role) for one in self.instances[name]]
         return {name: instance for name, instance in self.moving.items() if instance in behind}
 
-    def _next(self, role: RoleName) -> list[RoleName]:
+    def following(self, role: RoleName) -> list[RoleName]:
+        """Return the role behind this one on the path; none behind the last one."""
         roles = list(self.instances)
         return roles[roles.index(role) + 1 :][:1]
 

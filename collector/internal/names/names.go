@@ -120,7 +120,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		question := slices.Clone(buffer[:size])
 		go func() {
-			// Who gets no answer asks again.
+			// A resolver that gets no answer asks again.
 			if answer, err := s.answer(question); err == nil {
 				_, _ = s.socket.WriteTo(answer, from)
 			}

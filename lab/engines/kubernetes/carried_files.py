@@ -103,11 +103,6 @@ class CarriedFiles:
             for one in self.places
         ]
 
-    @property
-    def alone(self) -> list[str]:
-        """Return the places where one file is mounted alone."""
-        return [one.target for one in self.places if one.alone]
-
 
 def carry_files(made: RoleContainer) -> CarriedFiles:
     """Pack what a container reads of this machine, and what of the scenario itself.

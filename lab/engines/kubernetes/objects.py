@@ -95,7 +95,7 @@ class Images:
         """Return an image that was built on the lab's machine and is none of the lab's own for each run."""
         if self.registry is None:
             return {"image": f"{name}:latest", "imagePullPolicy": "Never"}
-        # Whoever built it pushed it, and the tag says nothing of what it is.
+        # The user pushes it under one tag, so a node may have an older image of that name.
         reference = f"{self.registry.rstrip('/')}/{name.partition('/')[2]}:latest"
         return {"image": reference, "imagePullPolicy": "Always"}
 

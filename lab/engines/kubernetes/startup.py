@@ -50,7 +50,7 @@ class Start:
     def start(self) -> None:
         """Start everything and wait for it.
 
-        What others ask for comes first: a pod is told the addresses of what runs by then.
+        Servers start before the pods that call them: a pod gets the addresses of the pods that already run.
 
         Raises:
             BadInput: the cluster or a node's kernel refuses a sysctl.
