@@ -164,7 +164,10 @@ def read(path: Path, of: str, server: str | None) -> tuple[list[dict[str, Any]],
 
 
 def _request(number: int, user: int, found: Result, server: str | None) -> dict[str, Any]:
-    connect_us, first_us = found.connect_us or 0, found.first_byte_us or 0
+    connect_us = found.connect_us or 0
+    # JMeter notes a latency of 0 where nothing of an answer came: such a request waited until its end.
+    nothing_came = found.first_byte_us is None or not (found.first_byte_us or found.status)
+    first_us = found.took_us if nothing_came else found.first_byte_us or 0
     code = 0 if found.succeeded else _STATUS + found.status if found.status else _FAILED
     return {
         "id": number, "vu": user, "name": found.name, "method": found.method, "url": found.url,

@@ -53,6 +53,25 @@ def test_results_tell_of_each_request_and_of_connections_that_failed(
 
 
 @pytest.mark.parametrize(
+    ("row", "of", "waited"),
+    [
+        (JTL + "1700000000123,1003,delay,200,,t,text,true,9,http://a/,602,1\n", "jmeter", (601_000, 401_000)),
+        (JTL + "1700000000123,1003,delay,Broken,Timed out,t,text,false,9,http://a/,0,1\n", "jmeter", (1_002_000, 0)),
+        (JTL + "1700000000123,1003,delay,Broken,Premature end,t,text,false,9,http://a/,602,1\n", "jmeter",
+         (601_000, 401_000)),
+        (VEGETA.splitlines()[0] + "\n", "vegeta", (1_003_000, 0)),
+    ],
+)  # fmt: skip
+def test_a_request_had_a_part_of_its_answer_only_if_its_first_byte_came(
+    tmp_path: Path, row: str, of: str, waited: tuple[int, int]
+) -> None:
+    file = tmp_path / "results"
+    file.write_text(row)
+    ((found,), _, _) = result_files.read(file, of, None)
+    assert (found["waiting_us"], found["receiving_us"]) == waited
+
+
+@pytest.mark.parametrize(
     ("said", "kind"),
     [
         ("HTTPConnectionPool(host='a', port=80): (<...>, 'Connection to a timed out. (connect timeout=3)')", "timeout"),

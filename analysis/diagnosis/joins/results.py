@@ -19,13 +19,13 @@ _NOTED_US, _OPENED_US = 2_000, 100_000
 
 @dataclass(slots=True)
 class _Flow:
-    """A connection of the client; `server` is its address and port, `given_up`: the client left before any answer."""
+    """A connection of the client; `server` is its address and port, `silent`: its capture has no data of the server."""
 
     observer: str
     id: int
     begins_us: int
     stood: bool
-    given_up: bool
+    silent: bool
     server: tuple[str, int]
     taken: bool = False
 
@@ -57,9 +57,11 @@ def link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], 
     """
     for instance in results:
         flows = [
-            _Flow(observer, flow, begins_us, stood, given_up, (address, port))
-            for observer, flow, begins_us, stood, given_up, address, port in database.execute(
-                "SELECT observer, id, first_time_us, established, gave_up_us IS NOT NULL, server_address, server_port"
+            _Flow(observer, flow, begins_us, stood, silent, (address, port))
+            for observer, flow, begins_us, stood, silent, address, port in database.execute(
+                "SELECT observer, id, first_time_us, established,"
+                " gave_up_us IS NOT NULL OR NOT handshakes_only AND server_first_data_time_us IS NULL,"
+                " server_address, server_port"
                 " FROM connections WHERE from_instance = ? ORDER BY first_time_us, observer, id",
                 [instance],
             ).fetchall()
@@ -74,8 +76,7 @@ def link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], 
             decided = [
                 one for one in attempts if (one.stood, one.answered) == (stood, answered) and one.dial is not None
             ]
-            # On a connection that its client gave up, nothing was answered.
-            alike = [one for one in flows if one.stood is stood and not (one.taken or (answered and one.given_up))]
+            alike = [one for one in flows if one.stood is stood and not (one.taken or (answered and one.silent))]
             _insert(database, instance, _in_order(decided, alike, apart_us))
             _insert(database, instance, _one_to_one(decided, alike, apart_us))
         open_ = [one for one in attempts if one.stood is None or one.dial is None]
