@@ -220,9 +220,12 @@ def test_a_busy_generator_opens_connections_long_after_the_time_that_it_notes(ru
     assert judge(watched.write()).account.causes == {"accept-queue-drop": len(dials)}
 
 
-def test_an_answered_request_has_no_connection_that_its_client_gave_up(run: RunFolder) -> None:
+@pytest.mark.parametrize(("late_s", "left_s"), [(0, 3), (0, None), (0.15, None)])
+def test_an_answered_request_has_no_connection_without_an_answer(
+    run: RunFolder, late_s: float, left_s: float | None
+) -> None:
     """Two samples begin in one millisecond; that which was answered stands first, and its connection is the second."""
-    capture, at = Capture(), MEASURE_S + 1
+    capture, at = Capture(), MEASURE_S + 1 + late_s
     left, served = (
         Connection(capture, f"172.18.0.3:{50_000 + number}", "172.18.0.2:8080", isn=1_000 * number) for number in (1, 2)
     )
@@ -230,7 +233,8 @@ def test_an_answered_request_has_no_connection_that_its_client_gave_up(run: RunF
     served.handshake(at + 0.001).ask(at + 0.002)
     left.ask(at + 0.003)
     served.answer(at + 0.1).close_by_client(at + 0.2)
-    left.close_by_client(at + 3)
+    if left_s is not None:
+        left.close_by_client(at + left_s)
     run.captures = {"backend-1": capture}
     run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
     watched = made_by("jmeter", run, {"results.jtl": "jmeter"})
@@ -239,15 +243,16 @@ def test_an_answered_request_has_no_connection_that_its_client_gave_up(run: RunF
     watched.texts["jmeter-1/results.jtl"] = JTL + "".join(
         f"{begin_ms},{row},users 1-1,text,true,9,http://a/,1,1\n"
         for row in (
-            "100,delay,200,",
+            "300,delay,200,",
             "3000,delay,Non HTTP response code: java.net.SocketTimeoutException,Read timed out",
         )
     )
     joined = judge(watched.write()).run.joined
     assert not isinstance(joined, Unknown)
-    found = joined.rows("SELECT status, gave_up_us FROM requests JOIN dial_links USING (instance, dial)"
+    found = joined.rows("SELECT status, server_first_data_time_us FROM requests"
+                        " JOIN dial_links USING (instance, dial)"
                         " JOIN connections ON connections.id = flow")  # fmt: skip
-    assert {one["status"]: one["gave_up_us"] is not None for one in found} == {200: False, 0: True}
+    assert {one["status"]: one["server_first_data_time_us"] is not None for one in found} == {200: True, 0: False}
 
 
 def test_packets_tell_of_a_request_whose_results_name_no_more_than_its_timeout(run: RunFolder) -> None:
