@@ -12,6 +12,7 @@ from analysis.database import composed, make, sql
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.joins import Joined
+from analysis.diagnosis.joins.exchanges import silent_servers
 from analysis.diagnosis.joins.requests import CLOCK_SLACK_US, NGINX_TURN_US
 from formats.knob_types import format_duration
 from formats.manifest import Manifest
@@ -43,15 +44,15 @@ def attribute(
         apart_us: how far the times of two instances may be off against each other; None if nobody knows.
         syns_again: how many SYNs the kernel of each client sent again.
     """
-    joined.need("cases")
-    database = joined.database
     proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
+    joined.need("cases", *([] if proxied else ["exchanges"]))
+    database = joined.database
     database.execute(composed(__name__, "macros_of_evidence", start_us=str(start_us)))
     known_us = apart_us or 0
     build_waits(
         database,
         proxied=proxied,
-        silent=_silent(manifest),
+        silent=silent_servers(manifest),
         apart_us=known_us,
         unseen_syns=_clients_with_unseen_syns(database, syns_again) if captured else [],
     )
@@ -85,17 +86,6 @@ def attribute(
 def count_causes(joined: Joined) -> dict[str, dict[str, int]]:
     """Return how many requests each cause has by its name: of those that `failed`, were `slow`, and in `total`."""
     return joined.row(sql(__name__, "causes"))
-
-
-def _silent(manifest: Manifest) -> list[str]:
-    """Return the servers none of whose pages tells of their threads, by their declarations."""
-    told = {"threads_busy", "threads_max"}
-    return [
-        instance
-        for name, role in manifest.roles.items()
-        if role.kind == "server" and not any(told <= page.values.keys() for page in role.scrape.values())
-        for instance in manifest.of_role(name)
-    ]
 
 
 def _keep_alive_us(manifest: Manifest) -> int | None:

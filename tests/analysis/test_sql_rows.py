@@ -847,6 +847,21 @@ def test_a_server_surely_has_a_request_once_it_took_the_connection_and_all_of_it
     assert tables.made("served_directly", "taken_us", apart_us=0) == [(taken_us,)]
 
 
+def test_a_request_in_the_middle_of_a_connection_has_the_answer_of_its_own_exchange(tables: Tables) -> None:
+    sent = {"remote": "s:80", "blocked_us": 5, "sending_us": 5, "flow_to_instance": "shop-1", "opaque": False}
+    seen = {"flow_accepted_before_us": 50, "flow_client_last_data_time_us": 900, "flow_server_last_data_time_us": 990}
+    flow = {"flow_observer": "shop-1", "flow_id": 7}
+    tables.given("cases", **(SLOW | sent | seen | flow))
+    columns = "observer id to_instance client_packets server_packets"
+    tables.given("connections", columns, ("shop-1", 7, "shop-1", 3, 3), ("shop-1", 8, "shop-1", 1, 1))
+    assert [row[:2] for row in tables.made("carrying_slow", silent=["shop-1"])] == [("shop-1", 7)]
+    assert tables.made("carrying_slow", silent=[]) == []
+    # The request before, this one, and the next.
+    turns = [(1, 60, 90), (2, 113, 180), (3, 900, 990)]
+    tables.given("exchanges", "turn asked_us end_us", *turns, observer="shop-1", flow=7)
+    assert tables.made("served_directly", "left_us, taken_us", apart_us=0) == [(180, 113)]
+
+
 @pytest.mark.parametrize(
     ("accepted_us", "header_us", "taken_us"), [(130, 40, 130), (105, 40, 115), (None, 40, None), (130, None, None)]
 )
@@ -2115,10 +2130,12 @@ def test_a_turn_begins_where_the_client_sends_after_the_server_did(tables: Table
     file.write_text(
         "".join(json.dumps({"connection": 0} | dict(zip(columns, each, strict=True))) + "\n" for each in packets)
     )
-    found = tables.made("exchanges_of_packets", "flow, turn, time_us, first_us, end_us, pieces", {"steady": "time_us"},
-                        path=str(file), observer="s", flows=[7], servers=["s"])  # fmt: skip
+    wanted = "flow, turn, time_us, asked_us, first_us, end_us, pieces"
+    found = tables.made(
+        "exchanges_of_packets", wanted, {"steady": "time_us"}, path=str(file), observer="s", flows=[7], servers=["s"]
+    )
     # The packet that was sent again is no piece of its own.
-    assert found == [(7, 1, 10, 20, 30, 1), (7, 2, 50, 80, 80, 2)]
+    assert found == [(7, 1, 10, 10, 20, 30, 1), (7, 2, 50, 70, 80, 80, 2)]
 
 
 def test_turns_of_connections_with_data_are_in_doubt_where_they_may_be_more_or_less_than_requests(

@@ -17,8 +17,8 @@ WITH packets AS (
     SELECT *, count(*) FILTER (asks AND NOT asked) OVER (PARTITION BY connection ORDER BY number) AS turn FROM anew
 )
 SELECT $observer, list_extract($flows, connection + 1), list_extract($servers, connection + 1), turn,
-       min(time_us) FILTER (asks), min(time_us) FILTER (NOT asks), max(time_us) FILTER (NOT asks),
-       count(*) FILTER (asks AND pushed)
+       min(time_us) FILTER (asks), max(time_us) FILTER (asks), min(time_us) FILTER (NOT asks),
+       max(time_us) FILTER (NOT asks), count(*) FILTER (asks AND pushed)
   FROM turns
  GROUP BY connection, turn
  ORDER BY connection, turn;
