@@ -157,10 +157,13 @@ class Guess(_Part):
 # How long after a reload its old processes close connections.
 _OLD_WORKERS_US = 1_000_000
 # What the lab does to a server, or to a link.
-Deed = Literal["pause", "restart", "stop", "drain", "start", "reload", "cpu", "link", "dns"]
+Deed = Literal["pause", "restart", "stop", "drain", "start", "reload", "cpu", "link", "dns", "filter"]
 
 # What is done to no server, and so beside whatever is.
-BESIDE_SERVERS: tuple[Deed, ...] = ("link", "dns")
+BESIDE_SERVERS: tuple[Deed, ...] = ("link", "dns", "filter")
+
+# What a packet filter tells who connects.
+FilterAnswer = Literal["none", "port-unreachable", "host-prohibited"]
 
 
 class ActionRecord(_Part):
@@ -177,6 +180,7 @@ class ActionRecord(_Part):
         change: of link: what was different meanwhile, by the names of the link's knobs.
         name: of dns: the name that the lab let lead to the instance.
         was: of dns: the instance to which it led before.
+        answer: of filter: what who connected was told.
         start_us: just before the engine was asked.
         down_us: of what ended the server: when it had ended.
         end_us: when it was done: the server or the link was as before, the server was ready again, or had ended.
@@ -193,6 +197,7 @@ class ActionRecord(_Part):
     change: dict[Named, Scalar] | None = None
     name: HostName | None = None
     was: Instance | None = None
+    answer: FilterAnswer | None = None
     start_us: Us | None = None
     down_us: Us | None = None
     end_us: Us | None = None
@@ -218,6 +223,8 @@ class ActionRecord(_Part):
             return f"change the link from {self.instance} to {self.to} ({changed})"
         if self.do == "dns":
             return f"move the name {self.name} from {self.was} to {self.instance}"
+        if self.do == "filter":
+            return f"filter what connects to {self.instance} (answer: {self.answer})"
         return f"{self.do} {self.instance}"
 
 

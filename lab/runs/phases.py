@@ -14,7 +14,7 @@ from lab import parallel
 from lab.engines import protocol
 from lab.engines.protocol import Engine, Parts, Watch
 from lab.errors import EngineFailed, LabError
-from lab.runs import links, machine, names, readback
+from lab.runs import filters, links, machine, names, readback
 from lab.runs.gauges import last_tick_us
 from lab.runs.live_display import Display
 from lab.runs.run_context import RunContext
@@ -187,6 +187,7 @@ class Actions:
         self._roles = {one: context.topology.roles[context.topology.role_of(one)] for one in context.topology.all}
         self._links = partial(links.change_link, context)
         self._names = partial(names.move_name, context)
+        self._filters = partial(filters.set_filter, context)
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -242,6 +243,7 @@ class Actions:
             "cpu": self._limit_cpus,
             "link": self._change_link,
             "dns": self._names,
+            "filter": self._filter,
         }
 
     def _await_earlier(self, record: ActionRecord) -> None:
@@ -281,6 +283,11 @@ class Actions:
         self._links(record)
         self._wait(record)
         self._links(record, back=True)
+
+    def _filter(self, record: ActionRecord) -> None:
+        self._filters(record)
+        self._wait(record)
+        self._filters(record, back=True)
 
     def _stop(self, record: ActionRecord) -> None:
         self._watch.expect(record.instance, end=True)

@@ -146,6 +146,7 @@ def open_run(
                 change=None if one.change is None else one.change.model_dump(exclude_unset=True),
                 name=one.name,
                 was=names.led_to(scenario, one),
+                answer=one.answer,
             )
             for one in scenario.actions
         ],

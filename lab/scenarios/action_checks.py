@@ -22,6 +22,7 @@ _NEEDS: dict[Deed, dict[str, str]] = {
     "cpu": {"for": "for: 2s", "cpus": "cpus: 0.25"},
     "link": {"for": "for: 2s", "to": "to: nginx", "change": "change: {loss: 20%}"},
     "dns": {"name": "name: api"},
+    "filter": {"for": "for: 2s", "answer": "answer: none"},
 }
 _MAY: dict[Deed, tuple[str, ...]] = {"restart": ("for", "grace"), "drain": ("grace",)}
 # What ends a server until it is started again.
@@ -29,7 +30,9 @@ _ENDS = ("stop", "drain")
 # What must end on an instance before the next of the same kind; names move at once.
 _OF_SERVERS: list[Deed] = [one for one in get_args(Deed) if one not in BESIDE_SERVERS]
 _OF_LINKS: list[Deed] = ["link"]
-_DETAILS = {"for": "lasts", "grace": "grace", "cpus": "cpus", "to": "to", "change": "change", "name": "name"}
+_OF_FILTERS: list[Deed] = ["filter"]
+_DETAILS = {"for": "lasts", "grace": "grace", "cpus": "cpus", "to": "to", "change": "change", "name": "name",
+            "answer": "answer"}  # fmt: skip
 
 
 def action_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
@@ -50,7 +53,7 @@ def action_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         if action.do == "dns":
             yield from names.move_problems(resolved, topology, index)
     for instance in dict.fromkeys(one.instance for one in actions):
-        for deeds in (_OF_SERVERS, _OF_LINKS):
+        for deeds in (_OF_SERVERS, _OF_LINKS, _OF_FILTERS):
             yield from _one_after_the_other(resolved, instance, deeds)
         yield from _graces(resolved, topology, instance)
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, create_m
 from formats import knob_types
 from formats.field_types import HostName, Named, Port
 from formats.knob_types import Duration
-from formats.manifest import Deed
+from formats.manifest import Deed, FilterAnswer
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
 from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
@@ -318,7 +318,7 @@ class Action(Part):
             description="pause: freezes its processes for a time; restart: stops and starts it; stop: stops it; drain:"
             " lets its requests end for a while, then stops it; start: starts it after a stop or a drain; reload: lets"
             " it take its configuration anew; cpu: bounds its processors for a time; link: changes a link for a time;"
-            " dns: lets a name lead to it from then on"
+            " dns: lets a name lead to it from then on; filter: lets nobody connect to it for a time"
         ),
     ]
     instance: Annotated[
@@ -328,8 +328,8 @@ class Action(Part):
         Duration | None,
         Field(
             alias="for",
-            description="How long a pause, cpu or link lasts; how long a restart waits before it starts the server"
-            " again",
+            description="How long a pause, cpu, link or filter lasts; how long a restart waits before it starts the"
+            " server again",
         ),
     ] = None
     grace: Annotated[
@@ -346,6 +346,10 @@ class Action(Part):
         WithJsonSchema(_LINK),
     ] = None
     name: Annotated[HostName | None, Field(description="Of dns: the name, one of `names`")] = None
+    answer: Annotated[
+        FilterAnswer | None,
+        Field(description="Of filter: what its kernel tells who connects: none, or an ICMP message"),
+    ] = None
 
 
 class Scenario(_WithConfigurations):

@@ -9,6 +9,8 @@ import pytest
 from formats import manifest
 from lab.engines.compose.containers import Watch
 from lab.engines.compose.engine import Compose
+from lab.engines.compose.run_file import build_run_file
+from lab.engines.compose.startup import FIRST_SUBNET
 from lab.engines.container_settings import role_environment
 from lab.errors import BadInput, LabError
 from lab.runs import links
@@ -155,6 +157,8 @@ def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
         ("at: 1s, do: link, instance: k6-1, to: nginx, change: {los: 5%}, for: 1s", "did you mean 'loss'?"),
         ("at: 1s, do: stop, instance: nginx, fro: 1s", "unknown key 'actions.1.fro'; did you mean 'for'?"),
         ("do: stop, instance: nginx", "'actions.1.at' is missing"),
+        ("at: 1s, do: filter, instance: nginx, for: 1s", "the action 'filter' needs 'answer'; write answer: none"),
+        ("at: 1s, do: filter, instance: nginx, for: 1s, answer: reset", "actions.1.answer cannot be 'reset'"),
         ("at: 1s, do: dns, instance: backend-2", "the action 'dns' needs 'name'; write name: api"),
         (
             "at: 1s, do: dns, name: api, instance: backend-1",
@@ -300,6 +304,30 @@ def test_a_load_whose_end_is_known_bounds_its_actions(effective: Make) -> None:
 
 
 NAMED = PROXIED.replace("  backend:\n", "  backend:\n    instances: 2\n", 1) + "names: {api: backend-1}\n"
+
+
+@pytest.mark.parametrize(("stands", "fault"), [(False, None), (True, "the rule for port 8080 still stands")])
+def test_a_filter_is_set_taken_away_and_read_back(
+    effective: Make, watch: Watch, fake_docker: InMemoryDocker, fault: str | None, *, stands: bool
+) -> None:
+    command = "exec connlab-run-collector-nginx collector filter --port 8080 --answer none"
+    fake_docker.says(f"{command} --remove", json.dumps({"stands": stands}))
+    fake_docker.says(command, json.dumps({"stands": True}))
+    context = context_of(effective, "at: 0s, do: filter, instance: nginx, answer: none, for: 10ms")
+    with watch, Actions(context, watch) as actions:
+        if fault is None:
+            assert actions.settle() is None
+        else:
+            with pytest.raises(LabError, match=fault):
+                actions.settle()
+    assert of_containers(fake_docker) == [command, f"{command} --remove"]
+
+
+def test_the_collector_beside_a_filtered_server_may_filter(effective: Make) -> None:
+    context = context_of(effective, "at: 1s, do: filter, instance: nginx, answer: none, for: 1s")
+    made = build_run_file(context.resolved, context.topology, "run", context.places, FIRST_SUBNET)["services"]
+    assert made["collector-nginx"]["cap_add"] == ["NET_ADMIN"]
+    assert "cap_add" not in made["collector-backend-1"]
 
 
 @pytest.mark.parametrize(

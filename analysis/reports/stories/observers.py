@@ -36,6 +36,7 @@ _ACTION_ENDS = {
     "stop": "has stopped {}",
     "drain": "has stopped {}",
     "cpu": "has given {} its processors back",
+    "filter": "lets everybody connect to {} again",
     "link": "has given the link of {} its own settings back",
 }
 # The lab's backend takes from the URL how long its handler works.

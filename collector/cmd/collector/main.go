@@ -26,6 +26,7 @@ func commands() []command {
 		{"tls", "[--oldest VERSION] ADDRESS:PORT", "make handshakes of TLS there, and print as JSON which versions it takes, whether tickets, and whether HTTP/2", tlsCommand},
 		{"hold", "[--for 1h]", "do nothing until SIGTERM or SIGINT, or until the time is over: then fail", hold},
 		{"link", "[--set JSON]", "make the ways to peers longer, slower or lossy, and print how they stand as JSON; without settings only print", linkCommand},
+		{"filter", "--port N [--answer none] [--remove]", "let nobody connect to a port here, or everybody again, and print as JSON whether the rule stands", filterCommand},
 		{"names", "[--set NAME=INSTANCE]", "let a name lead to another instance, and print as JSON where each leads; the role's name server must run", namesCommand},
 		{"ping", "[--count N] [--every 2ms] ADDRESS", "measure round trips and losses by ICMP echoes, and print them as JSON", pingCommand},
 		{"inspect", "[--sysctl NAME]…", "print this network namespace's settings, listeners and addresses as JSON", inspectCommand},

@@ -113,7 +113,11 @@ def build_run_file(
             addresses=[*filter(None, [second.get(instance)]), *of_clients.of_instances.get(instance, [])],
             metrics_port=metrics_port,
         )
-        on_collector |= _rights(environment, has_link=bool(resolved.scenario.network.get(role)))
+        on_collector |= _rights(
+            environment,
+            has_link=bool(resolved.scenario.network.get(role)),
+            has_filter=any(one.do == "filter" and one.instance == instance for one in resolved.scenario.actions),
+        )
         add(
             "collector",
             collector,
@@ -159,10 +163,10 @@ def build_run_file(
     }
 
 
-def _rights(environment: Mapping[str, str], *, has_link: bool) -> dict[str, Any]:
-    """Return what a collector may do beyond what all do: record the kernel's events, make links, add addresses."""
+def _rights(environment: Mapping[str, str], *, has_link: bool, has_filter: bool) -> dict[str, Any]:
+    """Return what a collector may do beyond what all do: record events, make links and filters, add addresses."""
     more = [*event_capabilities(environment)]
-    if has_link or environment.get("CONNLAB_ADDRESSES"):
+    if has_link or has_filter or environment.get("CONNLAB_ADDRESSES"):
         more.append("NET_ADMIN")
     rights: dict[str, Any] = {"cap_add": list(dict.fromkeys(more))} if more else {}
     # Where it holds the packets itself, nothing else on the machine is to delay them.

@@ -61,6 +61,8 @@ def _of_actions(pods: Pods) -> Iterator[Problem]:
         if action.do == "cpu":
             what = "the action 'cpu' takes a limit away again, and a cluster takes none from a container that runs"
             yield Problem(what, where, _ELSEWHERE)
+        elif action.do == "filter":
+            yield Problem("the action 'filter' does not run on Kubernetes yet", where, _ELSEWHERE)
         elif (
             action.do in _ANEW and action.instance in topology.all and (alone := _mounted_alone(pods, action.instance))
         ):
