@@ -16,6 +16,21 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def format_races(hop: Mapping[str, Any]) -> str | None:
+    """Return how many requests of a ledger's hop met a kept connection at its end without an error, or None."""
+    resent, near = hop.get("resent") or 0, hop.get("near_races") or 0
+    server = hop["to"]
+    parts = []
+    if resent:
+        parts.append(
+            f"{format_count(resent, 'request')} met a kept connection as {server} closed it, and"
+            f" {'was' if resent == 1 else 'were'} sent again without an error"
+        )
+    if near:
+        parts.append(f"{format_count(near, 'answered request')} came within 50 ms of such a close")
+    return "; ".join(parts) or None
+
+
 def format_number(value: Number | None, digits: int = 3, *, signed: bool = False) -> str:
     """Return a number with so many digits, or as many as stand before its point, never with an exponent; or unknown."""
     if value is None:

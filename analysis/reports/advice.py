@@ -13,7 +13,7 @@ from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings
 from analysis.diagnosis.causes import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
 from analysis.diagnosis.causes.remedies import NO_KNOB, RunSettings, more_places
-from analysis.formatting import format_count, format_ms
+from analysis.formatting import format_count, format_ms, format_races
 from analysis.reports import time_series
 from analysis.reports.run_record import Record
 from formats import role as role_file
@@ -158,7 +158,12 @@ def advise_on_run(record: Record) -> Advice:
         return _advise_on_connections(record)
     main = next(iter(find_reasons(record)), None)
     if main is None:
-        return Advice(None, 0, "no request failed or was slow, so nothing needs to change")
+        races = [one for hop in record.ledger["hops"] if (one := format_races(hop))]
+        why = "no request failed or was slow, so nothing needs to change"
+        if races:
+            near = "; ".join(races)
+            why = f"no request failed or was slow, but {near}: who connects must close idle connections first"
+        return Advice(None, 0, why)
     return advise_on_cause(record.manifest, record.ledger, main.cause.name, main.count, main.hop)
 
 

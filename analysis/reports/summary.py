@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.causes.answering import PROXY_FULL
-from analysis.formatting import format_count, format_ms, format_value
+from analysis.formatting import format_count, format_ms, format_races, format_value
 from analysis.reports.advice import Advice, Reason, advise_on_cause, find_reasons, name_role, too_late_sentence
 from analysis.reports.conditions import knob_rows
 from analysis.reports.run_record import Record, Row
@@ -160,7 +160,8 @@ def _what(record: Record, reasons: list[Reason]) -> list[str]:
         found.append(f"Failed clients waited up to {format_ms(longest)}.")
     if streams := record.ledger.get("streams"):
         found.append(Streams(**streams).sentences)
-    return found + _dropped(record)
+    races = filter(None, map(format_races, record.ledger["hops"]))
+    return [*found, *_dropped(record), *(f"{one}." for one in races)]
 
 
 def _were(count: int) -> str:

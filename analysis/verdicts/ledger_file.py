@@ -154,6 +154,18 @@ class HopEntry(Written):
         int | None,
         Field(description="Connections that the server took up or queued for a client that had asked, and left"),
     ] = None
+    resent: Annotated[
+        int | None,
+        Field(description="Requests that met a kept connection as the server closed it, sent again without an error"),
+    ] = None
+    near_races: Annotated[
+        int | None,
+        Field(description="Answered requests that came to a kept connection within 50 ms of its end, or later"),
+    ] = None
+    kept_ms: Annotated[
+        tuple[float, float] | None,
+        Field(description="How long the server kept idle connections, as measured from its closes: nine in ten"),
+    ] = None
     connections: Annotated[
         HopConnections | None, Field(description="Those that began in the window; null where no capture has them")
     ] = None
@@ -313,6 +325,9 @@ def _hop(run: Run, hop: Hop, identities: list[IdentityEntry]) -> HopEntry:
         ),
         dropped_later=_figure(run, f"flows.{hop.server}.ack_dropped.min"),
         in_vain=_figure(run, f"flows.{hop.server}.in_vain"),
+        resent=_figure(run, f"flows.{hop.server}.resent"),
+        near_races=_figure(run, f"flows.{hop.server}.near_races"),
+        kept_ms=_kept_ms(run, hop),
         connections=_connections(run, hop),
         identities=identities,
     )
@@ -323,6 +338,11 @@ def _connections(run: Run, hop: Hop) -> HopConnections | None:
     if isinstance(found, Unknown):
         return None
     return HopConnections(**found, requests=_figure(run, f"flows.{hop.server}.requests.total"))
+
+
+def _kept_ms(run: Run, hop: Hop) -> tuple[float, float] | None:
+    low, high = (figures.value(run, f"flows.{hop.server}.kept_ms.{end}") for end in ("low", "high"))
+    return (float(low), float(high)) if is_number(low) and is_number(high) else None
 
 
 def _figure(run: Run, name: str) -> int | None:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.identities import Side
-from analysis.formatting import format_count, format_ms
+from analysis.formatting import format_count, format_ms, format_races
 from analysis.reports.summary import held_predictions
 from analysis.verdicts import derived, figures_file, guesses, ledger_file
 from analysis.verdicts.figures_file import FILE as FIGURES
@@ -168,6 +168,8 @@ def _print_hop(console: Console, hop: HopEntry, lacks: MissingEvidence) -> None:
         syns += f"; {hop.dropped_later:,} ACKs and data"
     if hop.in_vain:
         syns += f"; {format_count(hop.in_vain, 'client')} left before an answer, and {hop.to} had the request"
+    if races := format_races(hop.model_dump()):
+        syns += f"; {races}"
     agreed = f"{holding} of {len(identities)} identities hold"
     console.print(f"        {hop.from_} → {hop.to}: {agreed}; {syns}", soft_wrap=True)
     for one in identities:

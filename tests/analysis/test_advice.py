@@ -102,6 +102,19 @@ def test_a_knob_of_another_proxy_is_named_as_its_declaration_has_it(cause: str, 
     assert (found.knob, found.value) == ("door.wide", value)
 
 
+def test_advice_on_a_race_has_the_measured_time_and_those_that_did_not_fail() -> None:
+    roles = {"k6": role("client", "load"), "shop": role("server", "shop")}
+    manifest = make_manifest() | {"path": ["k6", "shop"], "roles": roles}
+    near = {"from": "k6", "to": "shop", "kept_ms": (1001.2, 1003.0), "resent": 3, "near_races": 1}
+    found = advice.advise_on_cause(manifest, {"hops": [near]}, "stale-keepalive", 9)
+    assert found.why == (
+        "k6 must close an idle connection before shop does (by its closes, shop keeps an idle connection for 1 s): "
+        "shorten the idle timeout of k6, or lengthen that of shop; beside those that failed, 3 requests met a kept"
+        " connection as shop closed it, and were sent again without an error; 1 answered request came within 50 ms of"
+        " such a close"
+    )
+
+
 def test_who_finds_no_place_at_nginx_needs_one_there() -> None:
     knobs = SPIKE | {"load.handler_delay": 0, "nginx.listen_backlog": 31}
     assert advised(NGINX, "accept-queue-drop", knobs, AT_NGINX) == ("nginx.listen_backlog", "300")

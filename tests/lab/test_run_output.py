@@ -31,6 +31,8 @@ def make_ledger(**changes: object) -> Record:
         "dropped_syns": {"recovered": 35, "lost": 1500},
         "dropped_later": 7,
         "in_vain": 1,
+        "resent": 2,
+        "near_races": 1,
     }
     hop["identities"] = [
         identity("opened", 103, 103),
@@ -68,7 +70,8 @@ def test_the_unexplained_come_first_then_the_causes_then_what_does_not_agree(tmp
         "        k6-1/17 failed: no dial is recorded for it",
         "     300 accept-queue-drop",
         hop + "; dropped SYNs: 1,500 never answered, 35 recovered on retry; 7 ACKs and data"
-        "; 1 client left before an answer, and backend had the request",
+        "; 1 client left before an answer, and backend had the request; 2 requests met a kept connection as backend"
+        " closed it, and were sent again without an error; 1 answered request came within 50 ms of such a close",
         "false   accepted: a = 5, b = 3 to 4: +1",
         "unknown syns-dropped: capture/backend-1: the kernel dropped 3 packets",
     ]
@@ -104,6 +107,8 @@ def test_without_a_capture_the_dropped_syns_are_unknown(tmp_path: Path) -> None:
         "dropped_syns": {"recovered": None, "lost": None},
         "dropped_later": None,
         "in_vain": None,
+        "resent": None,
+        "near_races": None,
         "identities": [],
     }
 

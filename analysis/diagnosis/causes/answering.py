@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, OWN_LINE, Cause
 from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, RunSettings, more_places, raise_knob
+from analysis.formatting import format_ms, format_races
 from formats.knob_types import format_duration
 
 # A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
@@ -105,17 +107,33 @@ def _closes_first(run: RunSettings) -> Remedy | str:
     """Return which side must wait less, and the setting that says so."""
     found = _idle_before_the_server(run)
     if found is not None:
-        return found
+        return replace(found, why=f"{found.why}{_races(run)}")
     sender = run.proxy if run.proxy and run.proxy != run.server else run.client
     kept = run.limit(run.server, "idle")
-    waits = f"{run.server} keeps an idle connection for {run.shown(kept)}" if kept else "see the measured time"
+    waits = f"{run.server} keeps an idle connection for {run.shown(kept)}" if kept else _measured(run)
     rule = f"{sender} must close an idle connection before {run.server} does ({waits})"
     purges = f"{sender}.pool_purge_delay"
     if purges in run.manifest["knobs"]:
         return (
             f"{rule}: set {purges}, now {run.shown(purges)}, well below that; HAProxy has no timer for one connection"
+            + _races(run)
         )
-    return f"{rule}: shorten the idle timeout of {sender}, or lengthen that of {run.server}"
+    return f"{rule}: shorten the idle timeout of {sender}, or lengthen that of {run.server}{_races(run)}"
+
+
+def _measured(run: RunSettings) -> str:
+    """Return how long the server keeps idle connections by its closes."""
+    found = [hop["kept_ms"] for hop in run.ledger["hops"] if hop["to"] == run.server and hop.get("kept_ms")]
+    if not found:
+        return "its closes do not tell after how long"
+    low, high = map(format_ms, found[0])
+    return f"by its closes, {run.server} keeps an idle connection for {low}{'' if low == high else f' to {high}'}"
+
+
+def _races(run: RunSettings) -> str:
+    """Return, behind a semicolon, how many requests more met such a connection and did not fail."""
+    found = [races for hop in run.ledger["hops"] if hop["to"] == run.server and (races := format_races(hop))]
+    return f"; beside those that failed, {found[0]}" if found else ""
 
 
 def _longer_silence(run: RunSettings) -> str:
