@@ -251,6 +251,17 @@ PROVED: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         ("LISTEN 129 128 *:80 *:*\n",),
         {"full-accept-queue": "129 connections waited, and it holds 128 + 1"},
     ),
+    "a full unix socket": (
+        (
+            (
+                "Netid State  Recv-Q Send-Q  Local Address:Port   Peer Address:PortProcess\n"
+                "u_str LISTEN 4      3       /run/app.sock 30085             * 0          \n"
+                "u_str LISTEN 0      4096 /var/run/docker.sock 20290135            * 0          \n"
+                'u_seq LISTEN 1      1       @abstract 30086 * 0 users:(("gunicorn",pid=7,fd=5))\n'
+            ),
+        ),
+        {"full-unix-socket": "/run/app.sock was full: 4 connections waited, and it holds 3 + 1"},
+    ),
     "a program's own backlog": (
         (
             (

@@ -95,7 +95,7 @@ def find(
 ) -> list[Finding]:
     """Return what a host's counters and queues prove."""
     counted = count(samples, anew=anew)
-    found = [*_queues(samples, sysctls)]
+    found = [*_queues(samples, sysctls), *_unix_queues(samples)]
     found += _overflows(counted, idle_percent)
     found += _other_drops(counted)
     found += _attempts(counted)
@@ -126,6 +126,22 @@ def _queues(samples: Samples, sysctls: Mapping[str, str | None]) -> Iterator[Fin
         else:
             says += f" The program asked for {limit:,}{default}, or {SOMAXCONN} is as low; no dump tells it."
         yield Finding("full-accept-queue", says, {"Recv-Q": depth, "Send-Q": limit})
+
+
+def _unix_queues(samples: Samples) -> Iterator[Finding]:
+    """Yield each unix socket whose queue was full at a reading; no counter of the kernel's tells of it."""
+    full: dict[tuple[str, int], int] = {}
+    for tick in samples.ticks:
+        for each in tick.unix:
+            if each.depth > each.limit:
+                full[each.path, each.limit] = max(full.get((each.path, each.limit), 0), each.depth)
+    for (path, limit), depth in sorted(full.items()):
+        says = (
+            f"The queue of the unix socket {path} was full: {depth:,} connections waited, and it holds {limit:,} + 1."
+        )
+        says += " Who connects then is refused at once (EAGAIN), and a server in front answers 502 or 503; no counter"
+        says += " tells of it."
+        yield Finding("full-unix-socket", says, {"Recv-Q": depth, "Send-Q": limit})
 
 
 _OVERFLOWS, _DROPS = "TcpExt.ListenOverflows", "TcpExt.ListenDrops"

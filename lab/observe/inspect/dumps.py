@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+from analysis.evidence.samples import UnixListener
 from lab.observe.inspect.dump_times import time_in
 from lab.observe.inspect.other_systems import refuse_other_systems
 
@@ -46,6 +47,7 @@ class Snapshot:
         time_us: when, Unix epoch; None if it does not tell.
         anew: whether its counters are what has grown since the last call, as `nstat` prints them without -a.
         counters: by the kernel's names, as `TcpExt.ListenOverflows`.
+        unix: listening unix sockets.
         states: how many connections were in each state: (state, local port, remote port) → count.
         sysctls: kernel settings.
         idle_percent: how much of the processors was idle.
@@ -56,6 +58,7 @@ class Snapshot:
     anew: bool = False
     counters: dict[str, int] = field(default_factory=dict)
     listeners: list[Listener] = field(default_factory=list)
+    unix: list[UnixListener] = field(default_factory=list)
     states: dict[tuple[str, str, int, str, int], int] = field(default_factory=dict)
     sysctls: dict[str, str] = field(default_factory=dict)
     idle_percent: float | None = None
@@ -64,7 +67,7 @@ class Snapshot:
     @property
     def tells_of_kernel(self) -> bool:
         """Return whether it has what only a dump has: an error alone may stand in any text."""
-        return bool(self.counters or self.listeners or self.states or self.sysctls)
+        return bool(self.counters or self.listeners or self.unix or self.states or self.sysctls)
 
     @property
     def empty(self) -> bool:
@@ -127,6 +130,8 @@ _NAMES = "|".join(sorted(map(re.escape, _STATES), key=len, reverse=True))
 _SS = re.compile(
     rf"(?:tcp6?\s+)?({_NAMES})\s+(\d{{1,10}})\s+(\d{{1,10}})(?:\s+(\S+?):([\w-]+)(?:\s+(\S+?):([\w*-]+))?)?(?:\s.*)?"
 )
+# `ss -xl`: u_str LISTEN 4 3 /run/app.sock 30085 * 0 users:(("gunicorn",pid=7,fd=5)); @ begins an abstract name.
+_UNIX = re.compile(r"u_(?:str|seq)\s+LISTEN\s+(\d{1,10})\s+(\d{1,10})\s+(\S+) \d+\s+\* \d+(?:\s.*)?")
 # `netstat -an`: tcp 0 0 0.0.0.0:80 0.0.0.0:* LISTEN 7/nginx
 _NETSTAT = re.compile(
     rf"tcp6?\s+(\d{{1,10}})\s+(\d{{1,10}})\s+(\S+):([\w-]+)\s+(\S+):([\w*-]+)\s+({_NAMES})(?:\s+(?:\d+/(\S+)|-))?(?:\s.*)?"
@@ -168,7 +173,7 @@ def _one_moment_each(snapshots: list[Snapshot]) -> list[Snapshot]:
     """Put what several commands print of one moment together: `netstat -s | grep` twice, for different counters."""
     found: list[Snapshot] = []
     for each in snapshots:
-        sockets = each.listeners or each.states
+        sockets = each.listeners or each.unix or each.states
         if found and each.time_us is None and not each.anew and each.counters and not sockets:
             last = found[-1]
             if last.counters and last.counters.keys().isdisjoint(each.counters):
@@ -196,8 +201,8 @@ class _Reader:
         self._commanded = False
         self._forms: tuple[Callable[[str], bool], ...] = (
             self._command, self._sysctl_value, self._proc, self._netstat_section, self._netstat_statistic, self._nstat,
-            self._socket_of_ss, self._socket_of_netstat, self._sockstat, self._summary, self._setting, self._processors,
-            self._time,
+            self._socket_of_ss, self._unix_socket, self._socket_of_netstat, self._sockstat, self._summary,
+            self._setting, self._processors, self._time,
         )  # fmt: skip
 
     def read(self, line: str) -> None:
@@ -354,6 +359,14 @@ class _Reader:
             self._below = False
         if state != "LISTEN" and match[7] is not None:
             self._connected(state, match.group(4, 5), match.group(6, 7))
+        return True
+
+    def _unix_socket(self, line: str) -> bool:
+        match = _UNIX.fullmatch(line)
+        if match is None:
+            return False
+        self._below = False
+        self._begin("ss unix").unix.append(UnixListener(match[3], int(match[1]), int(match[2])))
         return True
 
     def _socket_of_netstat(self, line: str) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from analysis.evidence import captures, samples
@@ -121,8 +121,9 @@ def _write_samples(host: Host, path: Path) -> None:
             for one in each.listeners
             if one.limit is not None
         ]
+        unix = [asdict(one) for one in each.unix]
         lines.append({"kind": "tick", "time_us": time_us, "mono_us": mono_us, "late_us": 0, "full": True,
-                      "counters": each.counters, "listen": listen, "cost_us": 0})  # fmt: skip
+                      "counters": each.counters, "listen": listen, "unix": unix, "cost_us": 0})  # fmt: skip
         lines += _sockets(each, time_us)
     lines.append({"kind": "end", "reason": "signal", "time_us": series[-1].time_us, "ticks": len(series),
                   "late_ticks": 0, "gaps": 0, "late_us_max": 0, "cpu_ms": 0})  # fmt: skip
