@@ -429,6 +429,17 @@ class OwnProgram(_Part):
     version: Annotated[str | None, Field(description="As the program itself says; null if it did not")] = None
 
 
+class ServiceSetting(_Part):
+    """A setting of the program that a service of the user's own runs."""
+
+    program: Annotated[str, Field(description="Such as gunicorn")]
+    setting: Annotated[str, Field(description="Its own name for it")]
+    where: Annotated[
+        str | None, Field(description="The file, from the scenario's folder, and the line; null if no line sets it")
+    ] = None
+    text: Annotated[str | None, Field(description="That line")] = None
+
+
 class Manifest(_Part):
     """The whole file."""
 
@@ -460,6 +471,10 @@ class Manifest(_Part):
     images: dict[str, str] = {}
     programs: Annotated[
         dict[Named, OwnProgram], Field(description="What runs a configuration of the user's own, by the role")
+    ] = {}
+    settings: Annotated[
+        dict[Named, dict[str, ServiceSetting]],
+        Field(description="By service: how long its program keeps idle connections (idle), and its backlog"),
     ] = {}
     host: Host = Host()
     path: list[Named] = []

@@ -16,7 +16,7 @@ from formats.manifest import ActionRecord, Guess, Knob, Manifest, Status, utc_no
 from lab import paths, terminal
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
-from lab.runs import machine, raw_folders, user_files
+from lab.runs import machine, raw_folders, service_settings, user_files
 from lab.runs.lock import Lock
 from lab.scenarios import names, places
 from lab.scenarios.places import Place
@@ -128,6 +128,7 @@ def open_run(
         started=utc_now(),
         git=git,
         lab=version,
+        settings=service_settings.find_settings(resolved, topology),
         host=host,
         path=list(scenario.path),
         roles=dict(resolved.roles),

@@ -109,10 +109,28 @@ def test_advice_on_a_race_has_the_measured_time_and_those_that_did_not_fail() ->
     found = advice.advise_on_cause(manifest, {"hops": [near]}, "stale-keepalive", 9)
     assert found.why == (
         "k6 must close an idle connection before shop does (by its closes, shop keeps an idle connection for 1 s): "
-        "shorten the idle timeout of k6, or lengthen that of shop; beside those that failed, 3 requests met a kept"
-        " connection as shop closed it, and were sent again without an error; 1 answered request came within 50 ms of"
-        " such a close"
+        "shorten the idle timeout of k6, or lengthen the idle timeout of shop; beside those that failed, 3 requests met"
+        " a kept connection as shop closed it, and were sent again without an error; 1 answered request came within"
+        " 50 ms of such a close"
     )
+
+
+@pytest.mark.parametrize(
+    ("cause", "what", "words"),
+    [
+        ("stale-keepalive", "idle", "lengthen gunicorn's --it (app/start:5: gunicorn --it 3)"),
+        ("accept-queue-drop", "backlog", "raise gunicorn's --it (app/start:5: gunicorn --it 3); kernel.shop.net.core"),
+        ("unix-socket-full", "backlog", "a longer queue: raise gunicorn's --it (app/start:5: gunicorn --it 3)"),
+        ("unix-socket-full", "none", "gunicorn --backlog, uWSGI --listen"),
+    ],
+)
+def test_advice_on_a_service_names_its_program_s_setting_and_line(cause: str, what: str, words: str) -> None:
+    roles = {"k6": role("client", "load"), "shop": role("server", "shop")}
+    manifest = make_manifest() | {"path": ["k6", "shop"], "roles": roles}
+    line = {"program": "gunicorn", "setting": "--it", "where": "app/start:5", "text": "gunicorn --it 3"}
+    manifest["settings"] = {"shop": {what: line}}
+    hops = [{"from": "k6", "to": "shop", "dropped_syns": {"lost": 9, "recovered": 0}}]
+    assert words in advice.advise_on_cause(manifest, {"hops": hops}, cause, 9).why
 
 
 def test_who_finds_no_place_at_nginx_needs_one_there() -> None:

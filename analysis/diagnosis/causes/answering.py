@@ -118,7 +118,11 @@ def _closes_first(run: RunSettings) -> Remedy | str:
             f"{rule}: set {purges}, now {run.shown(purges)}, well below that; HAProxy has no timer for one connection"
             + _races(run)
         )
-    return f"{rule}: shorten the idle timeout of {sender}, or lengthen that of {run.server}{_races(run)}"
+    shorter, longer = (
+        f"{verb} {run.setting(role, 'idle') or f'the idle timeout of {role}'}"
+        for verb, role in (("shorten", sender), ("lengthen", run.server))
+    )
+    return f"{rule}: {shorter}, or {longer}{_races(run)}"
 
 
 def _measured(run: RunSettings) -> str:
@@ -175,12 +179,15 @@ def _queue(run: RunSettings) -> Remedy | None:
 
 def _unix_backlog(run: RunSettings) -> Remedy | str:
     """Return a longer queue at the socket, where the scenario has a knob for it, or who sets it."""
+    bound = f"kernel.{run.server}.net.core.somaxconn"
+    if not run.limit(run.server, "backlog") and (own := run.setting(run.server, "backlog")):
+        return f"more workers behind the socket, or a longer queue: raise {own}; it is never longer than {bound}"
     why = f"{run.at_once} requests may be under way at once"
     found = raise_knob(run, run.limit(run.server, "backlog"), run.at_once, why)
     return found or (
         f"more workers behind the socket, or a longer queue, for up to {run.at_once} requests at once: gunicorn"
         " --backlog, uWSGI --listen, PHP-FPM listen.backlog, Puma bind 'unix://…?backlog='; none is longer than"
-        f" kernel.{run.server}.net.core.somaxconn"
+        f" {bound}"
     )
 
 

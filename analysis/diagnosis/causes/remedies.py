@@ -125,6 +125,14 @@ class RunSettings:
         """Return whether the clients keep their connections for further requests."""
         return self.knob("load.workload") != "tcp" and self.knob("load.keep_alive") is True
 
+    def setting(self, role: str, what: str) -> str | None:
+        """Return a setting of a service's own program, with its line in the scenario's files; None if unknown."""
+        found = self.manifest.get("settings", {}).get(role, {}).get(what)
+        if found is None:
+            return None
+        place = f"{found['where']}: {found['text']}" if found.get("where") else "no file of the scenario sets it"
+        return f"{found['program']}'s {found['setting']} ({place})"
+
     def queue_of(self, role: str) -> int | None:
         """Return the limit of a role's accept queue, as the kernel has it; None where no knob is its backlog."""
         knob = self.limit(role, "backlog")
@@ -173,9 +181,15 @@ SILENCE = (
 )
 
 
-def more_places(run: RunSettings) -> Remedy | None:
+def more_places(run: RunSettings) -> Remedy | str | None:
     """Return more places where most SYNs were dropped: connections that are served, or else those that may wait."""
     role = run.crowded
+    own = run.setting(role, "backlog")
+    if own and not run.limit(role, "connections") and not run.limit(role, "backlog"):
+        return (
+            f"more connections must find a place to wait until {role} accepts them: raise {own};"
+            f" kernel.{role}.net.core.somaxconn must not be less"
+        )
     each, queue = math.ceil(run.at_once / run.instances(role)), run.queue_of(role)
     connections = run.limit(role, "connections")
     if connections is None:
