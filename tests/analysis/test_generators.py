@@ -255,6 +255,36 @@ def test_an_answered_request_has_no_connection_without_an_answer(
     assert {one["status"]: one["server_first_data_time_us"] is not None for one in found} == {200: True, 0: False}
 
 
+def test_of_samples_that_began_together_the_answer_tells_which_connection_is_whose(run: RunFolder) -> None:
+    """The first sample has the second connection; then it asks once more over that, and both dials took less than 1 ms.
+
+    JMeter notes a Connect of 0 for both: for the new connection, and for the kept one.
+    """
+    capture, at = Capture(), MEASURE_S + 1
+    early, late = (
+        Connection(capture, f"172.18.0.3:{50_000 + number}", "172.18.0.2:8080", isn=1_000 * number) for number in (1, 2)
+    )
+    early.handshake(at).ask(at + 0.001)
+    late.handshake(at + 0.0005).ask(at + 0.002)
+    early.answer(at + 1).close_by_client(at + 1.1)
+    late.answer(at + 2).ask(at + 3).answer(at + 4).close_by_client(at + 4.1)
+    run.captures = {"backend-1": capture}
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    watched = made_by("jmeter", run, {"results.jtl": "jmeter"})
+    (measured,) = [one for one in watched.manifest["phases"] if one["name"] == "measure"]
+    began_ms = measured["start_us"] // 1000 + 1000
+    watched.texts["jmeter-1/results.jtl"] = JTL + "".join(
+        f"{began_ms + after},{took},delay,{code},,users 1-{user},text,{code == 200},9,http://a/,{took},0\n"
+        for after, took, code, user in ((0, 2001, 503, 1), (0, 1001, 200, 2), (3000, 1001, 504, 1))
+    )
+    joined = judge(watched.write()).run.joined
+    assert not isinstance(joined, Unknown)
+    found = joined.rows("SELECT requests.status, connections.client_port AS port FROM requests"
+                        " LEFT JOIN dial_links USING (instance, dial)"
+                        " LEFT JOIN connections ON connections.id = flow")  # fmt: skip
+    assert {one["status"]: one["port"] for one in found} == {503: 50_002, 200: 50_001, 504: 50_002}
+
+
 def test_packets_tell_of_a_request_whose_results_name_no_more_than_its_timeout(run: RunFolder) -> None:
     """Its neighbour, which had an answer, began between it and its connection."""
     dials = [dial for dial in run.clients["k6-1"].dials if dial.get("error_kind") == "timeout"]
