@@ -205,6 +205,28 @@ def test_a_try_without_a_port_is_one_that_found_none(
     assert failed_for(through_haproxy, capture, **refused)[0] == cause
 
 
+@pytest.mark.parametrize(
+    ("ports", "cause"), [("50000 50001", "ephemeral-ports-exhausted"), ("50000 50002", "unexplained")]
+)
+def test_an_error_of_a_proxy_with_a_log_of_its_own_found_no_port_where_the_capture_has_none(
+    through_haproxy: RunFolder, ports: str, cause: str
+) -> None:
+    run = through_haproxy
+    fields = {"time": {"name": "at"}, "status": {"name": "status"}, "client": {"name": "peer"}}
+    run.manifest["roles"]["nginx"]["logs"] = {
+        "own.jsonl": {"fields": fields | {"duration": {"name": "s", "unit": "s"}}}
+    }
+    run.manifest["sysctls"]["nginx"]["net.ipv4.ip_local_port_range"] = ports
+    capture = Capture()
+    Connection(capture, "172.18.0.3:41000", "172.18.0.4:8080").handshake(54).ask(54.001).answer(56)
+    for port in (50_000, 50_001):
+        Connection(capture, f"172.18.0.4:{port}", "172.18.0.2:8080").handshake(53.5)
+    run.captures = {"nginx": capture}
+    run.lines["nginx/capture.json"] = [make_capture(len(capture.packets))]
+    run.lines["nginx/own.jsonl"] = [{"at": at_us(56) / 1e6, "status": 503, "peer": "172.18.0.3:41000", "s": 2}]
+    assert one_request(run.write(), "cause") == (cause,)
+
+
 def test_the_wait_in_haproxy_is_before_the_try(tmp_path: Path) -> None:
     found = record(tmp_path)
     tried = {name: value for name, value in found.items() if name.startswith("upstream_") and value is not None}

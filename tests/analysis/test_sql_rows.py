@@ -208,16 +208,18 @@ def test_results_say_of_some_requests_whether_their_connection_stood(tables: Tab
     dials = [(1, "timeout", 9), (2, None, 5), (3, None, 0), (4, None, 0), (5, "unreachable", 9)]
     tables.given("addressed_dials", "id error_kind duration_us", *dials, **DIAL, time_us=100)
     rows = [(1, 0, 1000), (2, 0, 1000), (3, 0, 1000), (4, 502, 1502), (5, 0, 1000)]
-    tables.given("requests", "dial status error_code", *rows, instance="k6-1", time_us=100, end_us=150, remote="s:80")
-    tables.given("requests", instance="k6-1", time_us=200, end_us=250, status=200, error_code=0, remote="s:80")
+    tables.given("requests", "dial status error_code", *rows, instance="k6-1", time_us=100, end_us=150, receiving_us=20,
+                 remote="s:80")  # fmt: skip
+    tables.given("requests", id=6, instance="k6-1", time_us=200, end_us=250, status=200, error_code=0, receiving_us=10,
+                 remote="s:80")  # fmt: skip
     told = tables.made("attempts", instance="k6-1")
     server = ("s", 80)
     assert told == [
-        (100, 150, False, False, 1, *server),
-        (100, 150, True, False, 2, *server),
-        (100, 150, None, False, 3, *server),
-        (100, 150, True, True, 4, *server),
-        (200, 250, True, True, None, *server),
+        (None, 100, 150, None, False, False, 1, *server),
+        (None, 100, 150, None, True, False, 2, *server),
+        (None, 100, 150, None, None, False, 3, *server),
+        (None, 100, 150, 130, True, True, 4, *server),
+        (6, 200, 250, 240, True, True, None, *server),
     ]
 
 
@@ -239,6 +241,38 @@ def test_a_request_of_results_with_a_connection_found_it_new(tables: Tables) -> 
     tables.given("dial_links", "dial", (1,), (2,), instance="k6-1")
     found = tables.made("requests_on_connections", "dial, reused, remote", instance="k6-1")
     assert found == [(1, False, None), (2, False, "s:80"), (3, None, "s:80")]
+
+
+def test_a_request_whose_connection_packets_tell_has_a_dial_of_its_number(tables: Tables) -> None:
+    tables.given("requests", "id dial", (1, 1), (2, None), (3, None), instance="k6-1", time_us=9, remote="s:80")
+    tables.given("dials", instance="k6-1", id=1)
+    tables.given("dial_links", "dial", (1,), (2,), instance="k6-1")
+    assert tables.made("dials_of_answers", "id, time_us, remote", instance="k6-1") == [(1, None, None), (2, 9, "s:80")]
+    assert tables.made("requests_of_answers", "id, dial", instance="k6-1") == [(1, 1), (2, 2), (3, None)]
+
+
+def test_packets_tell_the_port_of_a_dial_of_results(tables: Tables) -> None:
+    tables.given("dials", "id local", (1, None), (2, None), (3, "c:9"), (4, None), instance="k6-1")
+    tables.given("dial_links", "dial flow", (1, 7), (2, 8), (3, 7), instance="k6-1", observer="s")
+    tables.given("connections", "id client_address", (7, "c"), (8, "fd00::1"), observer="s", client_port=1000)
+    found = tables.made("dials_by_packets", "id, local", instance="k6-1")
+    assert found == [(1, "c:1000"), (2, "[fd00::1]:1000"), (3, "c:9"), (4, None)]
+
+
+@pytest.mark.parametrize(
+    ("last_us", "kept"),
+    [(500, (1, True)), (90, (None, None))],  # the connection carried nothing since the second request began
+)
+def test_a_request_that_opened_no_connection_went_over_its_user_s_last_one(
+    tables: Tables, last_us: int, kept: Any
+) -> None:
+    times = [(1, 1, 1, 0, 100), (2, 1, None, 200, 300), (3, 2, None, 200, 300)]
+    tables.given("requests", "id vu dial time_us end_us", *times, instance="k6-1", remote="s:80")
+    tables.given("dials", instance="k6-1", id=1)
+    tables.given("dial_links", instance="k6-1", dial=1, observer="s", flow=7)
+    tables.given("connections", observer="s", id=7, established=True, client_last_data_time_us=last_us)
+    found = tables.made("requests_on_kept", "id, dial, reused", instance="k6-1", noted_us=5)
+    assert found == [(1, 1, None), (2, *kept), (3, None, None)]
 
 
 @pytest.mark.parametrize(("begins_us", "found"), [((101,), [(1, 7, "time")]), ((101, 105), [])])
@@ -337,10 +371,15 @@ def test_requests_sent_again_are_counted_with_the_connections_that_a_goaway_ende
 def test_what_clients_asked_has_both_ends_and_no_host(tables: Tables) -> None:
     request = {"instance": "k6-1", "id": 1, "dial": 5, "status": 200, "method": "GET", "time_us": 1, "end_us": 2}
     tables.given("requests", "url remote", ("http://caddy:80/x?y=1", "s:80"), **request)
+    # A file of results may not tell the connection.
+    tables.given("requests", **(request | {"dial": None}), url="http://caddy/z", remote="s:80")
     tables.given("requests", **request, url="http://caddy/")
     tables.given("addressed_dials", id=5, **DIAL_FROM)
     tables.given("addresses", instance="caddy", address="s")
-    assert tables.made("asked", "to_instance, address, port, path, by_proxy") == [("caddy", "c", 1000, "/x", False)]
+    assert tables.made("asked", "to_instance, address, port, path, by_proxy") == [
+        ("caddy", "c", 1000, "/x", False),
+        ("caddy", None, None, "/z", False),
+    ]
 
 
 @pytest.mark.parametrize(("status", "known", "asked"), [(200, None, 200), (502, None, 0), (502, 503, 503)])
@@ -704,6 +743,25 @@ def test_a_shortage_is_the_most_ports_held_while_one_was_sought(tables: Tables) 
     columns = "dial, line, held, waiting, ports"
     found = tables.made("port_shortages", columns, error_kind="none", gave_up="no-port")
     assert found == [(5, None, 2, 1, 2), (6, None, 0, 0, 2), (None, 9, None, None, 3)]
+
+
+def test_an_error_in_a_declared_log_may_be_a_try_that_found_no_port_unless_it_has_a_connection(tables: Tables) -> None:
+    tables.given("port_ranges", instance="gw", ports=2)
+    tables.given(
+        "port_levels",
+        **(without(MADE, "to_instance", "client_address", "client_port", "observer") | {"from_instance": "gw"}),
+        time_us=0,
+        until_us=None,
+        held=2,
+        waiting=2,
+    )
+    lines = [(1, 502, 1_000), (2, 200, 1_000), (3, 502, 1_000), (4, 502, None)]
+    tables.given("access", "line status resolution_us", *lines, instance="gw", time_ms=0)
+    tried = {**TRY, "instance": "gw", "try": 1, "tries": 1, "start_us": 15}
+    tables.given("tries", "line", (1,), (2,), (3,), (4,), **tried)
+    tables.given("try_links", **{"instance": "gw", "line": 3, "try": 1, "observer": "s", "flow": 7})
+    found = tables.made("port_shortages", "line, held, ports", error_kind="none", gave_up="no-port")
+    assert found == [(1, 2, 2)]
 
 
 def test_behind_a_service_s_error_are_its_ports_and_the_connection_that_failed_last(tables: Tables) -> None:

@@ -161,13 +161,15 @@ CAUSES = (
             "The dial failed with EADDRNOTAVAIL, and the capture shows that connections held as many ports as"
             " `net.ipv4.ip_local_port_range` has. Connections in TIME_WAIT count, too. At a proxy: its"
             " own record of the dial says the same, its error log reports the error, or its access log has a try"
-            " without a local port and the capture shows the same. At a service that asks another server: it answered"
+            " without a local port and the capture shows the same. Where the scenario declares the log's format: the try"
+            " of an answer with 5xx has no connection. At a service that asks another server: it answered"
             " with a server's error (5xx), and while it had the request, the capture shows the same of its connections"
             " to that server."
         ),
         when=(
             "outcome = 'failed' AND (((dial_error_kind = 'address-not-available'"
-            " OR try_dial_error_kind = 'address-not-available' OR line_gave_up = 'no-port')"
+            " OR try_dial_error_kind = 'address-not-available' OR line_gave_up = 'no-port'"
+            " OR line_guessed IS NOT NULL AND line_status >= 500 AND up_id IS NULL)"
             " AND shortage_held >= shortage_ports AND NOT torn)"
             f" OR (try_connect_us IS NULL AND {_logged(99)})"
             f" OR ({_SERVICE_HAD_NO_PORT} AND NOT torn))"

@@ -101,7 +101,10 @@ def build_port_shortages(database: duckdb.DuckDBPyConnection, manifest: Manifest
         ports = port_count(manifest.sysctl(instance, PORT_RANGE))
         if ports is not None:
             database.execute("INSERT INTO port_ranges VALUES (?, ?)", [instance, ports])
-    sources = [f"dials WHERE error_kind = '{_NO_PORT_KIND}'", f"access WHERE gave_up = '{NO_PORT}'"]
+    sources = [
+        f"dials WHERE error_kind = '{_NO_PORT_KIND}'",
+        f"access WHERE gave_up = '{NO_PORT}' OR resolution_us IS NOT NULL AND status >= 500",
+    ]
     behind = (
         "requests WHERE status >= 500" if len(manifest.path) > len(manifest.request_path) else "requests WHERE false"
     )

@@ -11,6 +11,16 @@ WITH seekers AS (
            1000 * access.time_ms + 1000
       FROM access JOIN tries ON tries.instance = access.instance AND tries.line = access.line
      WHERE access.gave_up = $gave_up AND tries.try = tries.tries
+    UNION ALL
+    -- A log of a declared format does not say why a try failed; this one has no connection.
+    SELECT access.instance, NULL, access.line, tries.server_address, tries.server_port, tries.start_us,
+           1000 * access.time_ms + greatest(access.resolution_us, 1000)
+      FROM access
+           JOIN tries ON tries.instance = access.instance AND tries.line = access.line
+           ANTI JOIN try_links
+                ON try_links.instance = tries.instance AND try_links.line = tries.line AND try_links.try = tries.try
+     WHERE access.resolution_us IS NOT NULL AND access.status >= 500 AND tries.try = tries.tries
+       AND tries.status IS NULL AND tries.local_port IS NULL
 )
 SELECT seekers.instance, seekers.dial, seekers.line, max(levels.held) AS held,
        arg_max(levels.waiting, levels.held) AS waiting, any_value(port_ranges.ports) AS ports
