@@ -275,6 +275,24 @@ def test_a_bind_line_of_ipv6_stays_likewise(tmp_path: Path, bind: str) -> None:
     assert ":::" not in copy_of(haproxy(tmp_path, "bind *:80", bind, ipv6=False)).replace("# left out: bind :::", "")
 
 
+@pytest.mark.parametrize(
+    ("bind", "copied"),
+    [
+        ("mptcp@:80", "bind :80"),
+        ("mptcp4@*:80", "bind ipv4@*:80"),
+        ("mptcp6@:80 v6only", "bind ipv6@:80 v6only"),
+        ("tcp4@:80", "bind tcp4@:80"),
+    ],
+)
+def test_a_kind_of_socket_in_front_of_an_address_is_no_name_of_a_host(tmp_path: Path, bind: str, copied: str) -> None:
+    found = haproxy(tmp_path, "bind *:80", f"bind {bind}")
+    assert found.faults == []
+    assert found.entry is not None
+    assert (found.entry.port, found.entry.ipv6) == (80, "6" in bind)
+    assert f"{copied}\n" in copy_of(found)
+    assert ("not Multipath TCP" in str(found.changes)) == ("mptcp" in bind)
+
+
 def test_a_server_for_programs_of_the_same_machine_is_opened_if_there_is_no_other(tmp_path: Path) -> None:
     alone = SERVER.replace("listen 80;", "listen 127.0.0.1:80;")
     found = nginx(tmp_path, alone)

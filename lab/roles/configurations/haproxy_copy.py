@@ -51,6 +51,8 @@ _HAS_STDOUT = ("stdout", "stderr", "global")
 _TOKEN = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s#"'\\])+""")
 _LAB_PORT, _PLAIN_PORT = 8080, 80
 _EVERY_IPV6 = ("::", "[::]")
+# Prefixes of an address that plain TCP comes to; a listener of Multipath TCP takes it, too.
+_OF_TCP = re.compile(r"^(?:ip(?:v[46])?|(?:mp)?tcp[46]?)@")
 _ANYWHERE = WantedEntry()
 
 
@@ -85,9 +87,9 @@ def _binds(sections: Sequence[Section]) -> list[_Bind]:
     for section in sections:
         for line in section.all("bind") if section.kind in ("frontend", "listen") else ():
             for address in line.words[1].split(",") if len(line.words) > 1 else ():
-                plain = re.sub(r"^ipv[46]@", "", address)
-                host, port = split_address(plain)
-                if address.startswith("ipv6@") and host in ("", "*"):
+                prefix = _OF_TCP.match(address)
+                host, port = split_address(_OF_TCP.sub("", address))
+                if prefix and "6" in prefix[0] and host in ("", "*"):
                     host = "::"
                 first = re.match(r"[0-9]+", port)
                 found.append(_Bind(section, line, host, int(first[0]) if first else 0))
@@ -254,7 +256,7 @@ class HaproxyCopy:
         addresses, why = self._addresses(line, binds, inner, plain)
         if ",".join(addresses) != line.words[1]:
             new[1] = ",".join(dict.fromkeys(addresses))
-        six = any(":" in split_address(one)[0] for one in addresses)
+        six = any(":" in split_address(one)[0] or "6@" in one for one in addresses)
         words = line.words
         left = {"accept-proxy": 0, **({} if six else {"v4v6": 0, "v6only": 0})}
         if "accept-proxy" in words:
@@ -279,6 +281,9 @@ class HaproxyCopy:
         """Return a line's addresses as the container can have them, and why they differ from the user's."""
         found, why = line.words[1].split(","), []
         for place, one in enumerate(binds):
+            if found[place].startswith("mptcp"):
+                found[place] = re.sub(r"^mptcp@", "", re.sub(r"^mptcp(?=[46])", "ipv", found[place]))
+                why.append("clients here speak TCP, not Multipath TCP")
             port, opened = split_address(found[place])[1], one.reachable or one.port == inner
             beside = "v4v6" in line.words or (id(one.section), one.port) in plain
             if one.ipv6 and self._around.ipv6 and (self._around.wanted.family != "ipv4" or beside):
@@ -388,7 +393,7 @@ def _address(line: Line, port: int) -> str | None:
     place = _PLACES.get(line.words[0])
     if place is None or len(line.words) <= place:
         return None
-    written = re.sub(r"^(ipv[46]@|unix@(?=/))", lambda one: "unix:" if one[0] == "unix@" else "", line.words[place])
+    written = re.sub(r"^unix@(?=/)", "unix:", _OF_TCP.sub("", line.words[place]))
     if written.startswith("/"):
         return f"unix:{written}"
     host, given = split_address(written)
