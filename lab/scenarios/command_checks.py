@@ -29,6 +29,15 @@ _LASTS: Mapping[str, frozenset[str]] = {
     "vegeta": frozenset({"-duration", "--duration"}),
     "locust": frozenset({"-t", "--run-time"}),
 }
+# What each program refuses: more of the first than of the second. Each has its name, its options and its default.
+_AT_MOST: Mapping[str, tuple[tuple[str, frozenset[str], int], tuple[str, frozenset[str], int]]] = {
+    "wrk": (("threads", frozenset({"-t", "--threads"}), 2), ("connections", frozenset({"-c", "--connections"}), 10)),
+    "ab": (("requests at once", frozenset({"-c"}), 1), ("requests in all", frozenset({"-n"}), 1)),
+    "hey": (("requests at once", frozenset({"-c"}), 50), ("requests in all", frozenset({"-n"}), 200)),
+}
+# Programs that have no such bound when a time is given.
+_UNTIL: Mapping[str, frozenset[str]] = {"ab": frozenset({"-t"}), "hey": frozenset({"-z"})}
+_COUNT = re.compile(r"([0-9]+)([kMG]?)")
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+|[0-9]+")
 # What a shell makes of a word, in a command line that none reads.
 _PIPES, _REDIRECTION = ("|", "||", "&&", "&", ";"), re.compile(r"[0-9]?(>>?|<)(&[0-9])?|[0-9]?>>?\S+")
@@ -46,6 +55,7 @@ def command_problems(resolved: ResolvedScenario, load: OwnLoad, name: str) -> It
         yield from _by_another_name(words, where)
         yield from _elsewhere(resolved, name, words, where)
         yield from _too_long(resolved, name, words, where)
+        yield from _too_many(name, words, where)
         yield from _without_file(resolved, load, name, words)
     elif load.command is not None:
         where = resolved.where("load", "command")
@@ -114,6 +124,22 @@ def _too_long(resolved: ResolvedScenario, name: str, words: list[str], where: st
         if lasts_ms >= limit_ms:
             what = f"{name} is to run for {format_ms(lasts_ms)} ({option}), and load.max_duration is"
             yield Problem(f"{what} {format_ms(limit_ms)}: the lab would end it then", where, "raise load.max_duration")
+
+
+def _too_many(name: str, words: list[str], where: str) -> Iterator[Problem]:
+    """Yield that a program refuses its numbers: wrk more threads than connections, others more at once than in all."""
+    counts, said = [], []
+    timed = any(values_of(words, _UNTIL.get(name, frozenset())))
+    for what, options, default in () if timed else _AT_MOST.get(name, ()):
+        option, value = [("its default", str(default)), *values_of(words, options)][-1]
+        count = _COUNT.fullmatch(value)
+        if count is None:
+            return  # the program says what it thinks of it
+        counts.append(int(count[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[count[2]])
+        said.append(f"{counts[-1]} {what} ({option})")
+    if counts and counts[0] > counts[1]:
+        first, second = said
+        yield Problem(f"{name} refuses {first} with {second}", where, "raise the second, or lower the first")
 
 
 def _without_file(resolved: ResolvedScenario, load: OwnLoad, name: str, words: list[str]) -> Iterator[Problem]:
