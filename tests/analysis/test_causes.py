@@ -934,7 +934,9 @@ def test_a_second_proxy_may_have_made_up_a_status_of_its_own(proxied: Scene, sta
         # It never had a connection: only a kernel tells why.
         (504, "504", "- -", "", "unexplained"),
         (503, "", " ", "queue-timeout", "proxy-queue-timeout"),
-        (503, "", " ", "", "unexplained"),
+        (503, "", " ", "no-server", "no-live-upstream"),
+        (503, "", " ", "", "refused-by-proxy"),
+        (403, "", " ", "denied", "refused-by-proxy"),
     ],
 )
 def test_the_log_of_a_second_proxy_tells_whose_status_it_is(

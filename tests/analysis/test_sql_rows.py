@@ -264,7 +264,7 @@ def test_packets_tell_the_port_of_a_dial_of_results(tables: Tables) -> None:
     [(500, (1, True)), (90, (None, None))],  # the connection carried nothing since the second request began
 )
 def test_a_request_that_opened_no_connection_went_over_its_user_s_last_one(
-    tables: Tables, last_us: int, kept: Any
+    tables: Tables, last_us: int, kept: tuple[int | None, bool | None]
 ) -> None:
     times = [(1, 1, 1, 0, 100), (2, 1, None, 200, 300), (3, 2, None, 200, 300)]
     tables.given("requests", "id vu dial time_us end_us", *times, instance="k6-1", remote="s:80")
@@ -782,6 +782,25 @@ def test_behind_a_service_s_error_are_its_ports_and_the_connection_that_failed_l
     columns = "id, behind_held, behind_ports, behind_waiting_sampled, behind_id, behind_to_instance"
     found = tables.made("behind", columns, apart_us=0)
     assert found == [(1, 2, 2, 1, 8, "back"), (2, 2, 2, 1, 7, "back"), (3, 0, 2, 1, None, "back")]
+
+
+@pytest.mark.parametrize(
+    ("begun_us", "found"),
+    [
+        # As many as requests: the k-th is the k-th's, though two began after both had come.
+        ([(7, 6, 40), (8, 7, 41)], [(1, 7), (2, 8)]),
+        # The second request had two, of which the last one counts.
+        ([(7, 1, 2), (8, 6, 41), (9, 50, 51)], [(1, 7), (2, 9)]),
+    ],
+)
+def test_a_connection_without_any_answer_is_of_the_request_that_came_before_it(
+    tables: Tables, begun_us: list[Any], found: list[Any]
+) -> None:
+    failed = {"instance": "k6-1", "outcome": "failed", "status": 503, "flow_to_instance": "gw", "blocked_us": 0}
+    tables.given("cases", "id time_us end_us", (1, 0, 100), (2, 5, 105), **failed)
+    silent = {**MADE, "from_instance": "gw", "to_instance": "back", "observer": "back", "established": False}
+    tables.given("connections", "id first_time_us last_time_us", *begun_us, **silent)
+    assert tables.made("behind", "id, behind_id", apart_us=0) == found
 
 
 def test_behind_a_second_proxy_its_log_names_the_connection_that_failed(tables: Tables) -> None:

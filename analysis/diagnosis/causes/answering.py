@@ -33,6 +33,8 @@ _UNANSWERED_APART = "abs(coalesce(flow_server_last_data_time_us, 0) - time_us - 
 _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
 # The client had a part of the answer, and no end of it.
 _CUT = "(outcome = 'failed' AND status = 0 AND receiving_us > 0 AND flow_id IS NOT NULL)"
+# A second proxy answered by itself.
+_TRIED_NONE = "coalesce(relayed AND own_status = status AND status >= 400 AND own_server = '', false)"
 # The try was answered, by a second proxy, whose status it may be or that of the server behind it.
 _PASSED_ON = "(relayed AND try_header_us IS NOT NULL)"
 # A second proxy had this status from its server.
@@ -522,14 +524,14 @@ CAUSES = (
         name="no-live-upstream",
         meaning="The proxy tried no server: because of earlier failures it had excluded all of them.",
         proof=(
-            "The proxy's error log says so for this client's connection, and the proxy answered 502; or its access log"
-            " says that no server was up, and it answered 503."
+            "The proxy's error log says so for this client's connection, and the proxy answered 502; or its access log,"
+            " or that of a second proxy, says that no server was up, and it answered 503."
         ),
         when=(
             "outcome = 'failed' AND (status = 502 AND error_text LIKE '%no live upstreams%'"
-            " OR status = 503 AND line_gave_up = 'no-server')"
+            " OR status = 503 AND (line_gave_up = 'no-server' OR own_gave_up = 'no-server'))"
         ),
-        says=f"{LINE} || {ERROR}",
+        says=f"if(own_gave_up = 'no-server', {OWN_LINE}, {LINE} || {ERROR})",
         seen=True,
         label="no server left to try",
         symptom="502 or 503 from every request, for seconds",
@@ -586,13 +588,15 @@ CAUSES = (
         proof=(
             "The proxy's access line has the status, and names no server that was tried. Its error log, the way in"
             " which its access log says that the request ended, or the status leads to the rule, in the scenario's own"
-            " configuration."
+            " configuration. Or the line of a second proxy says the same."
         ),
         when=(
-            "outcome = 'failed' AND line_tried_none AND (status >= 400 AND line_status = status"
+            "outcome = 'failed' AND (line_tried_none AND (status >= 400 AND line_status = status"
             " OR status = 0 AND (line_status IN (408, 413, 444) OR line_gave_up = 'denied'))"
+            f" OR {_TRIED_NONE})"
         ),
-        says=f"""{LINE} || ', no server was tried' || {ERROR} || coalesce('; by ' || rules_met, '')""",
+        says=f"""if({_TRIED_NONE}, {OWN_LINE}, {LINE}) || ', no server was tried' || {ERROR}
+            || coalesce('; by ' || rules_met, '')""",
         seen=True,
         label="refused by the proxy",
         symptom="an error at once from the proxy: 403, 408, 413, 429, 503, or closed without an answer",

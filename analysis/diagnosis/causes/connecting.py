@@ -161,8 +161,8 @@ CAUSES = (
             "The dial failed with EADDRNOTAVAIL, and the capture shows that connections held as many ports as"
             " `net.ipv4.ip_local_port_range` has. Connections in TIME_WAIT count, too. At a proxy: its"
             " own record of the dial says the same, its error log reports the error, or its access log has a try"
-            " without a local port and the capture shows the same. Where the scenario declares the log's format: the try"
-            " of an answer with 5xx has no connection. At a service that asks another server: it answered"
+            " without a local port and the capture shows the same. Where the scenario declares the log's format: the"
+            " try of an answer with 5xx has no connection. At a service that asks another server: it answered"
             " with a server's error (5xx), and while it had the request, the capture shows the same of its connections"
             " to that server."
         ),

@@ -2,7 +2,8 @@
 -- say. A dial that connected took time to, or had an answer. An answered request without a dial may have opened one.
 -- first_byte_us: when an answer began to come, which is its end where the file does not say.
 SELECT request, time_us, end_us, first_byte_us, stood, answered, dial, remote_address, remote_port
-  FROM (SELECT requests.id AS request, dials.time_us, requests.end_us, requests.status > 0 AS answered, dials.id AS dial,
+  FROM (SELECT requests.id AS request, dials.time_us, requests.end_us, requests.status > 0 AS answered,
+               dials.id AS dial,
                if(requests.status > 0, requests.end_us - requests.receiving_us, NULL) AS first_byte_us,
                remote_address, remote_port,
                CASE WHEN dials.error_kind IS NOT NULL THEN false

@@ -1,7 +1,9 @@
 -- What stood behind the service that answered a request with a server error: on its hop to the next server, the most
 -- ports that it held while it had the request, and the connection that failed last before the answer, if one began and
--- failed in that time. A failed connection is of one request: the one that was answered soonest after it. Where the
--- service is a proxy whose log has the request, that names the server, and perhaps the port of the last try.
+-- failed in that time. A failed connection is of one request: the one that was answered soonest after it failed. One
+-- without any answer was given up at an unknown moment after its last SYN: it is of the request that came just before
+-- it, or, if there are as many of them as requests, the k-th of the k-th. Where the service is a proxy whose log has
+-- the request, that names the server, and perhaps the port of the last try.
 -- waiting_sampled: all that the service's kernel had in TIME_WAIT, as its sampler counted at the last tick before the
 -- answer.
 CREATE TABLE behind AS
@@ -9,7 +11,8 @@ WITH asked AS (
     SELECT cases.instance, cases.id, coalesce(tried.instance, flow_to_instance) AS service,
            coalesce(try_start_us, cases.time_us + blocked_us) - $apart_us AS asked_us,
            coalesce(try_start_us + try_response_us, cases.end_us) + $apart_us AS answered_us, own_server,
-           own_try_port
+           own_try_port, row_number() OVER (PARTITION BY service ORDER BY asked_us, cases.id) AS place,
+           count(*) OVER (PARTITION BY service) AS total
       FROM cases LEFT JOIN addresses AS tried ON tried.address = host_of(try_server)
      WHERE outcome = 'failed' AND status >= 500
 ), held AS (
@@ -31,13 +34,21 @@ WITH asked AS (
                AND connections.first_time_us BETWEEN asked.asked_us AND asked.answered_us
     QUALIFY row_number() OVER (PARTITION BY asked.instance, asked.id ORDER BY connections.first_time_us DESC) = 1
 ), failed AS (
-    SELECT asked.instance, asked.id, connections.*
+    SELECT asked.instance, asked.id, connections.* EXCLUDE (place, total)
       FROM asked
-           JOIN (SELECT *, id AS flow, coalesce(answered_us, last_time_us) AS over_us
+           JOIN (SELECT *, id AS flow, coalesce(answered_us, last_time_us) AS over_us,
+                        row_number() OVER (PARTITION BY from_instance, answered_us IS NULL
+                                           ORDER BY first_time_us, observer, id) AS place,
+                        count(*) OVER (PARTITION BY from_instance, answered_us IS NULL) AS total
                    FROM connections WHERE NOT established) AS connections
                 ON connections.from_instance = asked.service AND connections.first_time_us >= asked.asked_us
                AND connections.over_us <= asked.answered_us
-    QUALIFY row_number() OVER (PARTITION BY connections.observer, connections.flow ORDER BY asked.answered_us) = 1
+    QUALIFY row_number() OVER (
+        PARTITION BY connections.observer, connections.flow
+        ORDER BY connections.answered_us IS NULL AND connections.total = asked.total
+                     AND connections.place = asked.place DESC,
+                 if(connections.answered_us IS NULL, connections.first_time_us - asked.asked_us, asked.answered_us)
+    ) = 1
 ), last AS (
     SELECT * FROM named
     UNION ALL

@@ -8,7 +8,8 @@ UPDATE requests SET dial = kept.dial, reused = true
                        LEFT JOIN dials ON dials.instance = requests.instance AND dials.id = requests.dial
                        ANTI JOIN dial_links
                             ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
-                 WHERE requests.instance = $instance AND requests.remote IS NOT NULL AND dials.error_kind IS NULL) AS asked
+                 WHERE requests.instance = $instance AND requests.remote IS NOT NULL
+                   AND dials.error_kind IS NULL) AS asked
                ASOF JOIN (SELECT requests.vu, requests.remote, requests.end_us, requests.dial,
                                  connections.client_last_data_time_us AS last_us
                             FROM requests
