@@ -22,7 +22,7 @@ from lab.roles.configurations import (
 )
 from lab.scenarios import generators
 from lab.scenarios.configuration_files import find_sources
-from lab.scenarios.knobs import RoleName
+from lab.scenarios.knobs import CATALOGUE, RoleName
 from lab.scenarios.model import ConfigurationFile
 from lab.scenarios.packed_files import pack_files
 from lab.scenarios.resolved import HAS_IPV6, ResolvedScenario
@@ -156,7 +156,8 @@ def image_of(resolved: ResolvedScenario, role: RoleName) -> OwnImage | None:
 def _page(resolved: ResolvedScenario, topology: Topology) -> str | None:
     """Return a page of the role that answers; None for a service of the scenario's own, which has pages of its own."""
     last = topology.answering
-    return None if last in resolved.registry.services else topology.roles[last].page or str(resolved.values[_PAGE])
+    # The load may ask for another page, which perhaps only a proxy on the way has.
+    return None if last in resolved.registry.services else topology.roles[last].page or str(CATALOGUE[_PAGE].default)
 
 
 def _following(topology: Topology, role: RoleName) -> RoleName | None:

@@ -751,6 +751,15 @@ def test_a_section_that_redirects_to_tls_gets_its_load_there(tmp_path: Path) -> 
     assert (found.entry.port, found.entry.tls) == (443, True)
 
 
+def test_a_health_check_asks_for_what_the_backend_has_whatever_page_the_load_asks_for(tmp_path: Path) -> None:
+    text = HAPROXY.replace("    server", "    option httpchk GET /up\n    server", 1)
+    folder = scenario(tmp_path, "haproxy", "{config: ./haproxy.cfg}", {"haproxy.cfg": text})
+    resolved = resolve(str(folder), overrides=["load.path=/ws/"])
+    found = find_configuration(resolved, topology_of(resolved), "haproxy")
+    assert found is not None
+    assert "option httpchk GET /api/delay: backend answers there" in str(found.adaptation.changes[0])
+
+
 def test_tcp_mode_runs_with_connections_and_without_requests(tmp_path: Path) -> None:
     text = HAPROXY.replace("mode http", "mode tcp")
     resolved = resolve(str(scenario(tmp_path, "haproxy", "{config: ./haproxy.cfg}", {"haproxy.cfg": text})))
