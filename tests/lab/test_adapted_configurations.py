@@ -845,10 +845,7 @@ def test_a_server_with_no_role_behind_the_proxy_is_refused(tmp_path: Path) -> No
     assert fault.what == "it proxies to app:3000, and the path ends at nginx"
 
 
-LESSONS = ["reload-under-load"]
-
-
-@pytest.mark.parametrize("example", ["own-nginx", "own-haproxy", *LESSONS])
+@pytest.mark.parametrize("example", ["own-nginx", "own-haproxy"])
 def test_the_examples_resolve(example: str) -> None:
     resolved = resolve(str(paths.ROOT / "examples" / example))
     topology = topology_of(resolved)
