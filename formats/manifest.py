@@ -214,6 +214,11 @@ class ActionRecord(_Part):
         return self.ends_it or self.do == "reload"
 
     @property
+    def concerns(self) -> str:
+        """The instance whose requests it may concern: of a name that moved, the one that the name led to before."""
+        return self.was if self.do == "dns" and self.was else self.instance
+
+    @property
     def words(self) -> str:
         """What the lab does, after `to`."""
         if self.do == "cpu":
@@ -610,12 +615,20 @@ class Manifest(_Part):
         return len(self.ends_of(instance)) + (len(reloads) if anew else 0)
 
     def until_us(self, action: ActionRecord) -> int | None:
-        """Return until when an action has an effect: for a server that it ends, until it serves again; None: open."""
+        """Return until when an action has an effect; None: open.
+
+        That of an end lasts until the server serves again, and that of a name's move until the name is back.
+        """
         if action.do == "reload" and action.end_us is not None:
             return action.end_us + _OLD_WORKERS_US
-        if action.do not in ("stop", "drain"):
+        if action.do not in ("stop", "drain", "dns"):
             return action.end_us
-        starts = (one for one in self.actions if one.do == "start" and one.instance == action.instance)
+        undone = "dns" if action.do == "dns" else "start"
+        starts = (
+            one
+            for one in self.actions
+            if one.do == undone and one.instance == action.concerns and one.name == action.name
+        )
         return min((one.end_us or 0 for one in starts if one.at_ms > action.at_ms), default=None) or None
 
     def sysctl(self, instance: str, name: str) -> str | None:

@@ -47,7 +47,10 @@ def phase_spans(record: Record) -> list[Row]:
     if start_us is None:
         return []
     phases = [each for each in record.phases if each["name"] in ("measure", "drain")]
-    actions = [each | {"name": f"{each['instance']}: {each['do']}"} for each in record.manifest.get("actions", [])]
+    actions = [
+        each | {"name": f"{each.get('name') or each['instance']}: {each['do']}"}
+        for each in record.manifest.get("actions", [])
+    ]
     return [
         {"name": each["name"], "from": (each["start_us"] - start_us) / 1e6, "to": (each["end_us"] - start_us) / 1e6}
         for each in (*phases, *actions)

@@ -220,7 +220,8 @@ def _add(manifest: Record, run: RunFolder, number: int, folder: Path) -> None:
     for role, instances in run.manifest["instances"].items():
         manifest["instances"][role] += [_own_name(instance, number) for instance in instances]
     for action in run.manifest.get("actions", []):
-        manifest["actions"].append(action | {"instance": _own_name(action["instance"], number)})
+        of = {key: _own_name(action[key], number) for key in ("instance", "was") if action.get(key)}
+        manifest["actions"].append(action | of)
     for key in _OF_INSTANCES:
         of_instances = json.loads(_own_network(json.dumps(run.manifest[key]), number))
         manifest[key] |= {_own_name(instance, number): value for instance, value in of_instances.items()}

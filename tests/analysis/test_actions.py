@@ -165,6 +165,21 @@ def test_a_refused_dial_s_evidence_names_what_ended_the_server(scene: Scene, do:
     assert CLIENT in evidence
 
 
+@pytest.mark.parametrize("is_back", [False, True])
+def test_the_evidence_names_a_move_while_the_name_is_away(scene: Scene, *, is_back: bool) -> None:
+    act(scene.run, "dns", "backend-9", BEGIN_S - 1, BEGIN_S - 0.9, name="api", was="backend-1")
+    back = {"instance": "backend-1", "was": "backend-9", "at_ms": 1, "end_us": at_us(BEGIN_S - 0.4)}
+    actions = scene.run.manifest["actions"]
+    actions += [actions[0] | back] if is_back else []
+    scene.dial(error_kind="refused")
+    scene.request(0.0003, connected=False)
+    scene.connection().refused(BEGIN_S + 0.0001)
+
+    evidence = scene.cause()[1]
+    assert ("; the lab had begun to move the name api from backend-1 to backend-9" in evidence) == (not is_back)
+    assert ("1.000 s before the request" in evidence) == (not is_back)
+
+
 @pytest.mark.parametrize("change", [{}, {"at_ms": 2000, "do": "start", "start_us": 1, "end_us": at_us(BEGIN_S - 0.2)}])
 def test_what_an_end_lost_is_counted_until_the_server_serves_again(run: RunFolder, change: Record) -> None:
     scene = Scene(run)
@@ -250,6 +265,14 @@ def test_the_report_shades_what_the_lab_did(run: RunFolder) -> None:
     record: ReportRecord = read_record(folder)
 
     assert timelines.phase_spans(record)[-1] == {"name": "backend-1: pause", "from": 5.0, "to": 7.5}
+
+
+def test_a_moved_name_is_shaded_by_its_name(run: RunFolder) -> None:
+    act(run, "dns", "backend-2", MEASURE_S + 5, MEASURE_S + 5.1, name="api", was="backend-1")
+    folder = run.write()
+    analyse(folder)
+
+    assert timelines.phase_spans(read_record(folder))[-1]["name"] == "api: dns"
 
 
 @pytest.mark.parametrize(("moved_s", "tries"), [(0, 5), (BEGIN_S, 0)])

@@ -133,6 +133,23 @@ def test_advice_on_a_service_names_its_program_s_setting_and_line(cause: str, wh
     assert words in advice.advise_on_cause(manifest, {"hops": hops}, cause, 9).why
 
 
+@pytest.mark.parametrize(
+    ("valid_ms", "moved", "value"),
+    [(0, True, ("nginx.resolver_valid", "1s")), (30_000, True, ("nginx.resolver_valid", "1s")),
+     (0, False, (None, None)), (1_000, True, (None, None))],
+)  # fmt: skip
+def test_nginx_is_to_ask_again_for_a_name_that_moved(
+    valid_ms: int, moved: bool, value: tuple[str | None, str | None]
+) -> None:
+    manifest = make_manifest() | {"path": PROXIED}
+    manifest["knobs"]["nginx.resolver_valid"] = knob(valid_ms)
+    move = {"do": "dns", "instance": "backend-2", "name": "api", "was": "backend-1", "at_ms": 3000, "start_us": 1}
+    manifest["actions"] = [move] if moved else []
+    found = advice.advise_on_cause(manifest, {"hops": []}, "connection-refused", 9)
+    assert (found.knob, found.value) == value
+    assert ("the name api leads to backend-2, and nginx went on to backend-1" in found.why) == (found.knob is not None)
+
+
 def test_who_finds_no_place_at_nginx_needs_one_there() -> None:
     knobs = SPIKE | {"load.handler_delay": 0, "nginx.listen_backlog": 31}
     assert advised(NGINX, "accept-queue-drop", knobs, AT_NGINX) == ("nginx.listen_backlog", "300")

@@ -305,7 +305,7 @@ CAUSES = (
         ),
         knobs={"{client}.server_idle": "how long {client} keeps an idle connection to a server"},
         remedy="close idle connections sooner than what stands between forgets them, or send keep-alive probes",
-        lesson=None,
+        lesson="nat-forgets",
     ),
     Cause(
         name="stream-cut-by-proxy",
@@ -337,7 +337,7 @@ CAUSES = (
         ),
         knobs={"{server}.answer_timeout": "how long {server} waits for the next piece of an answer"},
         remedy=_longer_silence,
-        lesson=None,
+        lesson="silent-stream",
     ),
     Cause(
         name="stream-cut-by-server",

@@ -28,6 +28,7 @@ from analysis.diagnosis.causes.remedies import (
     more_places,
     set_sysctl,
 )
+from formats.knob_types import format_duration
 
 _PORTS = "1024 65535"
 
@@ -39,6 +40,22 @@ _GAVE_UP = "error_code = 1050"
 # A service that asks another server answered with an error while it held every port towards that server.
 _SERVICE_HAD_NO_PORT = "coalesce(behind_held >= behind_ports, false)"
 _NO_CONNECTION = f"(remote IS NULL AND (dial_error_kind = 'timeout' OR dial_error_kind = 'canceled' AND {_GAVE_UP}))"
+
+
+_ASKS_AGAIN_MS = 1000
+
+
+def _ask_again(run: RunSettings) -> Remedy | str:
+    """Let nginx ask again for a name that leads elsewhere now; else no setting helps where nothing listens."""
+    moves = [each for each in run.manifest.get("actions", ()) if each["do"] == "dns" and each["start_us"] is not None]
+    knob = "nginx.resolver_valid"
+    now_ms = run.integer(knob) if moves and knob in run.manifest["knobs"] else _ASKS_AGAIN_MS
+    if 0 < now_ms <= _ASKS_AGAIN_MS:
+        return NO_KNOB
+    last = moves[-1]
+    kept = "asks once, at its start" if not now_ms else f"keeps an answer for {format_duration(now_ms)}"
+    why = f"the name {last['name']} leads to {last['instance']}, and nginx went on to {last['was']}: it {kept}"
+    return Remedy(knob, format_duration(_ASKS_AGAIN_MS), why)
 
 
 def _logged(number: int) -> str:
@@ -227,13 +244,13 @@ CAUSES = (
         seen=True,
         label="refused",
         symptom="fails at once: connection refused",
-        look="`ss -lnt` at the server: does anything listen?",
+        look="`ss -lnt` at the server: does anything listen? Does its name still lead there?",
         because="nothing listened at {server}, and its kernel refused the connection",
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
         explains=("A port on which no program listens answers a SYN with a reset (RST): the client knows it at once.",),
         knobs={},
-        remedy=NO_KNOB,
+        remedy=_ask_again,
         lesson="backend-restart",
     ),
     Cause(

@@ -85,7 +85,7 @@ def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "actions", columns | {"start_us": "BIGINT", "until_us": "BIGINT"})
     for number, action in enumerate(manifest.actions):
         if action.start_us is not None:
-            row = [number, action.instance, action.do, action.words, action.is_ending]
+            row = [number, action.concerns, action.do, action.words, action.is_ending]
             times = [action.start_us, manifest.until_us(action)]
             database.execute("INSERT INTO actions VALUES (?, ?, ?, ?, ?, ?, ?)", [*row, *times])
 

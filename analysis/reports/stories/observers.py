@@ -262,7 +262,7 @@ def action_moments(case: Row, actions: Iterable[manifest.ActionRecord], servers:
     """Tell of the lab's actions on servers of a request that overlap it: their beginning, and their end within it."""
     for place, action in enumerate(actions, start=1):
         start_us, over_us = action.start_us, action.end_us
-        if action.instance not in servers or start_us is None or start_us >= case["end_us"]:
+        if action.concerns not in servers or start_us is None or start_us >= case["end_us"]:
             continue
         if over_us is not None and over_us <= case["time_us"]:
             continue
