@@ -139,7 +139,7 @@ def test_advice_on_a_service_names_its_program_s_setting_and_line(cause: str, wh
      (0, False, (None, None)), (1_000, True, (None, None))],
 )  # fmt: skip
 def test_nginx_is_to_ask_again_for_a_name_that_moved(
-    valid_ms: int, moved: bool, value: tuple[str | None, str | None]
+    valid_ms: int, *, moved: bool, value: tuple[str | None, str | None]
 ) -> None:
     manifest = make_manifest() | {"path": PROXIED}
     manifest["knobs"]["nginx.resolver_valid"] = knob(valid_ms)

@@ -35,7 +35,7 @@ class Events(BaseHTTPRequestHandler):
         """Send a piece of the stream; an empty one ends it."""
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
