@@ -52,6 +52,17 @@ def missing_listener(instance: str, port: int, listeners: Iterable[Mapping[str, 
     return f"nothing listens on port {port} of {instance}{other}"
 
 
+def ipv6_hint(port: int, listeners: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the hint on a port that is listened on, and on which nobody is answered; None if that is for IPv4, too."""
+    found = sorted({one["address"] for one in listeners if one["port"] == port})
+    if not found or not all(":" in each for each in found):
+        return None
+    return (
+        f"it listens on {' and '.join(found)}, perhaps for IPv6 alone, and the lab comes over IPv4: let it listen on"
+        " 0.0.0.0, or on :: for both (without IPV6_V6ONLY)"
+    )
+
+
 def where_sysctl(resolved: ResolvedScenario | None, name: str) -> str | None:
     """Return the place at which a scenario asks for a sysctl."""
     asked = resolved.asked() if resolved else ()

@@ -244,16 +244,17 @@ def test_one_that_ends_as_it_starts_is_said_at_once(shop: Shop, fake_docker: InM
     [
         ("/health", "http://127.0.0.1:9000/health does not answer 200"),
         ("[ask, me]", "its command 'ask me' does not end"),
+        (None, "takes no connection to 127.0.0.1:9000; it listens on ::, perhaps for IPv6 alone, and the lab comes"),
     ],
 )
 def test_one_that_listens_and_is_not_ready_is_said_with_what_was_asked(
-    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, ready: str, said: str
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, ready: str | None, said: str
 ) -> None:
     fake_docker.says("compose * --wait *", stderr="application not healthy after 120s", exit_code=1)
     listens(fake_docker, 9000)
-    fake_docker.says(f"inspect * connlab-run-{'shop-1' if '[' in ready else 'collector-shop-1'}", "starting")
+    fake_docker.says(f"inspect * connlab-run-{'shop-1' if '[' in (ready or '') else 'collector-shop-1'}", "starting")
     fake_docker.says("inspect *", "healthy")
-    effective = shop(ready=f"ready: {ready}")
+    effective = shop(ready=f"ready: {ready}" if ready else "")
     with pytest.raises(BadInput, match=f"shop-1 listens on port 9000, and {re.escape(said)}"):
         start(effective, tmp_path)
 

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
 from lab.engines.compose import run_file
 from lab.engines.compose.containers import State, container_name, container_states, last_words
 from lab.engines.compose.docker import DockerFailed, docker
 from lab.engines.protocol import Parts, Watch
-from lab.engines.start_failures import ended_during_start, missing_listener, start_failure_hint, where_sysctl
+from lab.engines.start_failures import ended_during_start, ipv6_hint, missing_listener, start_failure_hint, where_sysctl
 from lab.errors import BadInput, LabError, Problem
 from lab.scenarios.services import needed_by
 from lab.scenarios.topology import collector_of
@@ -152,18 +153,24 @@ def _not_ready(parts: Parts, states: Mapping[str, State]) -> Iterator[BadInput]:
             if instance in states and not states[instance].running:
                 continue
             with contextlib.suppress(LabError, ValueError, KeyError):
-                lacks = _lacks_listener(parts, instance) if name in topology.instances else None
+                lacks, hint = None, None
+                if name in topology.instances:
+                    port, found = topology.port_of(instance), _listeners(instance)
+                    lacks = missing_listener(instance, port, found)
+                    # Without a page, nothing but a connection was asked for.
+                    if str(topology.roles[name].ready).startswith("tcp://"):
+                        hint = ipv6_hint(port, found)
                 key = "port" if lacks else "ready"
                 if lacks := lacks or _lacks_readiness(parts, name, instance):
                     what = f"{lacks}{last_words(instance)}"
-                    yield BadInput(Problem(what, parts.resolved.where("services", name, key)))
+                    yield BadInput(Problem(what, parts.resolved.where("services", name, key), hint))
 
 
-def _lacks_listener(parts: Parts, instance: str) -> str | None:
-    """Return that nothing listens on an instance's port, and what is listened on; None where something does."""
-    port = parts.topology.port_of(instance)
+def _listeners(instance: str) -> list[dict[str, Any]]:
+    """Return what listens in an instance's namespace."""
     said = docker("exec", container_name(collector_of(instance)), "collector", "inspect")
-    return missing_listener(instance, port, json.loads(said)["listeners"])
+    listeners: list[dict[str, Any]] = json.loads(said)["listeners"]
+    return listeners
 
 
 def _lacks_readiness(parts: Parts, name: str, instance: str) -> str | None:
@@ -178,7 +185,10 @@ def _lacks_readiness(parts: Parts, name: str, instance: str) -> str | None:
     runs = f"{instance} listens on port {topology.port_of(instance)}" if on_path else f"{instance} runs"
     if isinstance(ready, list):
         return f"{runs}, and its command '{' '.join(ready)}' does not end with 0"
-    return f"{runs}, and {topology.roles[name].ready} does not answer 200"
+    asked_for = str(topology.roles[name].ready)
+    if asked_for.startswith("tcp://"):
+        return f"{runs}, and takes no connection to {asked_for.removeprefix('tcp://')}"
+    return f"{runs}, and {asked_for} does not answer 200"
 
 
 def find_free_subnet() -> IPv4Network:

@@ -16,7 +16,7 @@ from lab.engines.kubernetes.objects import COLLECTOR, HOLD, pod_name
 from lab.engines.kubernetes.pods import Pods
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
-from lab.engines.start_failures import ended_during_start, missing_listener, start_failure_hint, where_sysctl
+from lab.engines.start_failures import ended_during_start, ipv6_hint, missing_listener, start_failure_hint, where_sysctl
 from lab.errors import BadInput, LabError, Problem
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import collector_of
@@ -113,7 +113,9 @@ class Start:
             return None
         with contextlib.suppress(LabError, ValueError, KeyError):
             asked = ("exec", pod_name(self.parts.run_id, late), "--container", COLLECTOR, "--", "collector", "inspect")
-            return missing_listener(late, topology.port_of(late), json.loads(self.kubectl(*asked))["listeners"])
+            port, found = topology.port_of(late), json.loads(self.kubectl(*asked))["listeners"]
+            pages = str(topology.roles[topology.role_of(late)].ready).startswith("http")
+            return missing_listener(late, port, found) or (None if pages else ipv6_hint(port, found))
         return None
 
     def refuse_ended(self) -> None:
