@@ -199,6 +199,16 @@ SHOWN: dict[str, tuple[Callable[[Connection], object], str, dict[str, int]]] = {
         "answered",
         {},
     ),
+    "a server's RST after its answer": (
+        lambda one: one.handshake(AT).ask(AT + 0.1).answer(AT + 0.2).reset_by_server(AT + 0.3),
+        "answered",
+        {},
+    ),
+    "a server's RST in place of the second answer": (
+        lambda one: one.handshake(AT).ask(AT + 0.1).answer(AT + 0.2).ask(AT + 1).reset_by_server(AT + 1.1),
+        "reset",
+        {"reset-by-peer": 1},
+    ),
     "an answer for a client that had left": (
         lambda one: one.handshake(AT).ask(AT + 0.1).half_close_by_client(AT + 5).answer(AT + 6),
         "given-up",

@@ -6,7 +6,8 @@
 -- nobody knows the end (not ends): there, SYNs that were sent again and got no answer were never answered in it.
 -- A client that went on was answered: where the capture lacks the answer, it has one side's packets alone.
 -- A scan, one client that knocks at a hundred ports of a host (`:*`), waits for no answer: its SYNs need no cause.
--- A client whose last data the server answered had nothing under way: its RST only closes the connection.
+-- A connection whose client's last data the server answered had nothing under way: a RST, of either side, only closes
+-- it. Whether an answer was whole, no packet tells, be it ended by RST or by FIN: the client's records do.
 -- A client that left had waited until then (left_us). The cause is its longest proven wait, if proven waits cover half
 -- of the time from its first SYN: for an answer to a SYN, for the ACK or data that found room in the accept queue, in
 -- this queue, and for the program, which had the connection and the request.
@@ -45,7 +46,7 @@ WITH facts AS (
                 WHEN handshakes_only AND close_kind = 'rst' AND closed_by = 'server' THEN 'reset'
                 WHEN handshakes_only THEN 'connected'
                 WHEN too_late THEN 'given-up'
-                WHEN close_kind = 'rst' AND closed_by = 'server' THEN 'reset'
+                WHEN close_kind = 'rst' AND closed_by = 'server' AND server_first_data_time_us IS NULL THEN 'reset'
                 WHEN close_kind = 'rst' AND server_last_data_time_us < client_last_data_time_us THEN 'reset'
                 WHEN server_first_data_time_us IS NOT NULL THEN 'answered'
                 WHEN client_first_data_time_us IS NULL AND syns_lost > 0 AND closed_by = 'client' THEN 'given-up'
@@ -79,8 +80,7 @@ SELECT observer, id, $direction AS direction, to_instance, client_address, clien
             WHEN plain = 'never-answered' AND syns_not_dropped = syns_lost THEN 'connect-timeout'
             WHEN plain = 'never-accepted' AND aborted THEN 'accept-queue-reset'
             WHEN plain = 'never-accepted' AND ack_dropped_min > 0 THEN 'accept-queue-drop'
-            WHEN plain = 'reset' AND closed_by = 'server' AND server_first_data_time_us IS NULL AND NOT handshakes_only
-                THEN 'reset-by-peer'
+            WHEN plain = 'reset' AND closed_by = 'server' AND NOT handshakes_only THEN 'reset-by-peer'
             WHEN plain = 'closed-unanswered' THEN 'closed-without-answer'
             WHEN plain = 'given-up' AND ack_dropped_min > 0 AND coalesce(queued_us >= left_us, true)
                 THEN 'accept-queue-drop'
