@@ -15,9 +15,11 @@ from lab.errors import BadInput, Gathered, Problem
 from lab.reading.document import Document, Location
 from lab.reading.validation_messages import describe_error, did_you_mean, locate, name_place
 from lab.roles.declared_roles import ROLES
+from lab.scenarios import generators
 from lab.scenarios.compose_file import Taken, completing, find_port, passed_through, take_service
 from lab.scenarios.compose_project import Project, exposed_port, load_project
 from lab.scenarios.compose_proxy import Proxy, find_proxy
+from lab.scenarios.model import GENERATORS
 from lab.scenarios.services import Service, is_service_name, may_be_named, may_stand_on_path, needed_by
 
 _KEY = "services"
@@ -85,11 +87,11 @@ class Composed:
         changed: dict[str, Any] = {**content, _KEY: dict(own), "path": list(path)}
         before = None
         for index, step in enumerate(path):
-            if _has_source(own.get(step)) or (step in ROLES and (index == 0 or step not in project.services)):
+            if _has_source(own.get(step)) or _is_of_lab(project, step, index):
                 continue
             self._refuse_missing(project, step, ("path", index))
             following = path[index + 1 :]
-            proxy = find_proxy(project, step, self.home) if index == 1 and following else None
+            proxy = self._find_proxy(project, step) if index == 1 and following else None
             if proxy and proxy.role not in following:
                 changed["path"][index] = names[step] = proxy.role
                 changed[proxy.role] = self._stand_in(files, step, proxy, following[0], content.get(proxy.role))
@@ -116,6 +118,16 @@ class Composed:
                 name = self._take_name(names, step, own, on_path=False)
                 changed[_KEY][name] = self._declare(changed[_KEY].pop(step), name, step, files, (_KEY, step))
         return changed
+
+    def _find_proxy(self, project: Project, step: str) -> Proxy | None:
+        """Return how one of the lab's proxies stands for a service; None if none does."""
+        proxy = find_proxy(project, step, self.home)
+        if proxy is None or proxy.inside:
+            return proxy
+        what = f"{project.shown}: {step} runs as it is, and the lab has no log of its requests: {proxy.config} lies"
+        hint = f"put scenario.yaml beside the Compose file, and the lab's {proxy.role} stands for {step}"
+        self.notices.append(f"{what} outside of the scenario's folder; {hint}")
+        return None
 
     def _name_host(self, changed: Mapping[str, Any], before: str | None, step: str, name: str) -> None:
         """Let a proxy's hosts, where it has some, name the service behind it that has another name here."""
@@ -327,6 +339,13 @@ def _files(named: object) -> Files:
 
 def _is_texts(value: object) -> TypeGuard[Sequence[str]]:
     return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+
+
+def _is_of_lab(project: Project, step: str, index: int) -> bool:
+    """Return whether a step of the path is none of the project's: the load, or a role that has no namesake there."""
+    if index == 0 and step in (*GENERATORS, generators.ANY):
+        return True
+    return step in ROLES and (index == 0 or step not in project.services)
 
 
 def _why_renamed(step: str) -> str:

@@ -32,12 +32,14 @@ class Proxy:
         config: the service's own configuration, from the scenario's folder.
         text: what it says.
         environment: what is filled in in it.
+        inside: whether the configuration lies in the scenario's folder, of which alone the lab's proxy sees files.
     """
 
     role: str
     config: str
     text: str
     environment: Mapping[str, str]
+    inside: bool = True
 
     def leads_to(self, name: str) -> bool:
         """Return whether the configuration names a host."""
@@ -59,15 +61,21 @@ def find_proxy(project: Project, step: str, home: Path) -> Proxy | None:
         return None
     environment = {key: str(one) for key, one in (content.get("environment") or {}).items() if one is not None}
     for source, _ in [*_mounted(content), *copied]:
-        config = paths.inside(home, str(source))
-        if config is None or project.path_of(str(source)) is None:
+        config = paths.real(Path(source))
+        if project.path_of(str(source)) is None:
             continue
         files = [config] if config.is_file() else sorted(config.rglob("*"))
         text = "\n".join(one.read_text(errors="replace") for one in files if _is_text(one))
         if _LEADS_ON[role].search(text):
             used = {key: one for key, one in environment.items() if re.search(rf"\$\{{?{re.escape(key)}\b", text)}
             named = os.path.relpath(config, paths.real(home))
-            return Proxy(role, f"./{named}", fill_in(text, used), used)
+            return Proxy(
+                role,
+                named if named.startswith("..") else f"./{named}",
+                fill_in(text, used),
+                used,
+                paths.inside(home, str(source)) is not None,
+            )
     return None
 
 

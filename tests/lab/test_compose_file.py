@@ -312,6 +312,12 @@ def test_one_service_of_a_file_above_the_scenario_is_named_in_services(tmp_path:
     assert (found.build, found.image, found.port) == (None, "acme/web", 8080)
 
 
+def test_a_generator_stands_before_a_whole_project(project: Project) -> None:
+    load = ("knobs: {load: {path: /}}", "load: {jmeter: '-t a.jmx -l /raw/a', results: {file: a, format: jmeter}}")
+    found = project(SHOP, ("[k6, web]", "[jmeter, web]"), load, files={**APP, "a.jmx": ""})
+    assert found.scenario.path == ["jmeter", "web"]
+
+
 PROXY = """\
 services:
   front: {image: "nginx:1.29", volumes: ["./front.conf:/etc/nginx/conf.d/default.conf"], ports: ["80:80"]}
@@ -324,6 +330,18 @@ FRONT = {
     "server { listen 80; location / { proxy_pass http://all; } location /f { proxy_pass http://files:81; } }\n"
 }
 THROUGH_FRONT = ("[k6, web]", "[k6, front, web]")
+
+
+def test_a_proxy_whose_configuration_the_scenario_s_folder_lacks_runs_itself_and_says_so(tmp_path: Path) -> None:
+    home = tmp_path / "shop" / "lab"
+    home.mkdir(parents=True)
+    (tmp_path / "shop" / "compose.yaml").write_text(PROXY.replace("acme/web}", "acme/web, expose: [3000]}", 1))
+    (tmp_path / "shop" / "front.conf").write_text(FRONT["front.conf"])
+    text = SCENARIO.replace("./compose.yaml", "../compose.yaml").replace(*THROUGH_FRONT)
+    (home / "scenario.yaml").write_text(text)
+    found = resolve(str(home))
+    assert found.scenario.path == ["k6", "front", "web"]
+    assert "../front.conf lies outside of the scenario's folder" in "\n".join(found.registry.notices)
 
 
 def test_a_proxy_with_its_configuration_is_the_lab_s(project: Project) -> None:
