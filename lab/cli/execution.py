@@ -27,10 +27,13 @@ def resolve_asked(
     scenario: str, sets: list[str], preset: str | None, arm: str | None, repetitions: int | None = None
 ) -> tuple[ResolvedScenario, Plan | None]:
     """Return a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
+    from lab.engines.selection import selected_engine
     from lab.scenarios.resolve import resolve
 
     # An arm may have another path than the scenario, and knobs of that.
     resolved = resolve(scenario, sets if arm is None else [], preset=preset)
+    if found := selected_engine().found(resolved):
+        resolved = resolve(scenario, sets if arm is None else [], preset=preset, found=tuple(found))
     if repetitions is not None and (arm is not None or not resolved.scenario.arms):
         which = f"one arm of {resolved.slug}" if arm is not None else resolved.slug
         hint = "leave it out; `connlab compare --a A --a B --b C --b D` takes single runs as repetitions of one another"

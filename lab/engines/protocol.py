@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, Self
 
 from analysis.evidence.rawfiles import Places
 from lab.errors import LabError, Problem
+from lab.scenarios.overrides import Override
 from lab.scenarios.own_configuration import OwnConfiguration
 from lab.scenarios.own_script import OwnScript
 from lab.scenarios.resolved import ResolvedScenario
@@ -242,6 +243,13 @@ class Engine(Protocol):
 
     def cannot(self, resolved: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
         """Yield what a configuration asks for that this engine cannot do."""
+
+    def found(self, resolved: ResolvedScenario) -> list[Override]:
+        """Return what the engine has of services that run already, where a scenario does not say it.
+
+        Raises:
+            BadInput: there is no such service.
+        """
 
     def examine(self) -> Iterable[Finding]:
         """Check the machine: say what this engine lacks on it, and a hint; raises nothing."""

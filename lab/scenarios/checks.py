@@ -18,6 +18,7 @@ from lab.scenarios.load_url import PLAIN_WORKLOADS
 from lab.scenarios.names import name_problems, resolver_problems
 from lab.scenarios.predictions import prediction_problems
 from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.running_checks import running_problems
 from lab.scenarios.services import needed_by
 from lab.scenarios.topology import topology_of
 
@@ -50,6 +51,7 @@ def problems_of(resolved: ResolvedScenario) -> Iterator[Problem]:
     yield from _sysctls(resolved)
     yield from _links(resolved)
     if not of_path:
+        yield from running_problems(resolved)
         yield from name_problems(resolved, topology_of(resolved))
         yield from resolver_problems(resolved, topology_of(resolved))
         yield from action_problems(resolved)

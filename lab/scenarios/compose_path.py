@@ -23,7 +23,7 @@ from lab.scenarios.model import GENERATORS
 from lab.scenarios.services import Service, is_service_name, may_be_named, may_stand_on_path, needed_by
 
 _KEY = "services"
-_SOURCES = ("image", "build", "compose")
+_SOURCES = ("image", "build", "compose", "cluster_service")
 Files = tuple[str, ...]
 
 

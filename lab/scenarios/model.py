@@ -23,13 +23,19 @@ _OF_ARMS = re.compile(r"\barms\.")
 _GROUPS = list(Knobs.model_fields)
 # Editors know every name of a path where the scenario brings neither services nor a load.
 _WITHOUT_SERVICES: dict[str, Any] = {
-    "if": {"not": {"anyOf": [{"required": [name]} for name in ("services", "compose", "load")]}},
+    "if": {
+        "properties": {"path": {"items": {"type": "string"}}},
+        "not": {"anyOf": [{"required": [name]} for name in ("services", "compose", "load")]},
+    },
     "then": {"properties": {"path": {"items": {"enum": list(ROLES)}}, "knobs": {"propertyNames": {"enum": _GROUPS}}}},
 }
 
 Value = bool | int | float | str
 # A service of the scenario's own is known by its name only there.
-_PATH = {"type": "array", "items": {"type": "string", "examples": list(ROLES)}, "minItems": 2}
+_NAMED = {"type": "string", "examples": list(ROLES)}
+# lab.scenarios.running_services makes a service of it.
+_RUNNING = {"type": "object", "properties": {"service": {"type": "string"}}, "required": ["service"]}
+_PATH = {"type": "array", "items": {"anyOf": [_NAMED, _RUNNING]}, "minItems": 2}
 _LINK = {"type": "object", "additionalProperties": False, "properties": link_schema()}
 _NETWORK = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _LINK}}
 # Knobs by their full names, and `path`. What a value may be is the knob's to say, once it stands in its scenario.

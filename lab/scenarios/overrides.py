@@ -29,17 +29,19 @@ class Override:
 
     Attributes:
         value: text, number or truth value, as the text reads.
+        place: where it stands in a scenario's document; None for where knobs do.
     """
 
     knob: str
     value: float | bool | str
     where: str
     source: Source = "set"
+    place: Location | None = None
 
     @property
     def location(self) -> Location:
-        """Return where the knob stands in a scenario's document."""
-        return knob_location(self.knob)
+        """Return where the value stands in a scenario's document."""
+        return self.place or knob_location(self.knob)
 
 
 def knob_location(knob: str) -> Location:

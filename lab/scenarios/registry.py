@@ -16,7 +16,7 @@ from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
 from lab.reading.validation_messages import describe_error, name_place, refuse_findings, siblings
 from lab.roles.declared_roles import ROLES
-from lab.scenarios import generators, services
+from lab.scenarios import generators, running_services, services
 from lab.scenarios.compose_path import Composed
 from lab.scenarios.knobs import CATALOGUE, KnownKnob, build_catalogue, knobs_with
 from lab.scenarios.model import OwnLoad, Scenario
@@ -94,6 +94,8 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> tu
         BadInput: a service is wrong; all that was found is listed.
         LabError: there is no Docker Compose to read a project.
     """
+    spread_content, document = running_services.spread(content, document)
+    content |= spread_content
     composed = Composed(document, home)
     content |= composed.spread(content)
     document = composed.document
@@ -110,7 +112,8 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> tu
     if problems:
         raise BadInput(problems)
     content[KEY] = {name: one.model_dump(exclude_defaults=True) for name, one in expanded.items()}
-    return replace(registry_for(expanded, load), notices=tuple(dict.fromkeys(composed.notices))), document
+    notices = dict.fromkeys([*composed.notices, *running_services.notices(expanded)])
+    return replace(registry_for(expanded, load), notices=tuple(notices)), document
 
 
 def _load_of(content: Mapping[str, Any]) -> OwnLoad | None:

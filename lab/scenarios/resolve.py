@@ -13,6 +13,7 @@ from formats.predictions import Claim
 from lab.errors import BadInput, Problem
 from lab.scenarios import checks, forecast
 from lab.scenarios.knobs import format_knob
+from lab.scenarios.overrides import Override
 from lab.scenarios.resolved import AS_WRITTEN, ResolvedScenario, Stated, Variant, load_unchecked
 
 
@@ -21,18 +22,20 @@ def resolve(
     overrides: Iterable[str] = (),
     variant: Variant = AS_WRITTEN,
     preset: str | None = None,
+    found: tuple[Override, ...] = (),
 ) -> ResolvedScenario:
     """Read a scenario, apply a preset, a variant and overrides (`knob=value`), and check that the whole makes sense.
 
     Its words are filled in from what is then set.
 
-    The scenario is given by its name, or by the path of its folder. What the user sets goes over what the preset sets,
+    The scenario is given by its name, or by the path of its folder. `found` is what the engine found of services that
+    run already. What the user sets goes over what the preset sets,
     and so does what the variant sets.
 
     Raises:
         BadInput: anything is wrong; all that was found is listed, with file, line and the nearest valid name.
     """
-    resolved = load_unchecked(name, overrides, variant, preset)
+    resolved = load_unchecked(name, overrides, variant, preset, found)
     problems = list(checks.problems_of(resolved))
     if not any(checks.path_problems(resolved)):
         problems += template_problems(resolved)

@@ -277,29 +277,36 @@ def load_unchecked(
     overrides: Iterable[str] = (),
     variant: Variant = AS_WRITTEN,
     preset: str | None = None,
+    found: tuple[Override, ...] = (),
 ) -> ResolvedScenario:
     """Read a scenario and apply a preset, a variant and overrides (`knob=value`); each value is valid by itself.
 
     What the user sets goes over what the preset sets, and so does what the variant sets. Whether the whole makes sense
-    is for `lab.scenarios.resolve`, which commands call.
+    is for `lab.scenarios.resolve`, which commands call. `found` is what the engine found of services that run already.
 
     Raises:
         BadInput: a value is not valid; all that were found are listed, with file, line and the nearest valid name.
     """
     place = places.find(name)
     parsed = document.read(place.file)
-    resolved = _validate(place, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
+    resolved = _validate(place, parsed, (*parse_overrides(overrides), *variant.overrides), variant, found)
     if preset is None:
         return resolved
     over = {override.knob for override in resolved.overrides}
     below = (one for one in preset_overrides(resolved.scenario, parsed, preset) if one.knob not in over)
-    return replace(_validate(place, parsed, (*below, *resolved.overrides), variant), preset=preset)
+    return replace(_validate(place, parsed, (*below, *resolved.overrides), variant, found), preset=preset)
 
 
-def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> ResolvedScenario:
+def _validate(
+    place: Place,
+    parsed: Document,
+    overrides: tuple[Override, ...],
+    variant: Variant,
+    found: tuple[Override, ...],
+) -> ResolvedScenario:
     if not isinstance(parsed.content, Mapping):
         raise BadInput(Problem("a scenario must be a mapping of keys to values", parsed.where(())))
-    content = _with_overrides(parsed.content, overrides)
+    content = _with_overrides(parsed.content, (*overrides, *found))
     if variant.path:
         content["path"] = variant.path[0]
     registry, parsed = read_registry(content, parsed, place.home)
@@ -307,10 +314,10 @@ def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], v
     try:
         scenario = registry.scenario.model_validate(content)
     except ValidationError as error:
-        found = list_findings(error)
-        if any(finding["loc"][:1] == ("load",) for finding in found):  # the path's first name may be this load's
-            found = [finding for finding in found if finding["loc"] != ("path", 0)]
-        raise BadInput([_problem(finding, registry, parsed, overrides, variant) for finding in found]) from None
+        findings = list_findings(error)
+        if any(finding["loc"][:1] == ("load",) for finding in findings):  # the path's first name may be this load's
+            findings = [finding for finding in findings if finding["loc"] != ("path", 0)]
+        raise BadInput([_problem(finding, registry, parsed, overrides, variant) for finding in findings]) from None
     values = {**flat_values(scenario.knobs), **network.link_values(scenario.network)}
     registry = replace(registry, knobs={**registry.knobs, **network.known_link_knobs(scenario.network)})
     return ResolvedScenario(place, registry, scenario, values, parsed, overrides, variant)

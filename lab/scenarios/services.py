@@ -180,6 +180,8 @@ class Build(Part):
     args: Annotated[dict[Variable, Scalar], Field(description="Build arguments")] = Field(default_factory=dict)
 
 
+# What can be said of a server that runs already.
+_OF_CLUSTER = frozenset(("cluster_service", "port", "tls", "instances", "knobs"))
 WellKnown = Literal["json", "apache", "caddy", "combined", "envoy", "gunicorn", "spring", "traefik"]
 
 
@@ -266,6 +268,13 @@ class Service(Part):
         ComposeFiles | None, Field(description="Instead: a Compose file that has it, from the scenario's folder")
     ] = None
     service: Annotated[Text | None, Field(description="Its name in the Compose file")] = None
+    cluster_service: Annotated[
+        Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z]([a-z0-9-]*[a-z0-9])?$")] | None,
+        Field(
+            description="Instead: a Service that runs on the cluster already, NAMESPACE/SERVICE. The load goes to its"
+            " pods, which the lab leaves as they are"
+        ),
+    ] = None
     ignore: Annotated[list[Text], Field(description="Keys of the Compose file that are left out, such as ports")] = (
         Field(default_factory=list)
     )
@@ -355,8 +364,13 @@ class Service(Part):
 
     @model_validator(mode="after")
     def _comes_from_one_place(self) -> Self:
-        if [self.image, self.build, self.compose].count(None) != 2:  # noqa: PLR2004 # of three, one
-            raise knob_types.refusal("a service takes exactly one of image, build and compose")
+        if [self.image, self.build, self.compose, self.cluster_service].count(None) != 3:  # noqa: PLR2004 # of four, one
+            raise knob_types.refusal("a service takes exactly one of image, build, compose and cluster_service")
+        if self.cluster_service is not None and (said := sorted(self.model_fields_set - _OF_CLUSTER)):
+            what = f"{self.cluster_service} runs already, and the lab leaves it as it is: {', '.join(said)} cannot act"
+            raise knob_types.refusal(what)
+        if self.cluster_service is not None and any(one.env or one.read_back for one in self.knobs.values()):
+            raise knob_types.refusal(f"knobs of {self.cluster_service} say what it has: leave env and read_back out")
         if (self.compose is None) != (self.service is None):
             raise knob_types.refusal("compose and service go together: the file, and the service's name in it")
         if self.ignore and self.compose is None:

@@ -26,15 +26,24 @@ def cluster() -> None:
     os.environ["PATH"] = f"{KUBECONFIG.parent}:{os.environ['PATH']}"
 
 
+def kubectl(*arguments: str, stdin: str | None = None) -> str:
+    """What kubectl prints."""
+    return subprocess.run(["kubectl", *arguments], input=stdin, capture_output=True, text=True, check=True).stdout
+
+
+def load(*images: str) -> None:
+    """Bring images of this machine into every node."""
+    listed = ["docker", "ps", "--filter", "label=connlab.check=kubernetes", "--format", "{{.Names}}"]
+    imported = "ctr --address /lab/run/containerd.sock --namespace k8s.io images import -"
+    for node in subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split():
+        into = f"docker save {' '.join(images)} | docker exec --interactive {node} {imported}"
+        subprocess.run(["bash", "-o", "pipefail", "-c", into], capture_output=True, check=True)
+
+
 def objects(kinds: str = "pods,jobs,networkpolicies") -> list[dict[str, Any]]:
     """The objects of the lab's that are in the cluster."""
-    listed = subprocess.run(
-        ["kubectl", "get", kinds, "--selector", "app.kubernetes.io/managed-by=connlab", "--output", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    items: list[dict[str, Any]] = json.loads(listed.stdout)["items"]
+    listed = kubectl("get", kinds, "--selector", "app.kubernetes.io/managed-by=connlab", "--output", "json")
+    items: list[dict[str, Any]] = json.loads(listed)["items"]
     return items
 
 

@@ -20,6 +20,7 @@ from lab.engines.protocol import STOP_GRACE_S, Cleaned, Container, Finding, Part
 from lab.errors import ConfigurationRefused, EngineFailed, Problem, ScriptRefused
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import sysctls
+from lab.scenarios.overrides import Override
 from lab.scenarios.own_configuration import OwnConfiguration
 from lab.scenarios.own_script import OwnScript
 from lab.scenarios.resolved import ResolvedScenario
@@ -315,6 +316,9 @@ class InMemoryEngine:
     def cannot(self, resolved: ResolvedScenario, topology: Topology) -> Iterator[Problem]:
         assert list(resolved.scenario.path) == list(topology.instances)
         return iter(())
+
+    def found(self, resolved: ResolvedScenario) -> list[Override]:  # noqa: ARG002
+        return []
 
     def examine(self) -> Iterable[Finding]:
         return [Finding("memory of this process", "ok", "enough")]

@@ -11,12 +11,13 @@ import pytest
 from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engines import selection
-from lab.engines.kubernetes import objects, startup
+from lab.engines.kubernetes import objects, pod_problems
 from lab.engines.kubernetes.containers import Containers
 from lab.engines.kubernetes.engine import Kubernetes
 from lab.engines.kubernetes.kubectl import OBSERVING, RIGHTS, Kubectl, KubectlFailed
 from lab.engines.kubernetes.objects import Images, owner_name
 from lab.engines.kubernetes.pods import Pods, build_added_role
+from lab.engines.kubernetes.running_pods import RunningPods
 from lab.engines.kubernetes.startup import Start
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
@@ -176,7 +177,7 @@ def test_a_container_that_cannot_start_is_said_in_the_runtime_s_words(
     seen.take(said("k6-1", role={"terminated": {"exitCode": 128, **ended}}, collector={"running": {}}))
     parts = Parts(made, topology_of(made), "run-1", Places(Path("/run")))
     kubectl = Kubectl(client=InMemoryDocker())
-    start = Start(kubectl, Pods(parts, Images()), seen, lambda _: "\n  its words")
+    start = Start(kubectl, Pods(parts, Images()), seen, lambda _: "\n  its words", RunningPods(kubectl, Images()))
     with pytest.raises(LabError, match=message):
         start.refuse_ended()
 
@@ -270,7 +271,7 @@ def said_of_containers(instance: str) -> dict[str, Any]:
 def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_hint(effective: Make) -> None:
     status = {"reason": "SysctlForbidden", "message": 'forbidden sysctl: "net.ipv4.tcp_syn_retries" not allowlisted'}
     asked = effective("kernel.k6.net.ipv4.tcp_syn_retries=3")
-    found = startup.find_pod_problem({"metadata": {"name": "p"}, "status": {"phase": "Failed", **status}}, asked)
+    found = pod_problems.find_pod_problem({"metadata": {"name": "p"}, "status": {"phase": "Failed", **status}}, asked)
     assert isinstance(found, BadInput)
     assert "tcp_syn_retries=3" in str(found.problems[0].where)
     assert "allowedUnsafeSysctls" in str(found)
@@ -279,13 +280,15 @@ def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_hint(effective: Make)
 @pytest.mark.parametrize("reason", ["ErrImageNeverPull", "ImagePullBackOff"])
 def test_an_image_that_cannot_be_had_is_said_in_the_cluster_s_words(reason: str) -> None:
     pod = said("k6-1", role={"waiting": {"reason": reason, "message": "no such manifest"}})["object"]
-    found = startup.find_pod_problem(pod)
+    found = pod_problems.find_pod_problem(pod)
     assert isinstance(found, LabError)
     assert f"connlab/k6:latest: {reason}: no such manifest" in found.what
 
 
 def test_a_pod_that_is_being_made_has_no_trouble() -> None:
-    assert startup.find_pod_problem(said("k6-1", role={"waiting": {"reason": "ContainerCreating"}})["object"]) is None
+    assert (
+        pod_problems.find_pod_problem(said("k6-1", role={"waiting": {"reason": "ContainerCreating"}})["object"]) is None
+    )
 
 
 def test_a_sysctl_that_a_node_s_kernel_lacks_is_refused(effective: Make) -> None:
@@ -293,7 +296,7 @@ def test_a_sysctl_that_a_node_s_kernel_lacks_is_refused(effective: Make) -> None
     message = "open /proc/sys/net/ipv4/tcp_rto_max_ms: no such file or directory: unknown"
     events = {"items": [{"reason": "FailedCreatePodSandBox", "message": message}]}
     client.says("get events *", json.dumps(events))
-    found = next(startup.read_warnings(Kubectl(client=client), "p", effective()))
+    found = next(pod_problems.read_warnings(Kubectl(client=client), "p", effective()))
     assert str(found).startswith("a node's kernel refuses net.ipv4.tcp_rto_max_ms in a pod: no such file")
 
 

@@ -73,7 +73,7 @@ def test_a_collector_serves_its_figures_only_where_that_is_asked_for(effective: 
 def test_a_scrape_may_come_into_a_run_s_pods_only_where_that_is_asked_for() -> None:
     off, on = (
         objects.build_network_policy("run-1", OWNER)["spec"],
-        objects.build_network_policy("run-1", OWNER, 9645)["spec"],
+        objects.build_network_policy("run-1", OWNER, metrics_port=9645)["spec"],
     )
     assert on["ingress"] == [*off["ingress"], {"ports": [{"protocol": "TCP", "port": 9645}]}]
     assert on["egress"] == off["egress"]

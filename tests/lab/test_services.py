@@ -372,7 +372,7 @@ def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) ->
             {"db": "db: {image: a, ready: /up}"},
             "db is not on the path, so it has no collector that could ask for /up",
         ),
-        ([], {"image": "tls: false"}, "a service takes exactly one of image, build and compose"),
+        ([], {"image": "tls: false"}, "a service takes exactly one of image, build, compose and cluster_service"),
         ([], {"image": "build: {context: ., arg: [1]}"}, "unknown key 'services.shop.build.arg'; did you mean 'args'"),
         ([], {"image": "build: 7"}, "services.shop.build takes"),
         (

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.evidence.rawfiles import Places
 from lab.engines.compose import startup
-from lab.engines.kubernetes.startup import find_container_problem
+from lab.engines.kubernetes.pod_problems import find_container_problem
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.scenarios.topology import topology_of

@@ -11,9 +11,11 @@ from lab.engines.compose.containers import container_name, container_states, exi
 from lab.engines.compose.docker import docker, mount_option, save, try_configuration, try_folder
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Sidecars, Watch
 from lab.errors import LabError, Problem, ScriptRefused
+from lab.scenarios.overrides import Override
 from lab.scenarios.own_configuration import OwnConfiguration
 from lab.scenarios.own_script import OwnScript
 from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.running_checks import running_roles
 from lab.scenarios.topology import Topology, collector_of
 
 _LOG_TIMEOUT_S = 60
@@ -33,8 +35,14 @@ class Compose:
     on_this_machine: bool = True
 
     def cannot(self, resolved: ResolvedScenario, topology: Topology) -> Iterator[Problem]:  # noqa: ARG002
-        """Yield nothing: Compose can do all that a scenario may ask for."""
-        return iter(())
+        """Yield each service that runs on a cluster; all else that a scenario may ask for Compose can do."""
+        for role, service in running_roles(resolved).items():
+            where = resolved.where("services", role, "cluster_service")
+            yield Problem(f"{service.cluster_service} runs on a cluster", where, "run it with --engine kubernetes")
+
+    def found(self, resolved: ResolvedScenario) -> list[Override]:  # noqa: ARG002
+        """Return nothing: Compose has no services that run already."""
+        return []
 
     def examine(self) -> Iterable[Finding]:
         """Look at engine, Compose, builder and images, side by side."""

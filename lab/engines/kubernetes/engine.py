@@ -13,15 +13,18 @@ from lab.engines.kubernetes.objects import COLLECTOR, Images, checkout_selector
 from lab.engines.kubernetes.pod_sidecar import PodSidecars
 from lab.engines.kubernetes.pods import Pods
 from lab.engines.kubernetes.refusals import cluster_problems
+from lab.engines.kubernetes.running_pods import RunningPods
 from lab.engines.kubernetes.startup import Start
 from lab.engines.kubernetes.trial import Question
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Sidecars
 from lab.errors import ConfigurationRefused, EngineFailed, LabError, Problem, ScriptRefused
 from lab.scenarios import certificates
+from lab.scenarios.overrides import Override
 from lab.scenarios.own_configuration import MOUNTED, OwnConfiguration
 from lab.scenarios.own_script import OwnScript
 from lab.scenarios.resolved import ResolvedScenario
+from lab.scenarios.running_checks import as_found
 from lab.scenarios.topology import Topology, topology_of
 
 _KINDS = "jobs.batch,networkpolicies.networking.k8s.io,pods,configmaps"
@@ -41,7 +44,12 @@ class Kubernetes(Containers):
     spread: bool = False
     metrics: int | None = None
     on_this_machine: bool = False
+    running: RunningPods = field(init=False)
     _asked: list[tuple[OwnScript | OwnConfiguration, str]] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        """Look for pods that run already in the same cluster."""
+        self.running = RunningPods(self.kubectl, self.registry)
 
     def examine(self) -> Iterable[Finding]:
         """Look at the cluster, and at the lab's rights in it."""
@@ -69,6 +77,15 @@ class Kubernetes(Containers):
         """Yield what Kubernetes cannot."""
         yield from self.kubectl.check_target(paths.RESULTS)
         yield from cluster_problems(self.pods_of(resolved))
+        yield from self.running.problems(resolved)
+
+    def found(self, resolved: ResolvedScenario) -> list[Override]:
+        """Ask the cluster for the Services that the scenario names, and their pods."""
+        return [
+            each
+            for role, one in self.running.find(resolved).items()
+            for each in as_found(resolved, role, port=one.ports[0] if one.ports else None, instances=len(one.pods))
+        ]
 
     def sidecars(self) -> Sidecars:
         """Ask the cluster for pods, and add collectors to them."""
@@ -137,16 +154,19 @@ class Kubernetes(Containers):
             raise TypeError("the watch is not this engine's")
         pods = Pods(parts, self.registry, self.spread, self.metrics)
         self.begin(pods, watch)
-        Start(self.kubectl, pods, watch, self.last_words).start()
+        self.running.begin(parts.resolved, parts.topology)
+        Start(self.kubectl, pods, watch, self.last_words, self.running).start()
 
     def machines(self, topology: Topology) -> Mapping[str, str]:
         """Return the node of each pod."""
         _, watch = self.of_run
         pods = {one: watch.pod(one) for one in topology.all}
-        return {one: pod["spec"]["nodeName"] for one, pod in pods.items() if pod}
+        return {one: pod["spec"]["nodeName"] for one, pod in pods.items() if pod} | self.running.nodes
 
     def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
         """Carry out a command in the container of an instance's collector."""
+        if collector := self.running.collector(instance):
+            return collector.ask(*arguments, timeout_s=timeout_s)
         return self.kubectl(
             "exec", self.pod_name(instance), "--container", COLLECTOR, "--", *arguments, timeout_s=timeout_s
         )
@@ -166,14 +186,16 @@ class Kubernetes(Containers):
         parallel.each(lambda one: self.end_collector(one, grace_s), topology.all)
         self.await_ends(topology.all)
         self.fetch(topology)
+        self.running.leave()
 
     def remove(self) -> list[str]:
-        """Remove all objects of this checkout's runs, at once and by force."""
+        """Remove all objects of this checkout's runs, at once and by force, and end collectors elsewhere."""
+        left = self.running.abandon()
         listed = self.kubectl("get", _KINDS, "--selector", checkout_selector(), "--output", "name").split()
         if listed:
             now = ("--grace-period", "0", "--force", "--ignore-not-found", "--wait=true")
             self.kubectl("delete", _KINDS, "--selector", checkout_selector(), *now, timeout_s=120)
-        return listed
+        return [*listed, *left]
 
     def clean(self) -> Cleaned:
         """Remove all objects of this checkout's runs; the images in the nodes are the cluster's."""

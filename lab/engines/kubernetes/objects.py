@@ -160,10 +160,16 @@ def _job(
     }
 
 
-def build_network_policy(run_id: str, owned: Mapping[str, Any], metrics_port: int | None = None) -> dict[str, Any]:
+def build_network_policy(
+    run_id: str,
+    owned: Mapping[str, Any],
+    running: Iterable[Mapping[str, Any]] = (),
+    metrics_port: int | None = None,
+) -> dict[str, Any]:
     """Return the NetworkPolicy that keeps a run's load among its own pods, where the cluster's network heeds it.
 
-    To the port of the metrics anybody in the cluster may connect; nothing else comes in.
+    It may leave them for the pods of `running`, as peers of a policy. To the port of the metrics anybody in the cluster
+    may connect; nothing else comes in.
     """
     opened = [{"ports": [{"protocol": "TCP", "port": metrics_port}]}] if metrics_port else []
     peers = [{"podSelector": {"matchLabels": {RUN_LABEL: run_id}}}]
@@ -175,7 +181,7 @@ def build_network_policy(run_id: str, owned: Mapping[str, Any], metrics_port: in
             "podSelector": {"matchLabels": {RUN_LABEL: run_id}},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"from": peers}, *opened],
-            "egress": [{"to": peers}],
+            "egress": [{"to": [*peers, *running]}],
         },
     }
 

@@ -16,7 +16,7 @@ from typing import Any
 from lab import paths
 from lab.engines.kubernetes.kubectl import OBSERVING, Kubectl, KubectlFailed
 from lab.engines.kubernetes.objects import Images, env_entries, image_id
-from lab.engines.kubernetes.startup import find_container_problem
+from lab.engines.kubernetes.pod_problems import find_container_problem
 from lab.engines.protocol import CAPABILITIES, Container, event_capabilities, why_apart
 from lab.errors import BadInput, EngineFailed, FilesLost, LabError, Problem
 

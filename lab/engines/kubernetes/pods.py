@@ -39,6 +39,7 @@ from lab.engines.kubernetes.objects import (
 )
 from lab.engines.protocol import STOP_GRACE_S, Parts, event_capabilities
 from lab.engines.role_containers import RoleContainer, container_of_instance, container_of_service
+from lab.scenarios.running_checks import running_roles
 
 _HOSTNAME = "kubernetes.io/hostname"
 _COLLECTOR_CPU, _ROLE_CPU = "100m", "250m"
@@ -74,8 +75,10 @@ class Pods:
 
     @property
     def names(self) -> list[str]:
-        """Return all pods: instances, and services beside the path."""
-        return [*self.parts.topology.all, *self.parts.topology.needed]
+        """Return all pods that the lab makes: instances, and services beside the path."""
+        running, topology = running_roles(self.parts.resolved), self.parts.topology
+        made = [one for role, instances in topology.instances.items() if role not in running for one in instances]
+        return [*made, *topology.needed]
 
     def role_of(self, name: str) -> str:
         """Return the role of an instance; a service beside the path has its own name."""
@@ -102,7 +105,8 @@ class Pods:
             graphlib.CycleError: two of them ask for each other.
         """
         topology = self.parts.topology
-        groups = topology.instances | {name: [name] for name in topology.needed}
+        groups = {role: names for role, names in topology.instances.items() if names[0] in self.names}
+        groups |= {name: [name] for name in topology.needed}
         roles = list(topology.instances)
         behind = dict(zip(roles, [[one] for one in roles[1:]], strict=False))
         asked = {

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,26 +10,24 @@ from typing import Any
 from lab import parallel
 from lab.engines.container_settings import compute_deadline_s
 from lab.engines.kubernetes import objects
-from lab.engines.kubernetes.kubectl import GUIDE, Kubectl
+from lab.engines.kubernetes.kubectl import Kubectl
 from lab.engines.kubernetes.objects import COLLECTOR, HOLD, pod_name
+from lab.engines.kubernetes.pod_problems import (
+    UNSCHEDULABLE_S,
+    find_pod_problem,
+    find_scheduling_problem,
+    read_warnings,
+)
 from lab.engines.kubernetes.pods import Pods
+from lab.engines.kubernetes.running_pods import RunningPods
 from lab.engines.kubernetes.watch import Watch
 from lab.engines.protocol import Parts
-from lab.engines.start_failures import ended_during_start, ipv6_hint, missing_listener, start_failure_hint, where_sysctl
-from lab.errors import BadInput, LabError, Problem
-from lab.scenarios.resolved import ResolvedScenario
+from lab.engines.start_failures import ended_during_start, ipv6_hint, missing_listener
+from lab.errors import BadInput, LabError
 from lab.scenarios.topology import collector_of
 
 _WAIT_S = 300
 _LOOK_S = 3
-# A cluster that grows by itself takes longer to have a new node; the lab does not wait for that.
-UNSCHEDULABLE_S = 20
-_NOT_HAD = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")
-# A container that the node's runtime could not start has ended, and its log is empty.
-_NOT_STARTED = ("StartError", "ContainerCannotRun")
-_NOT_MADE = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
-_SYSCTL = re.compile(r'"(?P<name>net\.[a-z0-9_.]+)"')
-_SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+)(?P<why>[^\n]*)")
 
 
 @dataclass(frozen=True)
@@ -41,6 +38,7 @@ class Start:
     pods: Pods
     watch: Watch
     last_words: Callable[[str], str]
+    running: RunningPods
 
     @property
     def parts(self) -> Parts:
@@ -61,12 +59,15 @@ class Start:
         deadline_s = compute_deadline_s(parts.resolved)
         (job,) = self.kubectl.create([objects.build_owner(parts.run_id, pods.images, deadline_s)])
         owned = {"apiVersion": "batch/v1", "kind": "Job", **{key: job["metadata"][key] for key in ("name", "uid")}}
-        self.kubectl.create([objects.build_network_policy(parts.run_id, owned, pods.metrics), *pods.config_maps(owned)])
-        hosts: dict[str, list[str]] = {}
+        policy = objects.build_network_policy(parts.run_id, owned, self.running.selectors, pods.metrics)
+        self.kubectl.create([policy, *pods.config_maps(owned)])
+        self.running.join(parts, apart=pods.spread)
+        hosts = {address: topology.host_names(one) for one, address in self.running.addresses.items()}
         for names in pods.order():
             made = pods.container(names[0])
             awaited = [*made.after, *made.after_listeners]
-            self._await([one for role in awaited for one in topology.instances.get(role, [role])], self._is_ready)
+            others = [one for role in awaited for one in topology.instances.get(role, [role])]
+            self._await([one for one in others if one in pods.names], self._is_ready)
             self.kubectl.create([pods.build(one, owned=owned, hosts=hosts) for one in names])
             self._await(names, _has_address)
             hosts |= {_address(self.watch.pod(one)): self._host_names(one) for one in names}
@@ -172,66 +173,3 @@ def _has_address(pod: Mapping[str, Any]) -> bool:
 def _is_ready(pod: Mapping[str, Any]) -> bool:
     conditions = pod.get("status", {}).get("conditions", [])
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-
-
-def find_pod_problem(pod: Mapping[str, Any], resolved: ResolvedScenario | None = None) -> BadInput | LabError | None:
-    """Return why a pod can never be ready; None if it still may."""
-    status = pod.get("status", {})
-    message = str(status.get("message", ""))
-    if status.get("reason") == "SysctlForbidden" or "forbidden sysctl" in message:
-        found = _SYSCTL.search(message)
-        where = where_sysctl(resolved, found["name"]) if found else None
-        hint = f"let the nodes' kubelets allow it (allowedUnsafeSysctls), or leave it out: {GUIDE}"
-        return BadInput(Problem(f"the cluster forbids a sysctl: {_last(message)}", where, hint))
-    if status.get("phase") == "Failed" and status.get("reason"):
-        return LabError(f"the cluster ended {pod['metadata']['name']}: {status['reason']}: {_last(message)}")
-    kinds = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
-    problems = (find_container_problem(one, pod["metadata"]["name"]) for kind in kinds for one in status.get(kind, []))
-    return next(filter(None, problems), None)
-
-
-def find_container_problem(status: Mapping[str, Any], pod: str) -> LabError | None:
-    """Return why a container of a pod cannot start; None if it still may."""
-    waiting = status.get("state", {}).get("waiting", {})
-    said = f"{waiting.get('reason')}: {_last(waiting.get('message', ''))}"
-    if waiting.get("reason") in _NOT_HAD:
-        hint = f"load it into the nodes, or push it and name the registry by --registry: {GUIDE}"
-        return LabError(f"the cluster cannot have the image {status['image']}: {said}", hint=hint)
-    if waiting.get("reason") in _NOT_MADE:
-        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", hint=start_failure_hint(said))
-    ended = status.get("state", {}).get("terminated", {})
-    if ended.get("reason") in _NOT_STARTED:
-        said = f"{ended['reason']}: {_last(ended.get('message', ''))}"
-        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", hint=start_failure_hint(said))
-    return None
-
-
-def find_scheduling_problem(pod: Mapping[str, Any]) -> LabError | None:
-    """Return why no node takes a pod; None if one has, or may be about to."""
-    for one in pod.get("status", {}).get("conditions", []):
-        if one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable":
-            what = f"no node of the cluster takes {pod['metadata']['name']}: {one.get('message', '')}"
-            return LabError(what, hint="free processors or memory of a node, or ask for less load")
-    return None
-
-
-def read_warnings(
-    kubectl: Kubectl, pod: str, resolved: ResolvedScenario | None = None
-) -> Iterator[BadInput | LabError]:
-    """Yield what the cluster's warnings about a pod mean: a sysctl that a node's kernel lacks, or their last words."""
-    selector = f"involvedObject.name={pod},type=Warning"
-    events = json.loads(kubectl("get", "events", "--field-selector", selector, "--output", "json"))["items"]
-    messages = [str(one.get("message", "")) for one in events if one.get("reason") == "FailedCreatePodSandBox"]
-    for message in messages:
-        if found := _SYSCTL_FILE.search(message):
-            name = found["path"].replace("/", ".")
-            what = f"a node's kernel refuses {name} in a pod{found['why']}"
-            yield BadInput(
-                Problem(what, where_sysctl(resolved, name), "leave it out, or take nodes with another kernel")
-            )
-    if messages:
-        yield LabError(f"a node cannot make {pod}: {_last(messages[-1])}")
-
-
-def _last(message: str) -> str:
-    return message.strip().splitlines()[-1].strip() if message.strip() else "(it said nothing)"

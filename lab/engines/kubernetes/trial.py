@@ -11,7 +11,7 @@ from lab.engines.kubernetes import objects
 from lab.engines.kubernetes.carried_files import TooLarge, pack
 from lab.engines.kubernetes.kubectl import Kubectl, KubectlFailed
 from lab.engines.kubernetes.objects import ROLE, Images, image_id
-from lab.engines.kubernetes.startup import UNSCHEDULABLE_S, find_pod_problem, find_scheduling_problem
+from lab.engines.kubernetes.pod_problems import UNSCHEDULABLE_S, find_pod_problem, find_scheduling_problem
 from lab.errors import LabError
 
 _Answer = TypeVar("_Answer")
