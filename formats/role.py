@@ -484,6 +484,9 @@ class Role(_Part):
     relays: Annotated[
         bool, Field(description="Whether it is a proxy behind another one, which counts as a service between others")
     ] = False
+    shared: Annotated[
+        bool, Field(description="Whether others than the run's clients connect to it, as to what ran before the run")
+    ] = False
     listener: ListenerKnobs = ListenerKnobs()
     servers_http2: Annotated[
         KnobName | None, Field(description="Whether it speaks HTTP/2 with the servers behind it")

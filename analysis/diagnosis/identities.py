@@ -108,16 +108,35 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
     first = manifest.kind_of(hop.client) == "client"
     beside = not manifest.images.keys() <= {"collector", *path}
     scraped = manifest.metrics_port is not None
-    yield from _of_kernels(hop, next_server, first=first, scraped=scraped, at_edges=at_edges, beside=beside)
+    of_kernels = [*_of_kernels(hop, next_server, first=first, scraped=scraped, at_edges=at_edges, beside=beside)]
     if kernel_events.are_due(manifest):
-        yield from _of_kernels_words(hop.server)
+        of_kernels += _of_kernels_words(hop.server)
+    shared = _is_shared(manifest, hop.server)
+    yield from (_with_others(one, hop.server) if shared else one for one in of_kernels)
     if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy" and _logs_answers(manifest, hop.server):
         yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
     roles = (hop.client, hop.server) if manifest.kind_of(hop.client) == "client" else (hop.server,)
     for role in roles:
         for instance in manifest.of_role(role):
-            yield _of_time_wait(instance, beside=beside and role == hop.server)
+            yield _of_time_wait(instance, beside=beside and role == hop.server, shared=_is_shared(manifest, role))
+
+
+# What others' connections are in, too: counters of the server's whole namespace.
+_OF_NAMESPACE = frozenset({"accepted", "queue-entries-told"})
+
+
+def _is_shared(manifest: Manifest, role: str) -> bool:
+    declared = manifest.roles.get(role)
+    return declared is not None and declared.shared
+
+
+def _with_others(one: Identity, server: str) -> Identity:
+    """Return an identity with room for connections of clients that are not on the path."""
+    if one.id not in _OF_NAMESPACE:
+        return one
+    says = f"{one.says} Others connect to {server}, too: the capture says how often."
+    return replace(one, says=says, right_max=f"{one.right_max or one.right} + flows.{server}.others")
 
 
 # What a packet that got lost before a capture had it may add to one side: a SYN that the client's kernel counted.
@@ -420,7 +439,7 @@ def _of_answers(proxy: str) -> Iterator[Identity]:
         )
 
 
-def _of_time_wait(instance: str, *, beside: bool) -> Identity:
+def _of_time_wait(instance: str, *, beside: bool, shared: bool) -> Identity:
     name = instance.replace("-", "_")
     held, most = (
         f"sockets.{name}.time_wait.end",
@@ -431,10 +450,11 @@ def _of_time_wait(instance: str, *, beside: bool) -> Identity:
         f"At the end, {instance} holds in TIME_WAIT the connections that it closed first in the last minute, without"
         " those above tcp_max_tw_buckets. The kernel also counts those that still wait for the other side's FIN, if no"
         " process holds them, and those within its own namespace, which no capture sees."
-        + (" It may hold more, to services beside the path." if beside else ""),
+        + (" It may hold more, to services beside the path." if beside else "")
+        + (" It may hold more, of others' connections and of those before the run." if shared else ""),
         held,
         f"flows.{name}.time_wait.min",
-        f"max({held}, {most})" if beside else most,
+        f"max({held}, {most})" if beside or shared else most,
     )
 
 

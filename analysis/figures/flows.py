@@ -103,6 +103,10 @@ def _checks(run: Run, joined: Joined, servers: list[str], _found: Mapping[str, s
     return total(joined.row(sql(__name__, "checks_to"), instance=each)["checks"] for each in servers)
 
 
+def _others(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
+    return total(joined.row(sql(__name__, "others_to"), instance=each)["others"] for each in servers)
+
+
 def _resent(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
     return total(joined.row(sql(__name__, "resent_to"), instance=each)["resent"] for each in servers)
 
@@ -212,6 +216,13 @@ FIGURES: tuple[Figure, ...] = (
         " another one, without an error; without TLS.",
         _SOURCE,
         _of_connections(_resent),
+    ),
+    Figure(
+        "flows.<server>.others",
+        "Established connections of clients that are not on the path, in the whole capture: of what ran before the run,"
+        " such as the probes of a cluster's node.",
+        _SOURCE,
+        _of_connections(_others),
     ),
     Figure(
         "flows.<server>.kept_ms.low",

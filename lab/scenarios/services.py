@@ -412,6 +412,7 @@ class Service(Part):
             "ready": f"http://{address}{page}" if page else f"tcp://{address}",
             "port": self.port,
             "tls": self.tls,
+            "shared": self.cluster_service is not None,
             "limits": limits,
             "logs": {self.log.name: self.log.declared.model_dump(exclude_none=True)} if self.log else {},
             "memory": {"base_mb": self.memory_mb},
