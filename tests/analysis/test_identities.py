@@ -214,6 +214,19 @@ def test_a_server_may_have_connections_to_services_beside_the_path(run: RunFolde
     assert failing(run, 0) == {"accepted"}
 
 
+def test_others_may_connect_to_what_ran_before_the_run_as_often_as_its_capture_says(run: RunFolder) -> None:
+    every(
+        connection("192.0.2.7:40000", lambda one: one.handshake(MEASURE_S + 1).ask(MEASURE_S + 1.1)),
+        count("backend-1", "Tcp.PassiveOpens"),
+        count("backend-1", "sockstat.TCP.tw"),
+    )(run)
+    assert failing(run, 0) == {"accepted", "time-wait-backend-1"}
+    run.manifest["roles"]["backend"]["shared"] = True
+    assert failing(run, 0) == set()
+    count("backend-1", "Tcp.PassiveOpens")(run)
+    assert failing(run, 0) == {"accepted"}
+
+
 @pytest.mark.parametrize(
     ("change", "lost", "false"),
     [
