@@ -176,6 +176,9 @@ class ActionRecord(_Part):
         for_ms: how long it was to last; null if nothing was said.
         grace_ms: how long requests under way might go on; null for the engine's own time.
         cpus: of cpu: the processors that it left the server.
+        throttled_periods: of cpu: in how many periods of 100 ms the server had used up its share, and its kernel let
+            none of its processes run (cpu.stat, nr_throttled); null where the lab cannot read that.
+        throttled_us: of cpu: for how long, in sum, once for each processor; null likewise.
         to: of link: the role to which it leads.
         change: of link: what was different meanwhile, by the names of the link's knobs.
         name: of dns: the name that the lab let lead to the instance.
@@ -193,6 +196,8 @@ class ActionRecord(_Part):
     for_ms: Ms | None = None
     grace_ms: Ms | None = None
     cpus: Number | None = None
+    throttled_periods: Count | None = None
+    throttled_us: Count | None = None
     to: Named | None = None
     change: dict[Named, Scalar] | None = None
     name: HostName | None = None

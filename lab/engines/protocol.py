@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from analysis.evidence.rawfiles import Places
+from lab.engines.cpu_stat import CpuStat
 from lab.errors import LabError, Problem
 from lab.scenarios.overrides import Override
 from lab.scenarios.own_configuration import OwnConfiguration
@@ -327,8 +328,12 @@ class Engine(Protocol):
     def signal(self, instance: str, signal: str) -> None:
         """Send a signal, such as SIGHUP, to an instance's first process."""
 
-    def limit_cpus(self, instance: str, cpus: float | None) -> None:
-        """Let an instance use so many processors at most; None takes the limit away."""
+    def limit_cpus(self, instance: str, cpus: float | None) -> CpuStat | None:
+        """Let an instance use so many processors at most; None takes the limit away.
+
+        Returns:
+            What the kernel had counted until then of limits that held the instance; None where that cannot be read.
+        """
 
     def start_again(self, instance: str) -> None:
         """Start an instance that was stopped, in the same namespaces; it may not be ready yet."""

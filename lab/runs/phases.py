@@ -275,9 +275,12 @@ class Actions:
         self._engine.signal(record.instance, reload.signal)
 
     def _limit_cpus(self, record: ActionRecord) -> None:
-        self._engine.limit_cpus(record.instance, record.cpus)
+        before = self._engine.limit_cpus(record.instance, record.cpus)
         self._wait(record)
-        self._engine.limit_cpus(record.instance, None)
+        after = self._engine.limit_cpus(record.instance, None)
+        if before is not None and after is not None:
+            record.throttled_periods = after.throttled_periods - before.throttled_periods
+            record.throttled_us = after.throttled_us - before.throttled_us
 
     def _change_link(self, record: ActionRecord) -> None:
         self._links(record)

@@ -117,6 +117,47 @@ def test_a_pause_is_not_the_handler_s_work(scene: Scene) -> None:
     assert scene.cause()[0] == "server-paused"
 
 
+@pytest.mark.parametrize(
+    ("periods", "used_ms", "says"),
+    [
+        (19, 0, "throttled in 19 of 20 periods of 100 ms (nr_throttled)"),
+        # It had a limit, and seldom used it up.
+        (9, 1000, None),
+        # Nobody could read what the kernel counted.
+        (None, 96, "at its limit: its processes used 0.096 processors"),
+        (None, 80, None),
+    ],
+)
+def test_a_request_that_a_processor_limit_held(
+    scene: Scene, periods: int | None, used_ms: int, says: str | None
+) -> None:
+    limit = {"cpus": 0.1, "throttled_periods": periods, "throttled_us": periods and 1_700_000}
+    act(scene.run, "cpu", "backend-1", BEGIN_S + 0.1, BEGIN_S + 2.1, **limit)
+    used = [reading for reading in scene.run.samples["backend-1"].slow if reading["kind"] == "processes"]
+    for second, reading in enumerate(used):
+        reading["processes"][0]["cpu_ms"] = used_ms * second
+    scene.dial()
+    scene.request(2.2, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 2.199)
+    cause, evidence = scene.cause()
+
+    assert cause == ("cpu-throttled" if says else "unexplained")
+    assert (
+        f"backend-1: the limit held it for 2.000 s of the 2.200 s that the request took; it was {says}" in evidence
+    ) == bool(says)
+
+
+def test_a_limit_is_not_the_handler_s_work(scene: Scene) -> None:
+    limit = {"cpus": 0.1, "throttled_periods": 19, "throttled_us": 1_700_000}
+    act(scene.run, "cpu", "backend-1", BEGIN_S + 0.1, BEGIN_S + 2.1, **limit)
+    busy(scene, 1)
+    scene.dial()
+    scene.request(2.2, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 2.199)
+
+    assert scene.cause()[0] == "cpu-throttled"
+
+
 @pytest.mark.parametrize("wait", WAITS)
 def test_who_waited_to_be_accepted_did_so_whatever_was_paused_meanwhile(scene: Scene, wait: str) -> None:
     act(scene.run, "pause", "backend-1", BEGIN_S - 0.1, BEGIN_S + 1.8)

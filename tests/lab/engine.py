@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from formats.role import TRAFFIC_PORT
+from lab.engines.cpu_stat import CpuStat
 from lab.engines.programs import CompletedCommand, StreamingCommand
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Container, Finding, Parts, Watch
 from lab.errors import ConfigurationRefused, EngineFailed, Problem, ScriptRefused
@@ -403,8 +404,9 @@ class InMemoryEngine:
     def signal(self, instance: str, signal: str) -> None:
         self._do(f"{signal} to {instance}")
 
-    def limit_cpus(self, instance: str, cpus: float | None) -> None:
+    def limit_cpus(self, instance: str, cpus: float | None) -> CpuStat | None:
         self._do(f"{instance} has {cpus} processors")
+        return None
 
     def start_again(self, instance: str) -> None:
         self.running.add(instance)

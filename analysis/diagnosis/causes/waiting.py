@@ -326,6 +326,38 @@ CAUSES = (
         lesson="nginx-backlog",
     ),
     Cause(
+        name="cpu-throttled",
+        meaning="A processor limit held the server, or the one behind the proxy, while it had the request.",
+        proof=(
+            "The manifest has the limit. In at least half of its periods the server's kernel counted that the share was"
+            " used up (`nr_throttled` of its control group's cpu.stat); where the lab cannot read that, the server's"
+            " processes used at least 90 % of the limit. Only the request's overlap with the limit counts, less the"
+            " time of an ordinary request: the median of those outside of it that were not slow, or else the quickest;"
+            " and less what lost packets and the accept queue took."
+        ),
+        when=main_part("throttled_us"),
+        apart=APART,
+        says="""format('{}: the limit held it for {} of the {} that the request took; it was {}', throttled_server,
+            took(throttled_us), took(total_us), throttled_says)""",
+        seen=True,
+        label="throttled by its processor limit",
+        symptom="slow by up to 100 ms, or in steps of it; quick to connect, empty queues, and processors idle",
+        look="`nr_throttled` in the cpu.stat of the server's control group",
+        because="a processor limit held {server}, or {client}, while it had the request",
+        where="At a server on the way, after the connection had been accepted.",
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "A limit of processors is a share of each period of 100 ms. Once a container has used its share up,"
+                " the kernel lets none of its processes run until the next period. Connections are still completed and"
+                " data is acknowledged, because the kernel does that: the path looks slow, and nothing looks busy."
+            ),
+        ),
+        knobs={},
+        remedy="raise the limit (Docker: --cpus; Kubernetes: limits.cpu) or take it away, or let the server do less",
+        lesson=None,
+    ),
+    Cause(
         name="waited-for-a-thread",
         meaning="The server had accepted it, and it waited for one of the server's threads.",
         proof=(

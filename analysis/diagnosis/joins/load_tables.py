@@ -22,6 +22,7 @@ from analysis.evidence.logs import lines_of
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import put_on_steady, tell_processes_apart
 from analysis.evidence.samples import Listener, Samples
+from analysis.evidence.throttling import throttled
 from formats.role import CONTAINER_LOG
 from formats.safe_files import open_regular
 
@@ -82,12 +83,12 @@ def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             for address in manifest.addresses.get(instance, []):
                 database.execute("INSERT INTO addresses VALUES (?, ?)", [instance, address])
     columns = {"number": "BIGINT", "instance": "VARCHAR", "deed": "VARCHAR", "words": "VARCHAR", "is_ending": "BOOLEAN"}
-    create(database, "actions", columns | {"start_us": "BIGINT", "until_us": "BIGINT"})
+    create(database, "actions", columns | {"throttled": "VARCHAR", "start_us": "BIGINT", "until_us": "BIGINT"})
     for number, action in enumerate(manifest.actions):
         if action.start_us is not None:
-            row = [number, action.concerns, action.do, action.words, action.is_ending]
+            row = [number, action.concerns, action.do, action.words, action.is_ending, throttled(raw, action)]
             times = [action.start_us, manifest.until_us(action)]
-            database.execute("INSERT INTO actions VALUES (?, ?, ?, ?, ?, ?, ?)", [*row, *times])
+            database.execute("INSERT INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [*row, *times])
 
 
 # So many messages of an error log are in memory before they become rows.

@@ -20,14 +20,16 @@
 -- - server: with a server that tells nothing of its threads, from when it surely had connection and request.
 -- - lag: the answer was on its way.
 -- - retry: the proxy had tried other servers, or other connections, before.
+-- - throttled: a processor limit held a server; less what it took until the server had the connection.
 -- - pause: the lab had paused a server that had the connection already; who waited to be accepted then, waited there.
 --   The server's own account of its work runs on meanwhile; the pause is neither its handler's nor its threads'.
 CREATE TABLE waits AS
 WITH readings AS (
     SELECT served.instance, served.id, served.server, served.left_us,
-           served.to_us - served.from_us - if(acted.paused = served.server, acted.overlap_us, 0) AS service_us,
-           CASE WHEN list_contains($silent::VARCHAR[], served.server)
-                THEN served.to_us - served.taken_us - if(acted.paused = served.server, acted.overlap_us, 0)
+           if(acted.paused = served.server, acted.overlap_us, 0)
+               + if(acted.throttled_server = served.server, greatest(acted.throttled_us, 0), 0) AS held_us,
+           served.to_us - served.from_us - held_us AS service_us,
+           CASE WHEN list_contains($silent::VARCHAR[], served.server) THEN served.to_us - served.taken_us - held_us
            END AS server_us, served.taken_us,
            acceptance_known OR queue_last.ticks = queue_first.ticks AS accepted_at_once,
            last.scrapes - first.scrapes AS scrapes, last.saturated - first.saturated AS saturated,
@@ -84,7 +86,8 @@ WITH readings AS (
            CASE WHEN NOT reused AND tls_us > 0 OR protocol = 'http2' AND NOT had_one
                 THEN if(protocol = 'http2', unsent_us - greatest(dial_time_us + dial_duration_us - time_us, 0), tls_us)
                       - greatest(coalesce(queue_us, 0), 0) - greatest(coalesce(ack_us, 0), 0)
-                     - coalesce(acted.overlap_us, 0) END AS tls_wait_us,
+                     - coalesce(acted.overlap_us, 0) - greatest(coalesce(acted.throttled_us, 0), 0)
+           END AS tls_wait_us,
            CASE WHEN without_hole AND saturated = scrapes AND (scrapes > 0 OR saturated_before AND saturated_after)
                 THEN service_us - free_us - average_us END AS thread_us,
            CASE WHEN without_hole AND NOT saturated_before AND saturated = 0 AND NOT saturated_after
@@ -92,9 +95,11 @@ WITH readings AS (
                 THEN if(scrapes > 0, service_us, least(service_us, average_us)) END AS handler_us,
            end_us - left_us AS lag_us,
            CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us,
-           CASE WHEN greatest(syn_us, up_syn_us, lost_us, up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us, 0) <= 0
-                THEN acted.overlap_us END AS pause_us,
-           acted.paused
+           greatest(syn_us, up_syn_us, lost_us, up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us, 0)
+               AS until_had_us,
+           CASE WHEN until_had_us = 0 THEN acted.overlap_us END AS pause_us,
+           acted.throttled_us - until_had_us AS throttled_us,
+           acted.paused, acted.throttled_server, acted.throttled_says
       FROM readings JOIN cases USING (instance, id) LEFT JOIN acted USING (instance, id)
            LEFT JOIN resent USING (instance, id)
 )
@@ -113,6 +118,7 @@ SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
        greatest(server_us, 0) AS server_us, taken_us,
        greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
        greatest(retry_us, 0) AS retry_us,
-       greatest(pause_us, 0) AS pause_us, paused
+       greatest(pause_us, 0) AS pause_us, paused,
+       greatest(throttled_us, 0) AS throttled_us, throttled_server, throttled_says
   FROM parts
  ORDER BY instance, id;

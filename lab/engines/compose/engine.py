@@ -9,6 +9,7 @@ from lab import parallel
 from lab.engines.compose import containers, docker_sidecar, images, prerequisites, startup
 from lab.engines.compose.containers import container_name, container_states, existing_containers
 from lab.engines.compose.docker import docker, mount_option, save, try_configuration, try_folder
+from lab.engines.cpu_stat import CpuStat, read_cpu_stat
 from lab.engines.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Sidecars, Watch
 from lab.errors import LabError, Problem, ScriptRefused
 from lab.scenarios.overrides import Override
@@ -114,11 +115,14 @@ class Compose:
         """Send a signal to a container's first process."""
         docker("kill", "--signal", signal, container_name(instance))
 
-    def limit_cpus(self, instance: str, cpus: float | None) -> None:
+    def limit_cpus(self, instance: str, cpus: float | None) -> CpuStat | None:
         """Set the quota of a container's control group; `--cpus` cannot take it away again."""
+        process = docker("inspect", "--format", "{{.State.Pid}} {{.Id}}", container_name(instance))
+        before = read_cpu_stat(*process.strip().partition(" ")[::2])
         quota_us = -1 if cpus is None else round(cpus * _CPU_PERIOD_US)
         period = ("--cpu-period", str(_CPU_PERIOD_US), "--cpu-quota", str(quota_us))
         docker("update", *period, container_name(instance))
+        return before
 
     def start_again(self, instance: str) -> None:
         """Start a container that is there."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from analysis.evidence.rawfiles import Places
 from lab import parallel, paths
 from lab.engines import protocol
+from lab.engines.cpu_stat import CpuStat
 from lab.engines.kubernetes import trial
 from lab.engines.kubernetes.containers import Containers
 from lab.engines.kubernetes.objects import COLLECTOR, Images, checkout_selector
@@ -175,7 +176,7 @@ class Kubernetes(Containers):
         """End roles beside each other."""
         parallel.each(lambda one: self.end_role(one, grace_s), list(instances))
 
-    def limit_cpus(self, instance: str, cpus: float | None) -> None:  # noqa: ARG002
+    def limit_cpus(self, instance: str, cpus: float | None) -> CpuStat | None:  # noqa: ARG002
         """Refuse, as `cannot` has already."""
         raise EngineFailed(f"the processors of {instance} cannot be limited on Kubernetes")
 
