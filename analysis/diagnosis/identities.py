@@ -187,7 +187,19 @@ def _logs_answers(manifest: Manifest, role: str) -> bool:
     return _logs_tries(manifest, role) or any(isinstance(of, LogFormat) for of in formats)
 
 
+def _by_icmp(client: str, server: str) -> tuple[str, str]:
+    """Return how many dials an ICMP message refused: no RST came; and how many found no way, with a SYN or without."""
+    refused = f"{client}.dials.failed_refused"
+    return f"({refused} - min({refused}, flows.{server}.refused))", f"{client}.dials.failed_unreachable"
+
+
+_ICMP = " A dial that an ICMP message ended is one, too, though no RST came."
+# The kernel's schedule has no more in two minutes.
+_SYNS_MAX = 7
+
+
 def _of_users(server: str) -> Iterator[Identity]:
+    told, no_way = _by_icmp("client", server)
     yield Identity(
         "dials-made",
         "Each dial that connected, or was reset right after, is an established connection in the capture.",
@@ -197,15 +209,20 @@ def _of_users(server: str) -> Iterator[Identity]:
     yield Identity(
         "dials-unanswered",
         "Each dial that timed out, or that ended with its request or with k6, is a connection whose SYNs nothing"
-        " answered. A connection that was held half open on purpose may be one of these, or may have been answered.",
-        "client.dials.failed_timeout + client.dials.failed_canceled + client.dials.failed_half_open",
+        " answered. A connection that was held half open on purpose may be one of these, or may have been"
+        f" answered.{_ICMP}",
+        f"client.dials.failed_timeout + client.dials.failed_canceled + client.dials.failed_half_open + {told}",
+        f"flows.{server}.unanswered + min(flows.{server}.half_open, client.dials.failed_half_open)"
+        f" - min(flows.{server}.unanswered, {no_way})",
         f"flows.{server}.unanswered + min(flows.{server}.half_open, client.dials.failed_half_open)",
     )
     yield Identity(
         "dials-refused",
-        "Each dial that was refused is a connection that was answered with RST.",
+        "Each dial that was refused is a connection that was answered with RST, or an ICMP message refused it: then"
+        " nothing answered its SYNs.",
         "client.dials.failed_refused",
         f"flows.{server}.refused",
+        f"flows.{server}.refused + flows.{server}.unanswered",
     )
     yield Identity(
         "dials-without-port",
@@ -218,12 +235,13 @@ def _of_users(server: str) -> Iterator[Identity]:
         "The unanswered connections have as many SYNs as the client's kernel had to send: its sysctls and"
         " the length of each dial say how many.",
         f"flows.{server}.syn_failed",
-        "model.failed_dials_syns.min",
-        "model.failed_dials_syns.max",
+        f"model.failed_dials_syns.min + {told}",
+        f"model.failed_dials_syns.max + {_SYNS_MAX} * ({told} + {no_way})",
     )
 
 
 def _of_gateway(server: str) -> Iterator[Identity]:
+    told, no_way = _by_icmp("gateway", server)
     yield Identity(
         "connections-opened",
         "Each connection that the gateway opened, or that was reset as soon as it was, is one that was established in"
@@ -233,15 +251,18 @@ def _of_gateway(server: str) -> Iterator[Identity]:
     )
     yield Identity(
         "dials-unanswered",
-        "Each dial of the gateway that timed out is a connection whose SYNs got no answer.",
-        "gateway.dials.failed_timeout + gateway.dials.failed_canceled",
+        f"Each dial of the gateway that timed out is a connection whose SYNs got no answer.{_ICMP}",
+        f"gateway.dials.failed_timeout + gateway.dials.failed_canceled + {told}",
+        f"flows.{server}.unanswered - min(flows.{server}.unanswered, {no_way})",
         f"flows.{server}.unanswered",
     )
     yield Identity(
         "dials-refused",
-        "Each dial of the gateway that was refused is a connection that was answered with RST.",
+        "Each dial of the gateway that was refused is a connection that was answered with RST, or an ICMP message"
+        " refused it: then nothing answered its SYNs.",
         "gateway.dials.failed_refused",
         f"flows.{server}.refused",
+        f"flows.{server}.refused + flows.{server}.unanswered",
     )
     yield Identity(
         "dials-without-port",
@@ -270,6 +291,9 @@ def _checks_at_edges(manifest: Manifest, proxy: str) -> int:
 
 
 def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity]:
+    refused = f"flows.{server}.refused + access.{client}.errors.99"
+    at_once = f"access.{client}.tries.connect_failed"
+    told = f"({at_once} - min({at_once}, {refused}))"
     aborted = f"access.{client}.tries.aborted"
     checks, checked = _most_checks(manifest, client), ""
     if checks:
@@ -286,19 +310,18 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
     yield Identity(
         "tries-unanswered",
         "Each try that timed out before it was connected is a connection whose SYNs got no answer. A try that ended"
-        f" because the client closed may be one too.{checked}",
+        f" because the client closed may be one too, and one that an ICMP message ended is.{checked}",
         f"flows.{server}.unanswered",
-        f"access.{client}.tries.connect_timeout",
-        f"access.{client}.tries.connect_timeout + {aborted}",
+        f"access.{client}.tries.connect_timeout + {told}",
+        f"access.{client}.tries.connect_timeout + {told} + {aborted}",
     )
-    refused = f"flows.{server}.refused + access.{client}.errors.99"
     yield Identity(
         "tries-refused",
         "Each try that failed to connect at once is a connection that was answered with RST, or it found no port (99 in"
-        f" the error log).{checked}",
-        f"access.{client}.tries.connect_failed",
+        f" the error log), or an ICMP message ended it: then nothing answered its SYNs.{checked}",
+        at_once,
         f"{refused} - {checks}" if checks else refused,
-        refused if checks else None,
+        f"{refused} + flows.{server}.unanswered",
     )
     role = manifest.roles.get(client)
     pool = manifest.knobs.get(role.knob(role.limits.pool)) if role and role.limits.pool else None
@@ -368,9 +391,11 @@ def _of_kernels(
     yield Identity(
         "syns-dropped",
         "The server's kernel dropped the unanswered SYNs, and the later packets that met a full queue."
-        " The ACK of a SYN cookie may be one of these. The last sample need not have what came after the window.",
+        " The ACK of a SYN cookie may be one of these. The last sample need not have what came after the window, and"
+        " SYNs that came to no socket may be none.",
         f"kernel.{server}.TcpExt.ListenDrops",
-        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min - flows.{server}.dropped_late",
+        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min - flows.{server}.dropped_late"
+        f" - flows.{server}.syns_before_socket",
         f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max + kernel.{server}.TcpExt.SyncookiesRecv",
     )
     yield Identity(

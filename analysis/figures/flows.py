@@ -107,6 +107,10 @@ def _others(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, 
     return total(joined.row(sql(__name__, "others_to"), instance=each)["others"] for each in servers)
 
 
+def _before_socket(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
+    return total(joined.row(sql(__name__, "before_socket_of"), instance=each)["syns"] for each in servers)
+
+
 def _resent(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
     return total(joined.row(sql(__name__, "resent_to"), instance=each)["resent"] for each in servers)
 
@@ -209,6 +213,14 @@ FIGURES: tuple[Figure, ...] = (
         "Established connections that no request used, if the proxy in front makes health checks; 0 if it makes none.",
         _SOURCE,
         _of_connections(_checks),
+    ),
+    Figure(
+        "flows.<server>.syns_before_socket",
+        "SYNs of connections without an answer that came to the server and to no socket of it: its kernel counted no"
+        " drop around any of them, and sent no SYN-ACK again. A packet filter takes them, or connection tracking.",
+        _SOURCE,
+        _of_connections(_before_socket),
+        unit="SYNs",
     ),
     Figure(
         "flows.<server>.resent",

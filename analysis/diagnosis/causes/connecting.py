@@ -63,6 +63,11 @@ def _logged(number: int) -> str:
     return f"(NOT coalesce(try_names_dial, false) AND error_text LIKE '%({number}: %')"
 
 
+# No RST came to the proxy's SYN, and no other answer: an ICMP message refused it.
+_UP_UNANSWERED = "up_id IS NOT NULL AND NOT up_refused AND NOT up_answered"
+_UP_BY_ICMP = f"({_UP_UNANSWERED} AND (try_dial_error_kind = 'refused' OR {_logged(111)}))"
+
+
 def _overflow(prefix: str) -> str:
     """Return SQL for: each of a connection's SYNs met a full queue."""
     return f"""(NOT {prefix}_established AND NOT {prefix}_refused AND {prefix}_syns_lost = {prefix}_syn_count
@@ -234,7 +239,8 @@ CAUSES = (
         ),
         when=(
             "outcome = 'failed' AND ((dial_error_kind = 'refused' AND flow_refused)"
-            f" OR ({_NO_UPSTREAM} AND (up_refused OR try_dial_error_kind = 'refused' OR {_logged(111)}))"
+            f" OR ({_NO_UPSTREAM} AND NOT {_UP_BY_ICMP}"
+            f" AND (up_refused OR try_dial_error_kind = 'refused' OR {_logged(111)}))"
             " OR coalesce(behind_refused, false))"
         ),
         says=f"""if(coalesce(behind_refused, false), {BEHIND_FLOW} || ': it was answered with RST at '
@@ -268,7 +274,8 @@ CAUSES = (
             "outcome = 'failed' AND (dial_error_kind = 'unreachable'"
             " OR (dial_error_kind = 'refused' AND captured AND flow_id IS NOT NULL AND NOT flow_refused"
             " AND NOT flow_answered)"
-            f" OR ({_NO_UPSTREAM} AND (try_dial_error_kind = 'unreachable' OR {_logged(113)} OR {_logged(101)})))"
+            f" OR ({_NO_UPSTREAM} AND (try_dial_error_kind = 'unreachable' OR {_logged(113)} OR {_logged(101)}"
+            f" OR {_UP_BY_ICMP})))"
         ),
         says=f"""if(dial_error_kind IN ('unreachable', 'refused'), {DIAL_FAILED} || coalesce('; ' || {FLOW} || ': '
             || {syns("flow")} || format(' came to the interface of {{}}, and no packet of TCP answered',

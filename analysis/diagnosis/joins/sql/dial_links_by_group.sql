@@ -1,6 +1,7 @@
 -- Dials that were refused so close together that time alone cannot tell whose connection is whose: each gets one, in
--- their order, if as many connections began in that time as there were dials, and all of them were refused. Which one
--- it is then makes no difference to what is said of it.
+-- their order, if as many connections began in that time as there were dials, and all of them were refused; or none of
+-- them was answered, because ICMP messages refused the dials. Which one it is then makes no difference to what is said
+-- of it.
 INSERT INTO dial_links
 WITH refused AS (
     SELECT *, time_us - $slack_us AS from_us, time_us + duration_us + $slack_us AS to_us
@@ -26,6 +27,7 @@ WITH refused AS (
                AND connections.first_time_us BETWEEN groups.from_us AND groups.to_us
            ANTI JOIN dial_links ON dial_links.observer = connections.observer AND dial_links.flow = connections.id
      GROUP BY ALL
-    HAVING bool_and(connections.refused) AND count(*) = len(groups.dials)
+    HAVING (bool_and(connections.refused) OR bool_and(NOT connections.refused AND NOT connections.answered))
+       AND count(*) = len(groups.dials)
 )
 SELECT instance, unnest(dials), observer, unnest(flows), 'group' FROM answered ORDER BY ALL;
