@@ -193,6 +193,18 @@ def _by_icmp(client: str, server: str) -> tuple[str, str]:
     return f"({refused} - min({refused}, flows.{server}.refused))", f"{client}.dials.failed_unreachable"
 
 
+def _refused(who: str, client: str, server: str, unanswered: str, waited: str) -> Identity:
+    """Return the identity of refused dials: those that waited in vain account for the others without an answer."""
+    return Identity(
+        "dials-refused",
+        f"Each dial of {who} that was refused is a connection that was answered with RST, or an ICMP message refused"
+        " it: then nothing answered its SYNs, and it is none of those that timed out.",
+        f"{client}.dials.failed_refused",
+        f"flows.{server}.refused",
+        f"flows.{server}.refused + {unanswered} - min({unanswered}, {waited})",
+    )
+
+
 _ICMP = " A dial that an ICMP message ended is one, too, though no RST came."
 # The kernel's schedule has no more in two minutes.
 _SYNS_MAX = 7
@@ -206,24 +218,19 @@ def _of_users(server: str) -> Iterator[Identity]:
         "client.dials.ok + client.dials.failed_reset",
         f"flows.{server}.established",
     )
+    waited = "client.dials.failed_timeout + client.dials.failed_canceled + client.dials.failed_half_open"
+    half_open = f"min(flows.{server}.half_open, client.dials.failed_half_open)"
+    unanswered = f"flows.{server}.unanswered"
     yield Identity(
         "dials-unanswered",
         "Each dial that timed out, or that ended with its request or with k6, is a connection whose SYNs nothing"
         " answered. A connection that was held half open on purpose may be one of these, or may have been"
         f" answered.{_ICMP}",
-        f"client.dials.failed_timeout + client.dials.failed_canceled + client.dials.failed_half_open + {told}",
-        f"flows.{server}.unanswered + min(flows.{server}.half_open, client.dials.failed_half_open)"
-        f" - min(flows.{server}.unanswered, {no_way})",
-        f"flows.{server}.unanswered + min(flows.{server}.half_open, client.dials.failed_half_open)",
+        waited,
+        f"{unanswered} + {half_open} - min({unanswered}, {told} + {no_way})",
+        f"{unanswered} + {half_open}",
     )
-    yield Identity(
-        "dials-refused",
-        "Each dial that was refused is a connection that was answered with RST, or an ICMP message refused it: then"
-        " nothing answered its SYNs.",
-        "client.dials.failed_refused",
-        f"flows.{server}.refused",
-        f"flows.{server}.refused + flows.{server}.unanswered",
-    )
+    yield _refused("k6", "client", server, unanswered, waited)
     yield Identity(
         "dials-without-port",
         "When a dial found no port, the capture shows that connections and TIME_WAIT held the whole port range.",
@@ -235,7 +242,7 @@ def _of_users(server: str) -> Iterator[Identity]:
         "The unanswered connections have as many SYNs as the client's kernel had to send: its sysctls and"
         " the length of each dial say how many.",
         f"flows.{server}.syn_failed",
-        f"model.failed_dials_syns.min + {told}",
+        "model.failed_dials_syns.min",
         f"model.failed_dials_syns.max + {_SYNS_MAX} * ({told} + {no_way})",
     )
 
@@ -249,21 +256,15 @@ def _of_gateway(server: str) -> Iterator[Identity]:
         "gateway.connections.opened + gateway.dials.failed_reset",
         f"flows.{server}.established",
     )
+    waited, unanswered = "gateway.dials.failed_timeout + gateway.dials.failed_canceled", f"flows.{server}.unanswered"
     yield Identity(
         "dials-unanswered",
         f"Each dial of the gateway that timed out is a connection whose SYNs got no answer.{_ICMP}",
-        f"gateway.dials.failed_timeout + gateway.dials.failed_canceled + {told}",
-        f"flows.{server}.unanswered - min(flows.{server}.unanswered, {no_way})",
-        f"flows.{server}.unanswered",
+        waited,
+        f"{unanswered} - min({unanswered}, {told} + {no_way})",
+        unanswered,
     )
-    yield Identity(
-        "dials-refused",
-        "Each dial of the gateway that was refused is a connection that was answered with RST, or an ICMP message"
-        " refused it: then nothing answered its SYNs.",
-        "gateway.dials.failed_refused",
-        f"flows.{server}.refused",
-        f"flows.{server}.refused + flows.{server}.unanswered",
-    )
+    yield _refused("the gateway", "gateway", server, unanswered, waited)
     yield Identity(
         "dials-without-port",
         "When a dial of the gateway found no port, the capture shows that connections and TIME_WAIT held the whole port"
@@ -312,7 +313,7 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         "Each try that timed out before it was connected is a connection whose SYNs got no answer. A try that ended"
         f" because the client closed may be one too, and one that an ICMP message ended is.{checked}",
         f"flows.{server}.unanswered",
-        f"access.{client}.tries.connect_timeout + {told}",
+        f"access.{client}.tries.connect_timeout",
         f"access.{client}.tries.connect_timeout + {told} + {aborted}",
     )
     yield Identity(
@@ -321,7 +322,8 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         f" the error log), or an ICMP message ended it: then nothing answered its SYNs.{checked}",
         at_once,
         f"{refused} - {checks}" if checks else refused,
-        f"{refused} + flows.{server}.unanswered",
+        f"{refused} + flows.{server}.unanswered"
+        f" - min(flows.{server}.unanswered, access.{client}.tries.connect_timeout)",
     )
     role = manifest.roles.get(client)
     pool = manifest.knobs.get(role.knob(role.limits.pool)) if role and role.limits.pool else None

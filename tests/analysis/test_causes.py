@@ -717,6 +717,15 @@ def test_a_backend_that_refuses_the_proxy(proxied: Scene) -> None:
     assert proxied.cause()[0] == "connection-refused"
 
 
+def test_a_backend_whose_icmp_message_refuses_the_proxy_is_unreachable(proxied: Scene) -> None:
+    proxied.request(0.002, status=502)
+    log(proxied, 502, 0.002, upstream_status="502", upstream_response_time="0.000", **NO_CONNECTION)
+    complain(proxied, "*9 connect() failed (111: Connection refused) while connecting to upstream")
+    proxied.connection(BACKEND, "172.18.0.4:50000").syns(BEGIN_S + 0.002)
+
+    assert proxied.cause()[0] == "unreachable"
+
+
 def test_a_client_s_port_to_each_address_of_nginx_is_two_connections(proxied: Scene) -> None:
     proxied.run.manifest["addresses"]["nginx"].append("172.18.0.14")
     other = proxied.dial() | {"id": 2, "time_us": at_us(BEGIN_S + 0.0005), "remote": "172.18.0.14:8080"}

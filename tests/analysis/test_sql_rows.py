@@ -301,6 +301,8 @@ def test_a_dial_that_has_its_connection_is_given_no_second_one_by_time(tables: T
         ([100, 104, 106], [(101, True), (106, True)], []),
         ([100, 104], [(101, True), (103, True), (106, True)], []),
         ([100, 104], [(101, True), (106, False)], []),
+        # Nothing answered: an ICMP message refused both.
+        ([100, 104], [(101, False), (106, False)], [(1, 7, "group"), (2, 8, "group")]),
     ],
 )
 def test_dials_that_were_refused_at_once_share_as_many_connections_that_were(
@@ -309,7 +311,7 @@ def test_dials_that_were_refused_at_once_share_as_many_connections_that_were(
     dialled = enumerate(dials, start=1)
     tables.given("dials_of_unknown_port", "id time_us", *dialled, **DIAL, duration_us=3, error_kind="refused")
     begun = [(number, *each) for number, each in enumerate(connections, start=7)]
-    tables.given("connections", "id first_time_us refused", *begun, **MADE)
+    tables.given("connections", "id first_time_us refused", *begun, **MADE, answered=False)
     assert tables.made("dial_links_by_group", "dial, flow, how", slack_us=5) == found
 
 
@@ -1469,6 +1471,16 @@ def test_a_request_that_the_server_closed_upon_and_that_did_not_fail_was_sent_ag
     tables.given("requests", "id dial status error_code", (1, 2, 0, 1000), instance="k6-1", tls_us=0)
     tables.given("dial_links", "dial flow", (2, 2), (1, 1), instance="k6-1", observer="nginx")
     assert tables.made("resent_to", instance="nginx") == [(2,)]
+
+
+def test_syns_that_came_to_no_socket_are_those_of_connections_without_answer_and_without_drop(tables: Tables) -> None:
+    columns = "id answered in_window syns_lost"
+    rows = [(1, False, True, 3), (2, True, True, 1), (3, False, True, 1), (4, False, False, 1), (5, False, True, 1)]
+    tables.given("connections", columns, *rows, observer="s", to_instance="s")
+    again = [(1, 0), (2, 0), (3, 1), (4, 0), (5, 0)]
+    tables.given("before_socket", "id synacks_again", *again, observer="s", cookies_sent=0)
+    tables.given("syn_drop_proof", "id syns_not_dropped", (1, 3), (2, 1), (3, 1), (4, 1), (5, 0), observer="s")
+    assert tables.made("before_socket_of", instance="s") == [(3,)]
 
 
 def test_tries_after_a_move_are_those_of_the_proxies_at_the_name_s_two_servers(tables: Tables) -> None:

@@ -116,6 +116,11 @@ def test_each_hop_is_captured_once_where_its_server_is(effective: Make) -> None:
 
     assert modes(direct) == {"collector-k6-1": "off", "collector-backend-1": "headers"}
     assert modes(proxied) == {"collector-k6-1": "off", "collector-nginx": "headers", "collector-backend-1": "off"}
+    action = "actions:\n  - {at: 1s, do: filter, instance: backend-1, answer: none, for: 1s}\n"
+    filtered = services(
+        effective, text=THROUGH_NGINX.replace("users: 3", "users: 3\n    calls: 99\n    think_time: 1s") + action
+    )
+    assert modes(filtered) == {"collector-k6-1": "off", "collector-nginx": "headers", "collector-backend-1": "headers"}
 
 
 def test_only_a_run_with_kernel_events_gives_its_collectors_the_right_to_them(effective: Make) -> None:
