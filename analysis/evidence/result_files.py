@@ -150,7 +150,8 @@ def read(path: Path, of: str, server: str | None) -> tuple[list[dict[str, Any]],
                 if not (0 <= found.time_us <= MOMENT_MAX_US and 0 <= found.took_us <= MOMENT_MAX_US):
                     damage.add_bad_line(number)
                     continue
-                user = threads.setdefault(found.thread, len(threads) + 1)
+                # Without a thread's name, nothing says which requests were one user's: each has one of its own.
+                user = threads.setdefault(found.thread or str(number), len(threads) + 1)
                 requests.append(_request(number, user, found, server))
                 if found.error_kind or found.connect_us or not found.status:
                     dials.append(_dial(number, user, found, server))

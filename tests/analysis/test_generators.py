@@ -52,6 +52,14 @@ def test_results_tell_of_each_request_and_of_connections_that_failed(
     ] == requests
 
 
+@pytest.mark.parametrize(("text", "of", "users"), [(JTL + ROW + ROW, "jmeter", 1), (VEGETA, "vegeta", 2)])
+def test_requests_of_no_named_thread_are_not_of_one_user(tmp_path: Path, text: str, of: str, users: int) -> None:
+    file = tmp_path / "results"
+    file.write_text(text)
+    found, _, _ = result_files.read(file, of, "10.0.0.2:80")
+    assert len({one["vu"] for one in found}) == users
+
+
 @pytest.mark.parametrize(
     ("row", "of", "waited"),
     [
