@@ -227,6 +227,23 @@ def test_files_that_nginx_is_to_answer_with_and_that_are_not_here_are_named(tmp_
     ]
 
 
+def test_nginx_does_not_look_for_files_of_the_server_behind_it_that_are_not_here(tmp_path: Path) -> None:
+    text = """server { listen 80; root /var/www/html;
+    location ~ \\.php$ { try_files $fastcgi_script_name =404; fastcgi_pass app:9000; }
+    location / { try_files $uri /index.php$request_uri; }
+}"""
+    php = {"behind": ("php:9000",), "role": "php", "own_service": True}
+    found = nginx(tmp_path, text, **php)
+    assert found.faults == []
+    assert "try_files $fastcgi_script_name" not in copy_of(found)
+    assert "try_files $uri /index.php" in copy_of(found)
+    assert "root /var/www/html is not here; the server behind says what there is" in str(found.changes)
+    # Where the pages are beside the file, nginx finds them.
+    (tmp_path / "html").mkdir()
+    own = nginx(tmp_path, text.replace("/var/www/html", "/etc/nginx/html"), **php)
+    assert "left out" not in str(own.changes)
+
+
 def test_servers_that_no_load_reaches_do_not_hinder_a_path_that_ends_at_haproxy(tmp_path: Path) -> None:
     text = "default_backend app\nbackend app\n    server one 10.0.0.7:8080\n"
     beside = "\nbackend app\n    server one app:8080 check\n    server two 10.0.0.7:8080 ssl verify none\n"

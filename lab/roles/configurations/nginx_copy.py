@@ -480,15 +480,26 @@ class NginxCopy:
             self._copies.set_arguments(key, {0: f"{made}.key"})
 
     def _files(self, server: Block | None) -> None:
-        """Say where the files are not here that nginx itself is to answer with."""
-        if server is None or self._around.behind:
+        """Say where the files are not here that nginx itself is to answer with, or to look for before it passes on."""
+        if server is None:
+            return
+        if self._around.behind:
+            for location in server.within("location"):
+                roots = [one for level in (location, server, *self._https) for one in level.all("root")]
+                if location.all(*_PASSES) and roots and self._is_gone(roots[0]):
+                    for one in location.all("try_files"):
+                        if one.arguments[-1].startswith("="):
+                            self._leave_out(one, f"{roots[0].text} is not here; the server behind says what there is")
             return
         for one in server.within("root"):
-            path = one.arguments[0]
-            if path.startswith("/") and "$" not in path and not path.startswith(_OF_IMAGE) and not self._exists(path):
-                what = f"{one.text}: the folder is not here, and nginx answers 404 for what is in it"
-                if self._is_new(one, what):
-                    self._changes.append(Change(what, one.where))
+            what = f"{one.text}: the folder is not here, and nginx answers 404 for what is in it"
+            if self._is_gone(one) and not one.arguments[0].startswith(_OF_IMAGE) and self._is_new(one, what):
+                self._changes.append(Change(what, one.where))
+
+    def _is_gone(self, root: Block) -> bool:
+        """Return whether the folder of a `root` is not here."""
+        path = root.arguments[0]
+        return path.startswith("/") and "$" not in path and not self._exists(path)
 
     def _proxying(self, server: Block | None) -> None:
         self._rename_upstreams()
