@@ -298,7 +298,7 @@ CAUSES = (
             "look for what sent the ICMP message (a capture of `icmp` at the client names its sender), or for a wrong"
             " address or route; no setting of the programs does it"
         ),
-        lesson=None,
+        lesson="filter-before-socket",
     ),
     Cause(
         name="accept-queue-drop",
@@ -458,7 +458,7 @@ CAUSES = (
             "change the packet filter in the server's namespace, or raise net.netfilter.nf_conntrack_max where the"
             " table of connections was full; no setting of the programs does it"
         ),
-        lesson=None,
+        lesson="filter-before-socket",
     ),
     Cause(
         name="connect-timeout",
