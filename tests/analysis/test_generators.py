@@ -10,7 +10,10 @@ from analysis import figures
 from analysis.derivation import judge
 from analysis.diagnosis.health.generator import own_words
 from analysis.evidence import result_files
+from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
+from analysis.reports.stories.explanation import explain_request, format_explanation
+from formats import manifest
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, OTHERS, SYNS_S, RunFolder, knob, make_capture
 from tests.analysis.whole import made_by
@@ -285,12 +288,18 @@ def test_of_samples_that_began_together_the_answer_tells_which_connection_is_who
         f"{began_ms + after},{took},delay,{code},,users 1-{user},text,{code == 200},9,http://a/,{took},0\n"
         for after, took, code, user in ((0, 2001, 503, 1), (0, 1001, 200, 2), (3000, 1001, 504, 1))
     )
-    joined = judge(watched.write()).run.joined
+    folder = watched.write()
+    joined = judge(folder).run.joined
     assert not isinstance(joined, Unknown)
     found = joined.rows("SELECT requests.status, connections.client_port AS port FROM requests"
                         " LEFT JOIN dial_links USING (instance, dial)"
                         " LEFT JOIN connections ON connections.id = flow")  # fmt: skip
     assert {one["status"]: one["port"] for one in found} == {503: 50_002, 200: 50_001, 504: 50_002}
+    story = "\n".join(format_explanation(explain_request(RawRun(folder, manifest.load_manifest(folder)), "jmeter-1/3")))
+    assert "begins delay (user 1)" in story
+    assert "reuses the connection of dial 1" in story
+    assert "raw/jmeter-1/role/results.jtl: row 3" in story
+    assert "requests.jsonl" not in story
 
 
 def test_packets_tell_of_a_request_whose_results_name_no_more_than_its_timeout(run: RunFolder) -> None:

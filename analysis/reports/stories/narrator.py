@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from analysis.database import sql
+from analysis.evidence import result_files
 from analysis.formatting import excerpt, format_count, format_us
 from analysis.reports.stories import observers
 from analysis.reports.stories.packets import build_view, capture_file, next_request_us, split_segments
@@ -73,7 +74,7 @@ class Narrator:
         dial_notes = () if first_hop else self._notes(self.hosts.get(_host(case["dial_remote"])), case["dial_time_us"])
         accepted = self._acceptances(story)
         found = [
-            *observers.client_moments(case, self._close(case), dial_notes, self.raw.places, self._beside(case)),
+            *observers.client_moments(case, self._close(case), dial_notes, self._records_of(case), self._beside(case)),
             *(self._accepts(case, prefix, each) for prefix, each in accepted.items()),
             *(moment for carrier in carriers for moment in self._packets(carrier)),
             *self._handler(case, carriers, accepted),
@@ -84,6 +85,16 @@ class Narrator:
             *observers.action_moments(case, self.raw.manifest.actions, self._servers(case)),
         ]
         return sorted(found, key=lambda moment: moment.event.time_us)
+
+    def _records_of(self, case: Row) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Return where a request and its dial stand in what the client wrote; a file of results has both in one row."""
+        instance, places = case["instance"], self.raw.places
+        results = {each: file for each, file, _ in self.raw.manifest.logged(result_files.FORMATS)}
+        if file := results.get(instance):
+            shown = places.shown(places.role(instance, file))
+            return (shown, f"row {case['id']}"), (shown, f"row {case['dial']}")
+        requests, dials = (places.shown(places.role(instance, name)) for name in ("requests.jsonl", "dials.jsonl"))
+        return (requests, f"id {case['id']}"), (dials, f"id {case['dial']}")
 
     def _logs_of(self, line: Row | None) -> tuple[str, str]:
         """Return the files of a proxy's access log and of its error log."""
@@ -244,7 +255,7 @@ def request_head(case: Row) -> Row:
     """Return what heads the story of a request."""
     return {
         "request": f"{case['instance']}/{case['id']}",
-        "asked": f"{excerpt(case['method'])} {excerpt(case['url'])}",
+        "asked": " ".join(excerpt(case[part]) for part in ("method", "url") if case[part]),
         "outcome": case["outcome"],
         "total_us": case["total_us"],
     }

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from analysis.diagnosis.joins import Row, Story
     from analysis.evidence.flows import Packet
-    from analysis.evidence.rawfiles import Places
     from analysis.reports.stories.server_state import Acceptance
     from analysis.reports.stories.timeline import Note
 
@@ -44,18 +43,21 @@ _ASKED_MS = re.compile(r"/api/delay\?(?:[^#]*&)?ms=([0-9]{1,9})(?:[&#]|$)")
 
 
 def client_moments(
-    case: Row, close: Row | None, dial_notes: tuple[Note, ...], places: Places, beside: int = 0
+    case: Row,
+    close: Row | None,
+    dial_notes: tuple[Note, ...],
+    sources: tuple[tuple[str, str], tuple[str, str]],
+    beside: int = 0,
 ) -> Iterator[Moment]:
     """Tell a request as its client saw it.
 
     `close` says how its connection ended; it is None if that is not recorded, or came after another request.
-    `dial_notes` are what else was seen as the dial began. `beside` is how many other requests its connection carried
-    when it was sent.
+    `dial_notes` are what else was seen as the dial began. `sources` are where request and dial stand. `beside` is how
+    many other requests its connection carried when it was sent.
     """
     observer = case["instance"]
-    requests = places.shown(places.role(observer, "requests.jsonl")), f"id {case['id']}"
-    dials = places.shown(places.role(observer, "dials.jsonl")), f"id {case['dial']}"
-    who = f"user {case['vu']}, iteration {case['iteration']}"
+    requests, dials = sources
+    who = f"user {case['vu']}" + ("" if case["iteration"] is None else f", iteration {case['iteration']}")
     begins = Event(case["time_us"], observer, f"begins {excerpt(case['name'])} ({who})", *requests)
     yield Moment(begins, "begins the request")
     if case["dial_time_us"] is not None:
