@@ -389,10 +389,12 @@ def test_what_kubernetes_cannot_is_refused_before_anything_starts(effective: Mak
     problems = list(Kubernetes().cannot(asked, topology_of(asked)))
     assert [str(one.where) for one in problems] == ["--set nginx.addresses=2"]
     limited = "{at: 1s, do: cpu, instance: nginx, cpus: 1, for: 1s}"
-    actions = f"actions:\n  - {{at: 0s, do: reload, instance: nginx}}\n  - {limited}\n"
+    filtered = "{at: 3s, do: filter, instance: nginx, answer: none, for: 1s}"
+    actions = f"actions:\n  - {{at: 0s, do: reload, instance: nginx}}\n  - {limited}\n  - {filtered}\n"
     acting = effective(text=THROUGH_NGINX + actions)
-    (problem,) = Kubernetes().cannot(acting, topology_of(acting))
-    assert problem.what.startswith("the action 'cpu' takes a limit away again")
+    limit, filters = Kubernetes().cannot(acting, topology_of(acting))
+    assert limit.what.startswith("the action 'cpu' takes a limit away again")
+    assert filters.what == "the action 'filter' does not run on Kubernetes yet"
     assert list(Kubernetes().cannot(effective(), topology_of(effective()))) == []
 
 
