@@ -354,6 +354,10 @@ class Limits(_Part):
         KnobName | None, Field(description="The idle connections to servers that it keeps; 0 if it keeps none")
     ] = None
     threads: Annotated[KnobName | None, Field(description="The requests that it serves at once")] = None
+    event_loops: Annotated[
+        KnobName | None,
+        Field(description="The event loops that run its handlers; a connection has one of them for all its requests"),
+    ] = None
     process_connections: Annotated[
         KnobName | None, Field(description="The connections of one of its processes, to clients and servers together")
     ] = None

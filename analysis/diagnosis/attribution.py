@@ -53,6 +53,7 @@ def attribute(
         database,
         proxied=proxied,
         silent=silent_servers(manifest),
+        loops=_with_loops(manifest),
         apart_us=known_us,
         unseen_syns=_clients_with_unseen_syns(database, syns_again) if captured else [],
     )
@@ -86,6 +87,12 @@ def attribute(
 def count_causes(joined: Joined) -> dict[str, dict[str, int]]:
     """Return how many requests each cause has by its name: of those that `failed`, were `slow`, and in `total`."""
     return joined.row(sql(__name__, "causes"))
+
+
+def _with_loops(manifest: Manifest) -> list[str]:
+    """Return the servers whose requests wait for the event loop of their connection, by their declarations."""
+    names = [name for name, role in manifest.roles.items() if role.kind == "server" and role.limits.event_loops]
+    return [instance for name in names for instance in manifest.of_role(name)]
 
 
 def _keep_alive_us(manifest: Manifest) -> int | None:
@@ -133,6 +140,9 @@ _APART = "CASE cause {} END".format(
 # The kernel's first retransmission of a SYN comes a second after it, less a tick of its clock.
 _SYN_TIMEOUT_US = 990_000
 
+# So long a server may take until a burst of requests has all its threads.
+_SETTLING_US = 100_000
+
 
 def _clients_with_unseen_syns(database: duckdb.DuckDBPyConnection, syns_again: Mapping[str, int]) -> list[str]:
     """Return the clients whose kernels sent SYNs that no capture has: they got lost before they came to a server."""
@@ -149,6 +159,7 @@ def build_waits(
     *,
     proxied: bool,
     silent: list[str],
+    loops: list[str],
     apart_us: int,
     unseen_syns: Sequence[str] = (),
 ) -> None:
@@ -158,10 +169,11 @@ def build_waits(
         database: with the cases.
         proxied: whether a proxy stands on the path.
         silent: servers none of whose pages tells of their threads.
+        loops: servers whose requests wait for the event loop of their connection.
         apart_us: how far the times of two instances may be off.
         unseen_syns: clients whose kernels sent SYNs that no capture has.
     """
-    database.execute(sql(__name__, "scraped"), {"gap_us": 1000 * limits.SECONDLY_GAP_MS})
+    database.execute(sql(__name__, "scraped"), {"gap_us": 1000 * limits.SECONDLY_GAP_MS, "loops": loops})
     database.execute(sql(__name__, "queued_ticks"))
     database.execute(sql(__name__, "idle_spans"))
     if proxied:
@@ -170,5 +182,12 @@ def build_waits(
         database.execute(sql(__name__, "served_directly"), {"apart_us": apart_us})
     make(database, ["actions"], {sql(__name__, "acted"): {}})
     database.execute(
-        sql(__name__, "waits"), {"silent": silent, "unseen_syns": list(unseen_syns), "syn_timeout_us": _SYN_TIMEOUT_US}
+        sql(__name__, "waits"),
+        {
+            "silent": silent,
+            "loops": loops,
+            "settling_us": _SETTLING_US,
+            "unseen_syns": list(unseen_syns),
+            "syn_timeout_us": _SYN_TIMEOUT_US,
+        },
     )

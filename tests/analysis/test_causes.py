@@ -543,6 +543,46 @@ def test_a_burst_waits_for_threads_that_were_free_before_it(scene: Scene, busy_f
     assert scene.cause()[0] == cause
 
 
+def test_the_middle_of_a_burst_does_not_show_yet_that_all_threads_are_busy(scene: Scene) -> None:
+    """Nor do the quick requests before it count for the handler's average time of 2 s."""
+    busy(scene, 2)
+    scrapes = scene.run.lines["backend-1/tomcat.jsonl"]
+    during = next(scrape for scrape in scrapes if scrape["time_us"] > at_us(BEGIN_S - 0.001))
+    during["time_us"] = at_us(BEGIN_S + 0.02)
+    for number, scrape in enumerate(scrapes, -scrapes.index(during)):
+        scrape["body"]["threads"]["busy"] = 2 if 1 <= number <= 4 else 1
+        served = 50 if number < 0 else 100 + max(number, 0)
+        scrape["body"]["requests"] |= {"processingMs": 2000 * max(number, 0), "count": served}
+    answered(scene, 6.4)
+
+    assert scene.cause()[0] == "waited-for-a-thread"
+
+
+@pytest.mark.parametrize(("busy_until_s", "cause"), [(2.5, "waited-for-a-thread"), (1.5, "unexplained")])
+def test_the_last_requests_wait_for_all_threads_and_take_fewer(scene: Scene, busy_until_s: float, cause: str) -> None:
+    """The handler takes 2 s of the 4 s: threads that are free while it works on a request say nothing of its wait."""
+    busy(scene, 2)
+    for scrape in scene.run.lines["backend-1/tomcat.jsonl"]:
+        second = (scrape["time_us"] - at_us(0)) // 1_000_000
+        scrape["body"]["requests"] |= {"processingMs": 2000 * second, "count": second}
+        if scrape["time_us"] > at_us(BEGIN_S + busy_until_s):
+            scrape["body"]["threads"]["busy"] = 1
+    answered(scene, 4.2)
+
+    assert scene.cause()[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("blocked", "cause"), [(0, "slow-handler"), (1, "waited-for-event-loop"), (2, "waited-for-event-loop")]
+)
+def test_a_request_waits_for_its_own_event_loop_though_others_are_free(scene: Scene, blocked: int, cause: str) -> None:
+    scene.run.manifest["roles"]["backend"]["limits"]["event_loops"] = "threads_max"
+    busy(scene, blocked)
+    answered(scene, 4)
+
+    assert scene.cause()[0] == cause
+
+
 def without_readings(scene: Scene, from_s: float, to_s: float) -> None:
     scene.run.lines["backend-1/tomcat.jsonl"] = [
         scrape

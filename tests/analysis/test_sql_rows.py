@@ -882,10 +882,11 @@ def test_a_running_count_of_the_ticks_with_a_queue(tables: Tables) -> None:
     assert tables.made("queued_ticks", "time_us, ticks") == [(0, 0), (1, 1), (2, 1), (3, 2)]
 
 
-def test_running_counts_of_the_readings(tables: Tables) -> None:
+@pytest.mark.parametrize(("loops", "saturated"), [([], (0, 1, 2)), (["backend-1"], (1, 2, 3))])
+def test_running_counts_of_the_readings(tables: Tables, loops: list[str], saturated: tuple[int, ...]) -> None:
     tables.given("scrapes", "time_us busy", (0, 1), (10, 2), (50, 2), instance="backend-1", threads_max=2)
-    columns = "time_us, scrapes, saturated, holes"
-    assert tables.made("scraped", columns, gap_us=20) == [(0, 1, 0, 0), (10, 2, 1, 0), (50, 3, 2, 1)]
+    found = tables.made("scraped", "time_us, scrapes, saturated, holes", gap_us=20, loops=loops)
+    assert found == list(zip((0, 10, 50), (1, 2, 3), saturated, (0, 0, 1), strict=True))
 
 
 def test_how_idle_the_processors_were_between_two_readings(tables: Tables) -> None:
@@ -958,7 +959,9 @@ def test_the_time_in_a_server_counts_where_it_tells_nothing_of_itself(
 ) -> None:
     tables.given("cases", **SLOW)
     tables.given("served", instance="k6-1", id=1, server="shop-1", taken_us=120, to_us=180)
-    assert tables.made("waits", "server_us", silent=silent, unseen_syns=[], syn_timeout_us=40) == [(server_us,)]
+    assert tables.made(
+        "waits", "server_us", loops=[], settling_us=5, silent=silent, unseen_syns=[], syn_timeout_us=40
+    ) == [(server_us,)]
 
 
 def test_a_pause_overlaps_a_request_that_went_to_its_server(tables: Tables) -> None:
@@ -1019,7 +1022,7 @@ def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables
     tables.given("cases", **(SLOW | {"id": 4}), **came_late)
     tables.given("served", "id left_us", (1, 190), (2, None), (3, None), (4, None), instance="k6-1")
     columns = "id, syn_us, lost_us, pool_us, lag_us, tls_wait_us"
-    found = tables.made("waits", columns, silent=[], unseen_syns=["k6-1"], syn_timeout_us=40)
+    found = tables.made("waits", columns, loops=[], settling_us=5, silent=[], unseen_syns=["k6-1"], syn_timeout_us=40)
     assert found == [(1, 40, 0, 0, 10, 30), (2, 0, 0, 60, 0, 0), (3, 0, 40, 0, 0, 0), (4, 0, 50, 0, 0, 0)]
 
 
@@ -1031,7 +1034,7 @@ def test_a_request_of_http_2_waited_for_a_handshake_a_stream_or_another_connecti
     tables.given("served", "id", (1,), (2,), (3,), instance="k6-1")
     tables.given("resent", instance="k6-1", id=3, why="goaway", again_us=50)
     columns = "id, tls_wait_us, stream_us, goaway_us, refused_us, pool_us"
-    found = tables.made("waits", columns, silent=[], unseen_syns=[], syn_timeout_us=40)
+    found = tables.made("waits", columns, loops=[], settling_us=5, silent=[], unseen_syns=[], syn_timeout_us=40)
     assert found == [(1, 40, 0, 0, 0, 0), (2, 0, 60, 0, 0, 0), (3, 0, 0, 50, 0, 0)]
 
 

@@ -83,6 +83,9 @@ def _threads(run: RunSettings) -> Remedy | None:
     return raise_knob(run, run.limit(run.server, "threads"), value, f"{value} requests may be in progress at once")
 
 
+_READINGS = """if(scrapes_waiting > 0, format('all {} readings', scrapes_waiting), 'the readings before and after')
+    || format(' before {} began with it', server)"""
+
 CAUSES = (
     Cause(
         name="waited-for-a-connection",
@@ -361,14 +364,14 @@ CAUSES = (
         name="waited-for-a-thread",
         meaning="The server had accepted it, and it waited for one of the server's threads.",
         proof=(
-            "All threads were busy in every reading while the server had the request or, if there was no such reading,"
-            " in the readings before and after. The handler's average time does not count as waiting."
+            "All threads were busy in every reading while the server had the request and did not work on it yet or, if"
+            " there was no such reading, in the readings before and after. A reading within 100 ms of its coming is one"
+            " before it. The handler's average time, the last of the request's, does not count as waiting."
         ),
-        when=main_part("thread_us"),
+        when=f"NOT has_loops AND {main_part('thread_us')}",
         apart=APART,
-        says="""format('all {} threads were busy in {} while {} had it ({} of {})', threads_max,
-            if(scrapes > 0, format('{} of {} readings', saturated, scrapes), 'the readings before and after'),
-            server, took(thread_us), took(total_us))""",
+        says=f"""format('all {{}} threads were busy in {{}} ({{}} of {{}})', threads_max, {_READINGS},
+            took(thread_us), took(total_us))""",
         label="waited for a thread",
         symptom="slow in waves; connecting took no time",
         look="the server's threads: all of them busy",
@@ -387,6 +390,39 @@ CAUSES = (
         },
         remedy=_threads,
         lesson="threads-or-virtual-threads",
+    ),
+    Cause(
+        name="waited-for-event-loop",
+        meaning="The server had accepted it, and it waited for its connection's event loop, which a handler blocked.",
+        proof=(
+            "The server declares that a connection has one of its event loops for all its requests. A handler blocked"
+            " some of them in every reading while the server had the request and did not work on it yet or, if there"
+            " was no such reading, in the readings before and after: a free loop would have begun with it. A reading"
+            " within 100 ms of its coming is one before it. The handler's average time, the last of the request's, does"
+            " not count as waiting."
+        ),
+        when=f"has_loops AND {main_part('thread_us')}",
+        apart=APART,
+        says=f"""format('of {{}} event loops some were blocked in {{}} ({{}} of {{}})', threads_max, {_READINGS},
+            took(thread_us), took(total_us))""",
+        label="waited for its event loop",
+        symptom="slow, though the server has few threads and idle processors",
+        look="the server's event loops: a blocking call in a handler (a thread dump shows it)",
+        because="a handler blocked the event loop of their connections at {server}",
+        where="At {server}, after it had accepted the connection.",
+        hop=LAST_HOP,
+        explains=(
+            (
+                "An event loop reads, answers and accepts for many connections, and runs their handlers. A handler that"
+                " blocks keeps all these connections waiting, even if other loops have nothing to do."
+            ),
+        ),
+        knobs={"{server}.event_loops": "how many event loops {server} has"},
+        remedy=(
+            "the handler must not block its event loop: let it wait without a thread, or give the call to a pool of"
+            " threads; more loops only make the rounds fewer"
+        ),
+        lesson="slow-handlers",
     ),
     Cause(
         name="slow-handler",

@@ -11,9 +11,10 @@
 -- - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 -- - queue: in the accept queue; that is surely over at the last tick that still saw it there.
 -- - tls_wait: in the TLS handshake of a connection made for it, without the accept queue, lost packets and pauses.
--- - thread: all of the server's threads were busy in every reading while it was with the server; from the first of
---   these on, or from its coming if they were busy before. Where no reading came meanwhile, in the one before and the
---   one after it. What the handler took of an average request is not a wait.
+-- - thread: all of the server's threads were busy, or one of its event loops, in every reading while it was with the
+--   server, but for the time of an average request at the end, when the handler worked on it; from the first of these
+--   on, or from its coming if they were busy before. Where no reading came meanwhile, in the one before and the one
+--   after it. Right after its coming a reading counts as one before: a burst takes the threads one after the other.
 -- - handler: there were threads in every reading before, meanwhile and after, nobody waited to be accepted, and the
 --   server's own account of its work agrees. Where no reading came meanwhile, waves of requests may have come and gone
 --   unseen: then it is no more than an average request took.
@@ -24,7 +25,7 @@
 -- - pause: the lab had paused a server that had the connection already; who waited to be accepted then, waited there.
 --   The server's own account of its work runs on meanwhile; the pause is neither its handler's nor its threads'.
 CREATE TABLE waits AS
-WITH readings AS (
+WITH measured AS (
     SELECT served.instance, served.id, served.server, served.left_us,
            if(acted.paused = served.server, acted.overlap_us, 0)
                + if(acted.throttled_server = served.server, greatest(acted.throttled_us, 0), 0) AS held_us,
@@ -33,22 +34,37 @@ WITH readings AS (
            END AS server_us, served.taken_us,
            acceptance_known OR queue_last.ticks = queue_first.ticks AS accepted_at_once,
            last.scrapes - first.scrapes AS scrapes, last.saturated - first.saturated AS saturated,
-           first.is_saturated AS saturated_before, next.is_saturated AS saturated_after, last.threads_max,
+           settled.scrapes AS scrapes_before, settled.saturated AS saturated_till,
+           settled.is_saturated AS saturated_since, first.is_saturated AS saturated_before,
+           next.is_saturated AS saturated_after, last.threads_max,
            next.holes = first.holes AS without_hole,
-           if(first.is_saturated, 0, following.time_us - served.from_us) AS free_us,
+           greatest(if(settled.is_saturated, settled.time_us, following.time_us) - served.from_us, 0) AS free_us,
            1000 * (next.processing_ms - first.processing_ms) AS processing_us,
-           processing_us // nullif(greatest(next.requests - first.requests, 0), 0) AS average_us
+           1000 * (next.processing_ms - settled.processing_ms)
+           // nullif(greatest(next.requests - settled.requests, 0), 0) AS average_us,
+           served.to_us - average_us AS begun_us
       FROM served
            LEFT JOIN acted USING (instance, id)
            ASOF LEFT JOIN scraped AS first ON first.instance = served.server AND first.time_us <= served.from_us
+           ASOF LEFT JOIN scraped AS settled
+                ON settled.instance = served.server
+               AND settled.time_us <= served.from_us + least($settling_us, (served.to_us - served.from_us) // 2)
            ASOF LEFT JOIN scraped AS following
-                ON following.instance = served.server AND following.time_us > served.from_us
+                ON following.instance = served.server
+               AND following.time_us > served.from_us + least($settling_us, (served.to_us - served.from_us) // 2)
            ASOF LEFT JOIN scraped AS last ON last.instance = served.server AND last.time_us <= served.to_us
            ASOF LEFT JOIN scraped AS next ON next.instance = served.server AND next.time_us >= served.to_us
            ASOF LEFT JOIN queued_ticks AS queue_first
                 ON queue_first.instance = served.server AND queue_first.time_us <= served.from_us
            ASOF LEFT JOIN queued_ticks AS queue_last
                 ON queue_last.instance = served.server AND queue_last.time_us <= served.to_us
+), readings AS (
+    SELECT measured.*, waiting.scrapes - scrapes_before AS scrapes_waiting,
+           waiting.saturated - saturated_till = scrapes_waiting
+           AND (scrapes_waiting > 0 OR saturated_since AND begun.is_saturated) AS waited
+      FROM measured
+           ASOF LEFT JOIN scraped AS waiting ON waiting.instance = measured.server AND waiting.time_us <= begun_us
+           ASOF LEFT JOIN scraped AS begun ON begun.instance = measured.server AND begun.time_us >= begun_us
 ), parts AS (
     SELECT instance, id, readings.* EXCLUDE (instance, id),
            resent.why = 'goaway' OR resent.why = 'refused' AS again,
@@ -88,7 +104,7 @@ WITH readings AS (
                       - greatest(coalesce(queue_us, 0), 0) - greatest(coalesce(ack_us, 0), 0)
                      - coalesce(acted.overlap_us, 0) - greatest(coalesce(acted.throttled_us, 0), 0)
            END AS tls_wait_us,
-           CASE WHEN without_hole AND saturated = scrapes AND (scrapes > 0 OR saturated_before AND saturated_after)
+           CASE WHEN without_hole AND waited
                 THEN service_us - free_us - average_us END AS thread_us,
            CASE WHEN without_hole AND NOT saturated_before AND saturated = 0 AND NOT saturated_after
                  AND accepted_at_once AND 2 * processing_us >= service_us
@@ -103,7 +119,8 @@ WITH readings AS (
       FROM readings JOIN cases USING (instance, id) LEFT JOIN acted USING (instance, id)
            LEFT JOIN resent USING (instance, id)
 )
-SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
+SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
+       coalesce(list_contains($loops::VARCHAR[], server), false) AS has_loops,
        (SELECT max(idle_percent) FROM idle_spans JOIN machines USING (machine)
          WHERE machines.instance = parts.instance
            AND idle_spans.end_us > left_us AND idle_spans.start_us < left_us + lag_us) AS idle_percent,
