@@ -15,6 +15,7 @@
 --   server, but for the time of an average request at the end, when the handler worked on it; from the first of these
 --   on, or from its coming if they were busy before. Where no reading came meanwhile, in the one before and the one
 --   after it. Right after its coming a reading counts as one before: a burst takes the threads one after the other.
+--   The average is of those that ended after the next reading, if any did: others may have been quick ones before it.
 -- - handler: there were threads in every reading before, meanwhile and after, nobody waited to be accepted, and the
 --   server's own account of its work agrees. Where no reading came meanwhile, waves of requests may have come and gone
 --   unseen: then it is no more than an average request took.
@@ -40,8 +41,9 @@ WITH measured AS (
            next.holes = first.holes AS without_hole,
            greatest(if(settled.is_saturated, settled.time_us, following.time_us) - served.from_us, 0) AS free_us,
            1000 * (next.processing_ms - first.processing_ms) AS processing_us,
-           1000 * (next.processing_ms - settled.processing_ms)
-           // nullif(greatest(next.requests - settled.requests, 0), 0) AS average_us,
+           coalesce(1000 * (next.processing_ms - following.processing_ms)
+                    // nullif(greatest(next.requests - following.requests, 0), 0),
+                    processing_us // nullif(greatest(next.requests - first.requests, 0), 0)) AS average_us,
            served.to_us - average_us AS begun_us
       FROM served
            LEFT JOIN acted USING (instance, id)
