@@ -1081,6 +1081,13 @@ def test_a_process_ended_between_the_reading_that_had_it_and_the_next(tables: Ta
     assert tables.made("ended_processes", columns) == [(7, 20, 30), (8, 10, 20)]
 
 
+def test_others_are_clients_that_are_not_on_the_path(tables: Tables) -> None:
+    columns = "from_instance client_address server_address established:BOOLEAN"
+    rows = [(None, "9", "1", True), ("k6-1", "2", "1", True), (None, "1", "1", True), (None, "9", "1", False)]
+    tables.given("flows", columns, *rows, to_instance="shop-1")
+    assert tables.made("others_to", instance="shop-1") == [(1,)]
+
+
 def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(tables: Tables) -> None:
     tables.given("cases", "id outcome", (1, "slow"), (2, "ok"), **without(SLOW, "id", "outcome"))
     parts = (
@@ -1102,7 +1109,7 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
         "goaway",
         "refused",
     )
-    zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause")}
+    zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause", "throttled")}
     tables.given("waits", instance="k6-1", id=1, **(zero | {"syn_us": 40, "lag_us": 10}))
     given = {"bound_us": 50, "idle_percent_min": 5, "captured": True, "proxied": False, "keep_alive_us": None}
     given |= {"relayed": False}
@@ -1228,7 +1235,7 @@ def test_requests_file_has_each_request_with_its_cause_and_its_waits(tables: Tab
     tables.given("cases", "id outcome", (2, "ok"), (1, None), instance="k6-1")
     tables.given("attributed", instance="k6-1", id=1, cause="slow-handler")
     tables.given("waits", instance="k6-1", id=2, handler_us=7)
-    asked = [(row[1], row[23], row[24], row[-4]) for row in tables.made("requests_file")]
+    asked = [(row[1], row[23], row[24], row[-5]) for row in tables.made("requests_file")]
     assert asked == [(1, None, "slow-handler", None), (2, "ok", None, 7)]
 
 
