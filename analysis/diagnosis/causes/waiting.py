@@ -358,7 +358,7 @@ CAUSES = (
         ),
         knobs={},
         remedy="raise the limit (Docker: --cpus; Kubernetes: limits.cpu) or take it away, or let the server do less",
-        lesson=None,
+        lesson="processor-limit",
     ),
     Cause(
         name="waited-for-a-thread",
