@@ -61,7 +61,6 @@ def assert_reproduced(ended: Run) -> None:
         ("backend-restart", "--arm", "one-backend"),
         # A pod has one address.
         ("one-port", "--arm", "one-port", "--set=nginx.addresses=1"),
-        ("spike-through-nginx",),
         ("haproxy-maxconn-queue", "--arm", "proxy"),
         ("gateway-pool-sized", "--set=load.calls=4"),
     ],
