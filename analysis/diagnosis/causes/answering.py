@@ -428,7 +428,7 @@ CAUSES = (
             "let a process finish what it has accepted before it ends, recycle it less often (gunicorn:"
             " max_requests, with max_requests_jitter), or retry what can be repeated"
         ),
-        lesson=None,
+        lesson="worker-replaced",
     ),
     Cause(
         name="reset-by-peer",
