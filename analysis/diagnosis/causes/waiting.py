@@ -477,7 +477,7 @@ CAUSES = (
         ),
         knobs={},
         remedy="the program took that time; the path does not show what it waited for",
-        lesson=None,
+        lesson="database-pool-too-small",
     ),
     Cause(
         name="generator-starved",
