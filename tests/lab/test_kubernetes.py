@@ -83,6 +83,10 @@ def test_a_pod_ends_by_itself_belongs_to_the_run_and_has_no_word_with_the_cluste
     assert all({"requests", "limits"} == set(one["resources"]) for one in made["spec"]["containers"])
 
 
+def test_no_container_starts_after_the_role_which_may_read_its_table_of_hosts_just_then(effective: Make) -> None:
+    assert [one["name"] for one in pod(effective, "backend-1")["spec"]["containers"]] == ["collector", "hold", "role"]
+
+
 def test_a_pod_has_its_sysctls_and_knows_what_stands_behind_it_by_name(effective: Make) -> None:
     made = pod(effective, "k6-1", "kernel.k6.net.ipv4.tcp_syn_retries=3")
     assert made["spec"]["securityContext"]["sysctls"] == [{"name": "net.ipv4.tcp_syn_retries", "value": "3"}]
