@@ -147,8 +147,8 @@ class Pods:
         aliases = [*hosts.items(), *((address, [host]) for host, address in own_hosts.items())]
         # A generator begins its load when its container is started.
         started = [self.role_container(name)] if name not in parts.topology.generators else []
-        # A node writes the pod's table of hosts anew for each container that it starts, and a program that asks just then
-        # finds it empty: so the program is started last.
+        # A node writes the pod's table of hosts anew for each container that it starts. A program that asks just then
+        # finds it empty, so the program is started last.
         containers = [self._collector(name), self._hold(made), *started] if on_path else started
         return {
             "apiVersion": "v1",
