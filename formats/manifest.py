@@ -162,7 +162,7 @@ Deed = Literal["pause", "restart", "stop", "drain", "start", "reload", "cpu", "l
 # What is done to no server, and so beside whatever is.
 BESIDE_SERVERS: tuple[Deed, ...] = ("link", "dns", "filter")
 
-# What a packet filter tells who connects.
+# What a packet filter answers a client that connects.
 FilterAnswer = Literal["none", "port-unreachable", "host-prohibited"]
 
 
@@ -183,7 +183,7 @@ class ActionRecord(_Part):
         change: of link: what was different meanwhile, by the names of the link's knobs.
         name: of dns: the name that the lab let lead to the instance.
         was: of dns: the instance to which it led before.
-        answer: of filter: what who connected was told.
+        answer: of filter: what a client that connected got.
         start_us: just before the engine was asked.
         down_us: of what ended the server: when it had ended.
         end_us: when it was done: the server or the link was as before, the server was ready again, or had ended.

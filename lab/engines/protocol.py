@@ -4,15 +4,16 @@ A collector shares its role's namespaces, so it reaches what nobody else does: t
 """
 
 import json
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from analysis.evidence.rawfiles import Places
 from lab.engines.cpu_stat import CpuStat
-from lab.errors import LabError, Problem
+from lab.errors import EngineFailed, LabError, Problem
 from lab.scenarios.overrides import Override
 from lab.scenarios.own_configuration import OwnConfiguration
 from lab.scenarios.own_script import OwnScript
@@ -21,6 +22,7 @@ from lab.scenarios.topology import Topology
 
 # How long an instance has to end in order.
 STOP_GRACE_S = 15
+_POLL_S = 0.1
 # Who shares a collector's process namespace reaches its files by /proc/<pid>/root if the collector has no capability
 # that they lack. No engine gives this one by default, and all it grants is to wake a machine that sleeps.
 _APART = "WAKE_ALARM"
@@ -189,6 +191,35 @@ class Sidecar(Protocol):
 
     def remove(self) -> None:
         """Remove it, whatever it does; where nobody can, it ends."""
+
+
+def await_healthy(
+    collector: Sidecar, beside: str, within_s: float, end: float, note: Callable[[], str] = lambda: ""
+) -> None:
+    """Wait until a collector samples, and its capture listens.
+
+    Args:
+        collector: that was started.
+        beside: what it observes, for a message.
+        within_s: how long it had, for a message.
+        end: when that is over, by the monotonic clock.
+        note: what to say besides if it has ended.
+
+    Raises:
+        LabError: it has ended, or is not ready in time.
+    """
+    while True:
+        try:
+            collector.ask("collector", "healthy")
+        except EngineFailed:
+            said = collector.ended()
+        else:
+            return
+        if said is not None:
+            raise LabError(f"the collector beside {beside} ended{note()}: {said}")
+        if time.monotonic() > end:
+            raise LabError(f"the collector beside {beside} was not ready within {within_s:g} s")
+        time.sleep(_POLL_S)
 
 
 class Sidecars(Protocol):

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from analysis.evidence.rawfiles import FOLDER, Places
@@ -13,8 +14,8 @@ from formats.knob_types import format_duration
 from formats.manifest import SCHEMA, Host, Listener, Manifest, Observed, utc_now
 from formats.predictions import Tolerance
 from lab import paths, terminal
-from lab.engines.protocol import Engine, Sidecar, Sidecars
-from lab.errors import EngineFailed, FilesLost, LabError
+from lab.engines.protocol import Engine, Sidecar, Sidecars, await_healthy
+from lab.errors import FilesLost, LabError
 from lab.observe.targets import FoundTarget, ObserveOptions
 from lab.runs import machine, raw_folders, run_results
 from lab.runs.run_context import make_run_folder, point_latest, unwritable
@@ -32,7 +33,6 @@ SYSCTLS = (
     "net.ipv4.tcp_tw_reuse",
 )
 _RATE_HZ = 10
-_POLL_S = 0.1
 # How often the engine is asked whether the targets still run.
 _LOOK_S = 1.0
 # A collector that does not sample and capture by then never will.
@@ -215,24 +215,12 @@ def _start(
         )
     end = time.monotonic() + _READY_S
     for each in targets:
-        _await(each, collectors[each.record.instance], sidecars, end)
+        gone = partial(_gone_note, each, sidecars)
+        await_healthy(collectors[each.record.instance], each.record.name, _READY_S, end, gone)
 
 
-def _await(target: FoundTarget, collector: Sidecar, sidecars: Sidecars, end: float) -> None:
-    """Wait until a collector samples, and its capture listens."""
-    while True:
-        try:
-            collector.ask("collector", "healthy")
-        except EngineFailed:
-            said = collector.ended()
-        else:
-            return
-        if said is not None:
-            gone = " (the target has ended)" if _is_gone(target, sidecars) else ""
-            raise LabError(f"the collector beside {target.record.name} ended{gone}: {said}")
-        if time.monotonic() > end:
-            raise LabError(f"the collector beside {target.record.name} was not ready within {_READY_S} s")
-        time.sleep(_POLL_S)
+def _gone_note(target: FoundTarget, sidecars: Sidecars) -> str:
+    return " (the target has ended)" if _is_gone(target, sidecars) else ""
 
 
 def _inspect(record: Manifest, collectors: dict[str, Sidecar]) -> None:

@@ -241,9 +241,9 @@ class Actions:
             "start": self._start,
             "reload": self._reload,
             "cpu": self._limit_cpus,
-            "link": self._change_link,
+            "link": partial(self._change_and_back, self._links),
             "dns": self._names,
-            "filter": self._filter,
+            "filter": partial(self._change_and_back, self._filters),
         }
 
     def _await_earlier(self, record: ActionRecord) -> None:
@@ -282,15 +282,10 @@ class Actions:
             record.throttled_periods = after.throttled_periods - before.throttled_periods
             record.throttled_us = after.throttled_us - before.throttled_us
 
-    def _change_link(self, record: ActionRecord) -> None:
-        self._links(record)
+    def _change_and_back(self, change: Callable[..., None], record: ActionRecord) -> None:
+        change(record)
         self._wait(record)
-        self._links(record, back=True)
-
-    def _filter(self, record: ActionRecord) -> None:
-        self._filters(record)
-        self._wait(record)
-        self._filters(record, back=True)
+        change(record, back=True)
 
     def _stop(self, record: ActionRecord) -> None:
         self._watch.expect(record.instance, end=True)

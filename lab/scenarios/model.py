@@ -33,9 +33,10 @@ _WITHOUT_SERVICES: dict[str, Any] = {
 Value = bool | int | float | str
 # A service of the scenario's own is known by its name only there.
 _NAMED = {"type": "string", "examples": list(ROLES)}
+_PATH = {"type": "array", "items": _NAMED, "minItems": 2}
 # lab.scenarios.running_services makes a service of it.
 _RUNNING = {"type": "object", "properties": {"service": {"type": "string"}}, "required": ["service"]}
-_PATH = {"type": "array", "items": {"anyOf": [_NAMED, _RUNNING]}, "minItems": 2}
+_PATH_OF_SCENARIO = _PATH | {"items": {"anyOf": [_NAMED, _RUNNING]}}
 _LINK = {"type": "object", "additionalProperties": False, "properties": link_schema()}
 _NETWORK = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _LINK}}
 # Knobs by their full names, and `path`. What a value may be is the knob's to say, once it stands in its scenario.
@@ -354,7 +355,7 @@ class Action(Part):
     name: Annotated[HostName | None, Field(description="Of dns: the name, one of `names`")] = None
     answer: Annotated[
         FilterAnswer | None,
-        Field(description="Of filter: what its kernel tells who connects: none, or an ICMP message"),
+        Field(description="Of filter: what a client that connects gets: no answer (none), or an ICMP message"),
     ] = None
 
 
@@ -372,7 +373,7 @@ class Scenario(_WithConfigurations):
     path: Annotated[
         list[RoleName],
         Field(min_length=2, description="The roles from the client to the last server, such as [k6, nginx, backend]"),
-        WithJsonSchema(_PATH),
+        WithJsonSchema(_PATH_OF_SCENARIO),
     ]
     compose: Annotated[
         ComposeFiles | None,

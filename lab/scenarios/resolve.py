@@ -28,9 +28,8 @@ def resolve(
 
     Its words are filled in from what is then set.
 
-    The scenario is given by its name, or by the path of its folder. `found` is what the engine found of services that
-    run already. What the user sets goes over what the preset sets,
-    and so does what the variant sets.
+    The scenario is given by its name, or by the path of its folder. What the user sets goes over what the preset sets,
+    and so does what the variant sets. `found` is what the engine found of services that run already.
 
     Raises:
         BadInput: anything is wrong; all that was found is listed, with file, line and the nearest valid name.

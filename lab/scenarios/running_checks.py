@@ -6,7 +6,7 @@ from lab.errors import Problem
 from lab.scenarios.overrides import Override
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.services import Service
-from lab.scenarios.topology import Topology, topology_of
+from lab.scenarios.topology import topology_of
 
 _KEY = "services"
 
@@ -28,17 +28,12 @@ def running_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         as_they_are = f"{named} runs already, and the lab leaves it as it is"
         for sysctl in resolved.scenario.knobs.kernel.get(role, {}):
             yield Problem(as_they_are, resolved.where_knob(f"kernel.{role}.{sysctl}"), "leave it out")
-        for link in [(one, to) for one, tos in resolved.scenario.network.items() for to in tos]:
-            if link[0] == role:
-                hint = f"set the link of the other direction: network: {{{link[1]}: {{{role}: …}}}}"
-                yield Problem(as_they_are, resolved.where("network", *link), hint)
-        yield from _of_actions(resolved, topology, role, as_they_are)
-
-
-def _of_actions(resolved: ResolvedScenario, topology: Topology, role: str, as_they_are: str) -> Iterator[Problem]:
-    for index, action in enumerate(resolved.scenario.actions):
-        if action.instance in topology.instances[role]:
-            yield Problem(as_they_are, resolved.where("actions", index, "instance"), "act on another server")
+        for to in resolved.scenario.network.get(role, {}):
+            hint = f"set the link of the other direction: network: {{{to}: {{{role}: …}}}}"
+            yield Problem(as_they_are, resolved.where("network", role, to), hint)
+        for index, action in enumerate(resolved.scenario.actions):
+            if action.instance in topology.instances[role]:
+                yield Problem(as_they_are, resolved.where("actions", index, "instance"), "act on another server")
 
 
 def as_found(resolved: ResolvedScenario, role: str, *, port: int | None, instances: int) -> list[Override]:

@@ -1,6 +1,5 @@
 """Which instances a run has, and what they are called."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -187,10 +186,9 @@ def segments(count: int) -> list[tuple[str, str]]:
 def capture_mode(resolved: ResolvedScenario, role: RoleName, *, apart: bool = False) -> str:
     """Return what the collectors beside a role capture; with `apart`, instances may be on several machines."""
     capture = resolved.scenario.knobs.capture
-    path, actions = list(resolved.scenario.path), resolved.scenario.actions
-    # An instance is its role's name, with a number where there may be several.
-    filtered = {re.sub(r"-[0-9]+$", "", one.instance) for one in actions if one.do == "filter"}
-    filtered |= {one.instance for one in actions if one.do == "filter"}
+    acted = {one.instance for one in resolved.scenario.actions if one.do == "filter"}
+    filtered = [name for name, instances in topology_of(resolved).instances.items() if acted.intersection(instances)]
+    path = list(resolved.scenario.path)
     if role not in captures.expected(path, capture.mode, capture.client, apart=apart, filtered=filtered):
         return "off"
     return capture.client if resolved.roles[role].kind == "client" else capture.mode

@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from formats.manifest import Git
 from lab import paths
+from lab.engines import protocol
 from lab.observe import observing
 from lab.runs import phases, run_results
 from lab.scenarios.resolve import resolve
@@ -31,7 +32,7 @@ settings.load_profile("connlab")
 @pytest.fixture(autouse=True)
 def _nobody_looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     # The engine in memory is never long about anything.
-    for module, seconds in ((phases, "_TICK_S"), (phases, "_POLL_S"), (observing, "_POLL_S"), (observing, "_LOOK_S")):
+    for module, seconds in ((phases, "_TICK_S"), (phases, "_POLL_S"), (protocol, "_POLL_S"), (observing, "_LOOK_S")):
         monkeypatch.setattr(module, seconds, 0.01)
 
 

@@ -23,7 +23,6 @@ _AFTER_LINKS = (
     "dials_without_connection",
     "requests_on_connections",
     "dials_by_packets",
-    "requests_on_kept",
 )
 
 
@@ -93,9 +92,9 @@ def link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], 
                 sql(__name__, "attempts"), {"instance": instance}
             ).fetchall()
         ]
-        for told in (True, False):
-            asked = [one for one in attempts if (one.dial is not None) is told]
-            pairs = list(_by_answer(asked, [one for one in flows if not one.taken], apart_us))
+        for has_dial in (True, False):
+            alike_attempts = [one for one in attempts if (one.dial is not None) is has_dial]
+            pairs = list(_by_answer(alike_attempts, [one for one in flows if not one.taken], apart_us))
             for attempt, _ in pairs:
                 attempt.dial = attempt.dial or attempt.request
             _insert(database, instance, pairs)
@@ -111,9 +110,9 @@ def link_results(database: duckdb.DuckDBPyConnection, results: Collection[str], 
         open_ = [one for one in attempts if (one.stood is None or one.dial is None) and not one.linked]
         _insert(database, instance, list(_nearest(open_, [one for one in flows if not one.taken], apart_us)))
         _insert(database, instance, _one_to_one(open_, flows, apart_us))
-        noted = {"instance": instance, "noted_us": _NOTED_US + apart_us}
         for name in _AFTER_LINKS:
-            database.execute(sql(__name__, name), noted if name == "requests_on_kept" else {"instance": instance})
+            database.execute(sql(__name__, name), {"instance": instance})
+        database.execute(sql(__name__, "requests_on_kept"), {"instance": instance, "noted_us": _NOTED_US + apart_us})
 
 
 def _by_answer(attempts: list[_Attempt], flows: list[_Flow], apart_us: int) -> Iterator[tuple[_Attempt, _Flow]]:

@@ -45,15 +45,15 @@ WITH measured AS (
                     // nullif(greatest(next.requests - following.requests, 0), 0),
                     processing_us // nullif(greatest(next.requests - first.requests, 0), 0)) AS average_us,
            served.to_us - average_us AS begun_us
-      FROM served
+      FROM (SELECT *, from_us + least($settling_us, (to_us - from_us) // 2) AS settled_us FROM served) AS served
            LEFT JOIN acted USING (instance, id)
            ASOF LEFT JOIN scraped AS first ON first.instance = served.server AND first.time_us <= served.from_us
            ASOF LEFT JOIN scraped AS settled
                 ON settled.instance = served.server
-               AND settled.time_us <= served.from_us + least($settling_us, (served.to_us - served.from_us) // 2)
+               AND settled.time_us <= served.settled_us
            ASOF LEFT JOIN scraped AS following
                 ON following.instance = served.server
-               AND following.time_us > served.from_us + least($settling_us, (served.to_us - served.from_us) // 2)
+               AND following.time_us > served.settled_us
            ASOF LEFT JOIN scraped AS last ON last.instance = served.server AND last.time_us <= served.to_us
            ASOF LEFT JOIN scraped AS next ON next.instance = served.server AND next.time_us >= served.to_us
            ASOF LEFT JOIN queued_ticks AS queue_first

@@ -12,7 +12,7 @@ import (
 func filterCommand(arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet("filter", flag.ContinueOnError)
 	port := flags.Int("port", 0, "the port")
-	answer := flags.String("answer", "none", "what who connects is told: none, port-unreachable or host-prohibited")
+	answer := flags.String("answer", "none", "what a client that connects gets: none, port-unreachable or host-prohibited")
 	remove := flags.Bool("remove", false, "take the rule away")
 	if _, err := parse(flags, arguments); err != nil {
 		return err

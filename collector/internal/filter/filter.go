@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// targets are what iptables does with a SYN, by what its sender is told.
+// targets are what iptables does with a SYN, by the answer that its sender gets.
 var targets = map[string][]string{
 	"none":             {"DROP"},
 	"port-unreachable": {"REJECT", "--reject-with", "icmp-port-unreachable"},
@@ -25,7 +25,7 @@ type Rule struct {
 	target []string
 }
 
-// NewRule gives the rule for a port, and what who connects there is told: none, port-unreachable or host-prohibited.
+// NewRule gives the rule for a port and the answer that a client gets: none, port-unreachable or host-prohibited.
 func NewRule(port int, answer string) (Rule, error) {
 	target, known := targets[answer]
 	if !known {

@@ -11,8 +11,8 @@ from lab.engines.container_settings import collector_environment
 from lab.engines.kubernetes.kubectl import OBSERVING, Kubectl, Right
 from lab.engines.kubernetes.objects import Images
 from lab.engines.kubernetes.pod_sidecar import PodSidecar, PodSidecars
-from lab.engines.protocol import Parts
-from lab.errors import BadInput, EngineFailed, LabError, Problem
+from lab.engines.protocol import Parts, await_healthy
+from lab.errors import BadInput, LabError, Problem
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.running_checks import running_roles
 from lab.scenarios.topology import Topology, collector_of
@@ -23,7 +23,7 @@ RUNNING: tuple[Right, ...] = (
     ("get", "", "services"),
     ("list", "discovery.k8s.io", "endpointslices"),
 )
-_READY_S, _POLL_S = 60, 0.3
+_READY_S = 60
 
 
 @dataclass(frozen=True)
@@ -101,20 +101,6 @@ def _ready_pods(found: Mapping[str, Any], namespace: str) -> Iterator[RunningPod
             yield RunningPod(f"{namespace}/{of['name']}", of["uid"], endpoint["addresses"][0], node)
 
 
-def _await_ready(collector: PodSidecar, pod: str) -> None:
-    deadline = time.monotonic() + _READY_S
-    while True:
-        try:
-            collector.ask("collector", "healthy")
-        except EngineFailed as error:
-            said = collector.ended()
-            if said is not None or time.monotonic() > deadline:
-                raise LabError(f"the collector in the pod {pod} is not ready: {said or error.what}") from None
-        else:
-            return
-        time.sleep(_POLL_S)
-
-
 @dataclass
 class RunningPods:
     """The pods of a scenario's services that run already, and the collectors that join them for a run."""
@@ -127,15 +113,15 @@ class RunningPods:
 
     def find(self, resolved: ResolvedScenario) -> dict[str, FoundService]:
         """Return what the cluster has of each role that runs already; raises as `find_service`."""
-        for role, service in running_roles(resolved).items():
-            named = str(service.cluster_service)
+        roles = {role: str(service.cluster_service) for role, service in running_roles(resolved).items()}
+        for role, named in roles.items():
             if named not in self._found:
                 try:
                     self._found[named] = find_service(self.kubectl, named)
                 except BadInput as error:
                     where = resolved.where("services", role, "cluster_service")
                     raise BadInput([replace(one, where=where) for one in error.problems]) from None
-        return {role: self._found[str(one.cluster_service)] for role, one in running_roles(resolved).items()}
+        return {role: self._found[named] for role, named in roles.items()}
 
     def problems(self, resolved: ResolvedScenario) -> Iterator[Problem]:
         """Yield where a scenario says something else of these than the cluster does."""
@@ -204,7 +190,7 @@ class RunningPods:
                 collector_of(instance), environment | {"CONNLAB_OBSERVING": "1"}, folder, target=target, processes=False
             )
             self._collectors[instance] = made
-            _await_ready(made, pod.name)
+            await_healthy(made, f"the pod {pod.name}", _READY_S, time.monotonic() + _READY_S)
 
         parallel.each(start, list(self._pods))
 
