@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from analysis.database import composed, make, sql
+from analysis.database import composed, create, make, sql
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.joins import Joined
@@ -28,6 +28,7 @@ def attribute(
     start_us: int,
     *,
     captured: bool,
+    captured_behind: bool,
     whole_until_us: int | None,
     apart_us: int | None,
     syns_again: Mapping[str, int],
@@ -39,6 +40,7 @@ def attribute(
         manifest: the run's.
         start_us: when the measurement began; evidence tells times from there.
         captured: whether there is a sound capture of the client's connections, so that what is not in it was not there.
+        captured_behind: the same of the connections of the proxies and services behind it.
         whole_until_us: until when the captures hold all packets; None: to their end. What came of a request after that
             may be missing.
         apart_us: how far the times of two instances may be off against each other; None if nobody knows.
@@ -61,18 +63,19 @@ def attribute(
         "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
         "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
         "captured": captured,
+        "captured_behind": captured_behind,
         "whole_until_us": whole_until_us,
         "proxied": proxied,
         "relayed": any(role.relays for role in manifest.roles.values()),
         "keep_alive_us": _keep_alive_us(manifest),
         "slack_us": CLOCK_SLACK_US,
         "ending_us": _ENDING_US,
-        **_answer_timer(manifest),
         "apart_us": _UNBOUNDED_US if apart_us is None else apart_us,
     }
     # An error log of seconds is by the second of its own machine.
     seconds_us = {"turn_us": NGINX_TURN_US, "apart_us": known_us and known_us + 1_000_000}
     make(database, ["errors", "rules", "port_shortages", "acted"], {sql(__name__, "beside"): seconds_us})
+    _insert_timers(database, manifest)
     database.execute(sql(__name__, "known"), constants)
     doubted = "NULL::VARCHAR" if apart_us == 0 else f"if(apart_us > {_APART}, cause, NULL)"
     database.execute(composed(__name__, "decided", cause=_CAUSE, doubted=doubted), {"unexplained": UNEXPLAINED.name})
@@ -106,19 +109,24 @@ def _keep_alive_us(manifest: Manifest) -> int | None:
     return 1000 * knob.value - CLOCK_SLACK_US
 
 
-def _answer_timer(manifest: Manifest) -> dict[str, object]:
-    """Return how long the last proxy bears a server's silence: the knob in words, with its line, and its value."""
-    proxies = [name for name in manifest.request_path if manifest.kind_of(name) == "proxy"]
-    role = manifest.roles[proxies[-1]] if proxies else None
-    name = role.knob(role.limits.answer_timeout) if role is not None and role.limits.answer_timeout else None
-    knob = manifest.knobs.get(name) if name else None
+def _insert_timers(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
+    """Make the table `timers`: how long each proxy waits for a connection, and bears a server's silence."""
+    create(database, "timers", {"instance": "VARCHAR", "connect_timer": "VARCHAR", "answer_timer": "VARCHAR"})
+    for name, role in manifest.roles.items():
+        if role.kind == "proxy":
+            bounds = (role.limits.connect_timeout, role.limits.answer_timeout)
+            timers = [_timer(manifest, role.knob(bound)) if bound else None for bound in bounds]
+            for instance in manifest.of_role(name):
+                database.execute("INSERT INTO timers VALUES (?, ?, ?)", [instance, *timers])
+
+
+def _timer(manifest: Manifest, name: str) -> str | None:
+    """Return a knob that is a time, its value and its line in the user's configuration; None if there is no bound."""
+    knob = manifest.knobs.get(name)
     if knob is None or not isinstance(knob.value, int) or not knob.value:
-        return {"answer_timer": None, "answer_timeout_us": None}
+        return None
     place = f", {', '.join(knob.where)}" if knob.where else ""
-    return {
-        "answer_timer": f"{name} ({format_duration(knob.value)}{place})",
-        "answer_timeout_us": 1000 * knob.value,
-    }
+    return f"{name} ({format_duration(knob.value)}{place})"
 
 
 def _when(cause: Cause) -> str:

@@ -139,6 +139,8 @@ def _with_others(one: Identity, server: str) -> Identity:
     return replace(one, says=says, right_max=f"{one.right_max or one.right} + flows.{server}.others")
 
 
+# The SYNs of a dial or a try may all get lost before a capture has one.
+_OF_LOST_SYNS = frozenset({"syns-of-failed-dials", "tries-unanswered"})
 # What a packet that got lost before a capture had it may add to one side: a SYN that the client's kernel counted.
 _LOST_THERE = frozenset({"opened", "syns-repeated", "dials-unanswered"})
 _TIME_WAIT = "time-wait-"
@@ -155,7 +157,7 @@ def _with_losses(one: Identity, manifest: Manifest, hop: Hop) -> Identity:
         # Of a FIN that got lost a capture has a later copy: the other side's may come before that.
         room = sum(_lost_by(manifest, role) for role in manifest.path)
         lower, upper = f"{lower} - {room}", f"{upper} + {room}"
-    elif one.id == "syns-of-failed-dials":
+    elif one.id in _OF_LOST_SYNS:
         room = there
         lower = f"{lower} - {room}"
     else:
@@ -224,11 +226,11 @@ def _of_users(server: str) -> Iterator[Identity]:
     yield Identity(
         "dials-unanswered",
         "Each dial that timed out, or that ended with its request or with k6, is a connection whose SYNs nothing"
-        " answered. A connection that was held half open on purpose may be one of these, or may have been"
-        f" answered.{_ICMP}",
+        " answered, or whose answer got lost on the way back. A connection that was held half open on purpose may be"
+        f" one of these, or may have been answered.{_ICMP}",
         waited,
         f"{unanswered} + {half_open} - min({unanswered}, {told} + {no_way})",
-        f"{unanswered} + {half_open}",
+        f"{unanswered} + flows.{server}.half_open",
     )
     yield _refused("k6", "client", server, unanswered, waited)
     yield Identity(
@@ -240,9 +242,10 @@ def _of_users(server: str) -> Iterator[Identity]:
     yield Identity(
         "syns-of-failed-dials",
         "The unanswered connections have as many SYNs as the client's kernel had to send: its sysctls and"
-        " the length of each dial say how many.",
+        " the length of each dial say how many. Those of a dial whose answer got lost on the way back are not among"
+        " them.",
         f"flows.{server}.syn_failed",
-        "model.failed_dials_syns.min",
+        f"model.failed_dials_syns.min - {_SYNS_MAX} * flows.{server}.half_open",
         f"model.failed_dials_syns.max + {_SYNS_MAX} * ({told} + {no_way})",
     )
 
@@ -259,10 +262,11 @@ def _of_gateway(server: str) -> Iterator[Identity]:
     waited, unanswered = "gateway.dials.failed_timeout + gateway.dials.failed_canceled", f"flows.{server}.unanswered"
     yield Identity(
         "dials-unanswered",
-        f"Each dial of the gateway that timed out is a connection whose SYNs got no answer.{_ICMP}",
+        "Each dial of the gateway that timed out is a connection whose SYNs got no answer, or whose answer got lost on"
+        f" the way back.{_ICMP}",
         waited,
         f"{unanswered} - min({unanswered}, {told} + {no_way})",
-        unanswered,
+        f"{unanswered} + flows.{server}.half_open",
     )
     yield _refused("the gateway", "gateway", server, unanswered, waited)
     yield Identity(
@@ -310,10 +314,11 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         )
     yield Identity(
         "tries-unanswered",
-        "Each try that timed out before it was connected is a connection whose SYNs got no answer. A try that ended"
-        f" because the client closed may be one too, and one that an ICMP message ended is.{checked}",
+        "Each try that timed out before it was connected is a connection whose SYNs got no answer, or whose answer got"
+        " lost on the way back. A try that ended because the client closed may be one too, and one that an ICMP message"
+        f" ended is.{checked}",
         f"flows.{server}.unanswered",
-        f"access.{client}.tries.connect_timeout",
+        f"access.{client}.tries.connect_timeout - flows.{server}.half_open",
         f"access.{client}.tries.connect_timeout + {told} + {aborted}",
     )
     yield Identity(

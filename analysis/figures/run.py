@@ -64,18 +64,22 @@ class Run:
         if isinstance(found, Unknown):
             return found
         joined = joins.join(self.raw, self.health, found)
-        observers = joined.hops[0].observers if joined.hops else ()
-        captured = bool(observers) and not any(
-            self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in observers
-        )
+        first, *others = [self._is_captured(hop) for hop in joined.hops] or [False]
         # What the tables wait for must not hold the run: its scratch files end with it.
         attribute = partial(
-            attribution.attribute, proxy(joined), self.raw.manifest, found.start_us, captured=captured,
-            whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us, syns_again=self._syns_again(),
+            attribution.attribute, proxy(joined), self.raw.manifest, found.start_us, captured=first,
+            captured_behind=all(others), whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us,
+            syns_again=self._syns_again(),
         )  # fmt: skip
         joined.make_later(attribute, *attribution.TABLES)
         joined.make_later(partial(observed.build_ledger_of_run, joined.database, self.raw, found), "spans", "ledger")
         return joined
+
+    def _is_captured(self, hop: joins.Hop) -> bool:
+        """Return whether there is a sound capture of a hop's connections."""
+        return bool(hop.observers) and not any(
+            self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in hop.observers
+        )
 
     def _syns_again(self) -> dict[str, int]:
         """Return how many SYNs the kernel of each client sent again while it was sampled."""

@@ -200,7 +200,7 @@ def advise_on_cause(
     limits = {name: role.limiting_knobs() for name, role in declared.items()}
     path = role_file.request_path(manifest["path"], kinds.get)
     behind = hop if hop is not None and hop == _hop_behind(manifest) else None
-    settings = RunSettings(manifest, ledger, kinds, limits, path, behind=behind)
+    settings = RunSettings(manifest, ledger, kinds, limits, path, behind=behind, hop=hop)
     try:
         found = remedy(settings)
     except KeyError as missing:

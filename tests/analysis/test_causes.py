@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.derivation import judge
-from tests.analysis.packets import ACK, RST, Connection
+from tests.analysis.packets import ACK, RST, Capture, Connection
 from tests.analysis.scenes import BACKEND, BEGIN_S, CLIENT, NGINX, Scene, found, kinds, proxied, scene
 from tests.analysis.support import END_S, RunFolder, at_us, knob, make_access, make_capture
 
@@ -805,6 +805,118 @@ def test_a_proxy_that_finds_the_backend_s_queue_full_or_nothing_at_all(
 
     assert found == cause
     assert "the proxy tried 172.18.0.2:8080 at 44.002 s; flow nginx/2: 2 SYNs" in evidence
+
+
+TIMER = {"value": 2_000, "unit": "ms", "where": ["nginx.conf:4"]}
+TIMER_SAYS = "; the timer is nginx.proxy_connect_timeout (2s, nginx.conf:4)"
+
+
+def seen_by_the_backend(proxied: Scene) -> Capture:
+    """The proxy's connections are captured at the backend. Scenes of which that is not so are none of the same run."""
+    proxied.run.manifest["slow_ms"] = 999
+    proxied.run.manifest["knobs"]["nginx.proxy_connect_timeout"] = TIMER
+    proxied.run.captures["backend-1"] = capture = Capture()
+    return capture
+
+
+def in_vain_for(proxied: Scene, stage: str, *, packets: int = 0, status: int = 504) -> None:
+    """A try that nginx gave up after two seconds, before it was connected by its own log."""
+    proxied.run.lines["backend-1/capture.json"] = [make_capture(packets) | {"ended_us": at_us(END_S)}]
+    proxied.request(2.002, status=status)
+    log(proxied, status, 2.002, upstream_status=str(status), upstream_response_time="2.000", **NO_CONNECTION)
+    said = f"*9 upstream timed out (110: Connection timed out) while {stage} upstream, client: 172.18.0.3"
+    complain(proxied, f'{said}, upstream: "https://172.18.0.2:8080/api/delay"', 2)
+
+
+def test_a_proxy_none_of_whose_syns_came_to_the_server(proxied: Scene) -> None:
+    seen_by_the_backend(proxied)
+    in_vain_for(proxied, "connecting to")
+    cause, evidence = proxied.cause()
+
+    assert cause == "connect-timeout"
+    assert "; none of its SYNs is in the capture" in evidence
+    assert TIMER_SAYS in evidence
+
+
+@pytest.mark.parametrize(("others", "cause"), [(0, "connect-timeout"), (1, "upstream-timeout")])
+def test_of_syns_that_may_be_another_try_s_none_may_have_been_dropped(proxied: Scene, others: int, cause: str) -> None:
+    """Two tries and one connection: whose it is, nobody knows. It is no matter, if nothing dropped its SYNs."""
+    capture = seen_by_the_backend(proxied)
+    Connection(capture, "172.18.0.4:50000", BACKEND).syns(BEGIN_S + 0.002, BEGIN_S + 1.002)
+    other = {"connection": 10, "remote_port": 41_010, "upstream_status": "504", "upstream_response_time": "2.000"}
+    log(proxied, 504, 2.003, **other, **NO_CONNECTION)
+    if others:
+        overflow(proxied)
+    in_vain_for(proxied, "connecting to", packets=2)
+
+    assert proxied.cause()[0] == cause
+
+
+def test_a_proxy_to_which_the_server_s_answers_never_came_back(proxied: Scene) -> None:
+    capture = seen_by_the_backend(proxied)
+    connection = Connection(capture, "172.18.0.4:50000", BACKEND).syns(BEGIN_S + 0.002, BEGIN_S + 1.002)
+    connection.answered_again(BEGIN_S + 0.00205, BEGIN_S + 1.00205)
+    in_vain_for(proxied, "connecting to", packets=4)
+    cause, evidence = proxied.cause()
+
+    assert cause == "connect-timeout"
+    assert ", backend-1 answered at 44.002 s, and no ACK came: its answers got lost on the way back" in evidence
+    assert TIMER_SAYS in evidence
+
+
+def test_a_client_to_which_the_server_s_answers_never_came_back(scene: Scene) -> None:
+    scene.dial(error_kind="timeout", lasted_s=2)
+    scene.request(2, connected=False)
+    scene.connection().syns(BEGIN_S, BEGIN_S + 1).answered_again(BEGIN_S + 0.0001, BEGIN_S + 1.0001)
+    cause, evidence = scene.cause()
+
+    assert cause == "connect-timeout"
+    assert evidence.endswith("backend-1 answered at 44.000 s, and no ACK came: its answers got lost on the way back")
+
+
+@pytest.mark.parametrize(("waited_s", "cause"), [(0.0, "tls-handshake-timeout"), (1.9, "upstream-timeout")])
+def test_a_proxy_whose_tls_handshake_with_the_server_did_not_end(proxied: Scene, waited_s: float, cause: str) -> None:
+    capture = seen_by_the_backend(proxied)
+    Connection(capture, "172.18.0.4:50000", BACKEND).handshake(BEGIN_S + 0.0021).ask(BEGIN_S + 0.003)
+    if waited_s:
+        for tick in proxied.run.samples["backend-1"].tick_between(BEGIN_S, BEGIN_S + waited_s + 0.05):
+            tick["listen"][0]["depth"] = 1
+    in_vain_for(proxied, "SSL handshaking to", packets=5)
+    found, evidence = proxied.cause()
+
+    assert found == cause
+    if waited_s:
+        assert "; its connection was in the accept queue of backend-1 from 44.002 s to 45.900 s or later" in evidence
+    else:
+        assert "flow backend-1/1: connected at 44.002 s; the server sent no data; " in evidence
+        assert TIMER_SAYS in evidence
+
+
+def test_a_proxy_that_names_its_port_shows_that_its_handshake_did_not_end(proxied: Scene) -> None:
+    """HAProxy logs no stage: it was not connected, and its connection stood and had data."""
+    capture = seen_by_the_backend(proxied)
+    Connection(capture, "172.18.0.4:50000", BACKEND).handshake(BEGIN_S + 0.0021).ask(BEGIN_S + 0.003)
+    in_vain_for(proxied, "doing something else with", packets=5, status=503)
+    proxied.run.lines["nginx/access.jsonl"][-1] |= {"upstream_status": "504", "upstream_local_port": "50000"}
+
+    assert proxied.cause()[0] == "tls-handshake-timeout"
+
+
+@pytest.mark.parametrize(("answers", "said"), [(True, True), (False, False)])
+def test_a_proxy_that_gave_up_while_the_server_s_answer_was_lost_on_the_way(
+    proxied: Scene, *, answers: bool, said: bool
+) -> None:
+    capture = seen_by_the_backend(proxied)
+    upstream = Connection(capture, "172.18.0.4:50000", BACKEND).handshake(BEGIN_S + 0.0021).ask(BEGIN_S + 0.003)
+    for second in (BEGIN_S + 0.5, BEGIN_S + 0.7) if answers else ():
+        capture.tcp(second, BACKEND, upstream.client, ACK, seq=upstream.isn + 5_001, ack=1_121, data=200)
+    in_vain_for(proxied, "reading response header from", packets=7 if answers else 5)
+    proxied.run.lines["nginx/access.jsonl"][-1] |= KEPT
+    cause, evidence = proxied.cause()
+
+    assert cause == "upstream-timeout"
+    lost = "; backend-1 had sent its answer at 44.500 s, and again: it got lost on the way back"
+    assert (lost in evidence) is said
 
 
 def grow(scene: Scene, *names: str) -> None:

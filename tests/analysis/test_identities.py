@@ -176,6 +176,14 @@ OF_USERS: dict[str, tuple[Change, set[str]]] = {
         ),
         set(),
     ),
+    "a dial that timed out because the server's answers got lost": (
+        every(
+            dial(104, error_kind="timeout", local=f"{K6}:49000"),
+            connection(f"{K6}:49000", lambda one: one.syns(LATER_S).answered_again(LATER_S + 0.1)),
+            count("k6-1", "Tcp.ActiveOpens"),
+        ),
+        set(),
+    ),
     "a drop for another reason": (
         count("backend-1", "TcpExt.ListenDrops"),
         {"syns-dropped", "drops-by-overflow"},
@@ -249,7 +257,7 @@ def test_all_identities_behind_a_proxy_hold(proxied_run: RunFolder) -> None:
     assert failing(proxied_run, 1) == set()
 
 
-def try_of(status: int, tried: str, **changes: str) -> Change:
+def try_of(status: int, tried: str, **changes: object) -> Change:
     """A request for which nginx did not reach the backend."""
     line = make_access(LATER_S + 1, status) | {"upstream_status": tried, "upstream_response_time": "0.000"}
     line |= {"upstream_connect_time": "-", "upstream_header_time": "-", **changes}
@@ -301,6 +309,26 @@ OF_NGINX: dict[str, tuple[Change, set[str]]] = {
     "a refused try without the RST": (without_packets(50_012), {"tries-refused"}),
     "a RST without the try that it refused": (without_line(503), {"tries-refused"}),
     "a try without a port of which the error log says nothing": (log(""), {"tries-refused"}),
+    "a try that timed out because the server's answers got lost": (
+        every(
+            try_of(504, "504"),
+            connection(f"{NGINX}:50013", lambda one: one.syns(LATER_S).answered_again(LATER_S + 0.1)),
+        ),
+        set(),
+    ),
+    "a try whose TLS handshake timed out": (
+        every(
+            try_of(504, "504", connection=8),
+            log(
+                "2025/11/21 07:27:16 [error] 7#7: *8 upstream timed out (110: Connection timed out) while SSL"
+                ' handshaking to upstream, client: 172.18.0.3, upstream: "https://172.18.0.2:8080/"\n'
+                "2025/11/21 07:27:15 [crit] 7#7: *7 connect() to 172.18.0.2:8080 failed (99: Cannot assign)\n"
+            ),
+            connection(f"{NGINX}:50013", lambda one: one.handshake(LATER_S)),
+            count("backend-1", "Tcp.PassiveOpens"),
+        ),
+        set(),
+    ),
     "a client that went while nginx was connecting, in vain": (
         every(
             try_of(499, "-"),

@@ -463,7 +463,7 @@ def test_a_try_that_the_log_leaves_open_was_connected_if_a_server_answered(
 ) -> None:
     line = {"instance": "caddy", "line": 1, "time_ms": 1000, "upstream_addr": "b:80", "upstream_response_time": "0.2"}
     tables.given("access", **line, status=status, guessed=True)
-    assert tables.made("tries", "status, connected, start_us") == [(None, connected, 800_000)]
+    assert tables.made("tries", "status, connected, start_us", turn_us=0) == [(None, connected, 800_000)]
 
 
 def test_a_line_has_a_try_for_each_server(tables: Tables) -> None:
@@ -472,10 +472,58 @@ def test_a_line_has_a_try_for_each_server(tables: Tables) -> None:
     tables.given("access", f"{columns} upstream_response_time", row, instance="nginx")
     tables.given("access", instance="nginx", line=2, upstream_addr="")
     columns = "try, tries, server_address, server_port, status, connect_us, start_us, names_dial"
-    assert tables.made("tries", columns) == [
+    assert tables.made("tries", columns, turn_us=0) == [
         (1, 2, "a", 80, 502, None, 500_000, False),
         (2, 2, "b", 81, 200, 1000, 700_000, False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "second", "securing"),
+    [
+        ('upstream timed out (110: …) while SSL handshaking to upstream, upstream: "https://b:81/x"', 1, (False, True)),
+        ('upstream timed out (110: …) while SSL handshaking to upstream, upstream: "b:81"', 1, (False, True)),
+        ('upstream timed out (110: …) while SSL handshaking to upstream, upstream: "https://b:8/x"', 1, (False, False)),
+        ('upstream timed out (110: …) while connecting to upstream, upstream: "https://b:81/x"', 1, (False, False)),
+        (
+            'upstream timed out (110: …) while SSL handshaking to upstream, upstream: "https://b:81/x"',
+            3,
+            (False, False),
+        ),
+    ],
+)
+def test_a_try_was_connected_if_its_tls_handshake_had_begun_by_the_error_log(
+    tables: Tables, text: str, second: int, securing: tuple[bool, bool]
+) -> None:
+    line = {"instance": "nginx", "line": 1, "connection": 3, "time_ms": 1900, "request_time": 0.8, "status": 504}
+    tried = {"upstream_addr": "a:80, b:81", "upstream_status": "504, 504", "upstream_response_time": "0.4, 0.4"}
+    tables.given("access", **line, **tried, upstream_connect_time="-, -")
+    tables.given("errors", instance="nginx", line=9, connection=3, time_us=second * 1_000_000, text=text)
+    assert tables.made("tries", "try, securing, connected", turn_us=0) == [
+        (number, is_securing, is_securing) for number, is_securing in enumerate(securing, start=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("syns_us", "proof", "found"),
+    [
+        ([], {}, (0, 0)),
+        ([100, 190], {"syns_not_dropped": 2}, (1, 1)),
+        ([100, 190], {"syns_not_dropped": 1, "syns_overflowed": 1}, (1, 0)),
+        # One that had its last SYN before the try began, or its first one after the try was over.
+        ([50, 90], {"syns_not_dropped": 2}, (0, 0)),
+        ([310], {"syns_not_dropped": 1}, (0, 0)),
+    ],
+)
+def test_a_try_without_a_connection_may_have_had_any_that_never_stood(
+    tables: Tables, syns_us: list[int], proof: dict[str, int], found: tuple[int, int]
+) -> None:
+    tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, response_us=200, connected=False, guessed=False)
+    if syns_us:
+        times = {"first_time_us": syns_us[0], "syn_times_us": syns_us, "syns_lost": len(syns_us), "refused": False}
+        tables.given("connections", **MADE, id=7, established=False, **times)
+        tables.given("syn_drop_proof", observer=MADE["observer"], id=7, **proof)
+    assert tables.made("dials_in_doubt", "possible, silent", slack_us=5) == [found]
 
 
 def test_a_try_that_names_its_dial_has_that_dial_s_connection(tables: Tables) -> None:
@@ -1113,7 +1161,7 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
     tables.given("waits", instance="k6-1", id=1, **(zero | {"syn_us": 40, "lag_us": 10}))
     given = {"bound_us": 50, "idle_percent_min": 5, "captured": True, "proxied": False, "keep_alive_us": None}
     given |= {"relayed": False}
-    given |= {"ending_us": 0, "slack_us": 0, "answer_timer": None, "answer_timeout_us": None}
+    given |= {"ending_us": 0, "slack_us": 0, "captured_behind": True}
     columns = "id, part_max_us, parts_us, bound_us, torn"
     found = tables.made("known", columns, **given, apart_us=0, whole_until_us=150)
     assert found == [(1, 40, 50, 50, True)]

@@ -49,6 +49,14 @@ def _second(status: int) -> str:
     )
 
 
+# The server's data came after the proxy's last, and it sent some again: the proxy's kernel acknowledged none.
+_ANSWER_LOST = """(up_observer = up_to_instance AND up_server_first_data_time_us >= try_start_us
+    AND up_server_last_data_time_us > up_client_last_data_time_us AND up_server_retransmissions > 0
+    AND up_server_first_data_time_us <= try_start_us + try_response_us AND try_header_us IS NULL)"""
+# Most of the try's time its connection stood in the accept queue.
+_UP_QUEUED = """(up_accepted_after_us IS NOT NULL AND 2 * (least(up_accepted_after_us, try_start_us + try_response_us)
+    - greatest(up_queued_us, try_start_us)) >= try_response_us)"""
+
 # Between a server's look at an idle connection and its FIN; a request that comes meanwhile is not read.
 _CLOSING_US = 50_000
 # A busy server closes late. A RST without a FIN says itself that the request was not read, so that much later will do.
@@ -666,7 +674,14 @@ CAUSES = (
             "outcome = 'failed' AND status IN (503, 504)"
             f" AND (line_status = status AND try_status = 504 AND NOT {_PASSED_ON} OR {_second(504)})"
         ),
-        says=f"if({_second(504)}, {OWN_LINE}, {LINE} || {ERROR})",
+        says=f"""if({_second(504)}, {OWN_LINE} || coalesce('; the timer is ' || own_answer_timer, ''),
+            {LINE} || CASE WHEN {_ANSWER_LOST} THEN format('; {{}} had sent its answer at {{}}, and again: it got lost'
+                               || ' on the way back', up_to_instance, moment(up_server_first_data_time_us))
+                           WHEN {_UP_QUEUED} THEN format('; its connection was in the accept queue of {{}} from {{}} to'
+                               || ' {{}} or later', up_to_instance, moment(up_queued_us),
+                               moment(least(up_accepted_after_us, try_start_us + try_response_us))) ELSE '' END
+            || coalesce('; the timer is ' || if(try_connect_us IS NULL, connect_timer, answer_timer), '')
+            || {ERROR})""",
         seen=True,
         label="server too slow for the proxy",
         symptom="504 after a fixed time",

@@ -94,6 +94,10 @@ OWN_LINE = """format('{} line {}: status {} at {}', own_instance, own_line, own_
 ERROR = "coalesce('; error.log line ' || error_line::VARCHAR || ': ' || error_text, '')"
 
 
+# Which timer of the proxy ended a try that was never connected.
+CONNECT_TIMER = "coalesce('; the timer is ' || connect_timer, '')"
+
+
 def syns(prefix: str) -> str:
     """Return SQL for a connection's SYNs and their times."""
     return f"""format('{{}} {{}} at {{}}', {prefix}_syn_count, if({prefix}_syn_count = 1, 'SYN', 'SYNs'),

@@ -8,6 +8,7 @@ from analysis.diagnosis.causes.cause import (
     BEFORE_CONNECTION,
     BEHIND,
     BEHIND_FLOW,
+    CONNECT_TIMER,
     DIAL_FAILED,
     ERROR,
     FLOW,
@@ -118,6 +119,28 @@ def _silent(prefix: str) -> str:
                 AND {prefix}_syns_not_dropped = {prefix}_syns_lost)"""
 
 
+def _answer_lost(prefix: str) -> str:
+    """Return SQL for: the server answered a SYN, nothing came back for that, and its kernel had dropped none."""
+    return f"""({prefix}_answered AND NOT {prefix}_established
+                AND coalesce({prefix}_syns_not_dropped, 0) = {prefix}_syns_lost)"""
+
+
+def _lost_says(prefix: str) -> str:
+    """Return SQL for what became of a connection's SYNs that no full queue dropped."""
+    return f"""{syns(prefix)} || if({prefix}_answered,
+            format(', {{}} answered at {{}}, and no ACK came: its answers got lost on the way back',
+                   {prefix}_to_instance, moment({prefix}_answered_us)),
+            ', none answered, none dropped by the server''s kernel')"""
+
+
+# The proxy gave up before it was connected. Nobody knows which connection was its own, or none came to the capture; but
+# of all that it may have been, SYNs or answers got lost on the way.
+_NONE_CAME = (
+    f"({_NO_UPSTREAM} AND captured_behind AND up_id IS NULL AND doubt_silent = doubt_possible"
+    " AND (try_status = 504 OR try_dial_error_kind = 'timeout'))"
+)
+
+
 def _before_socket(prefix: str) -> str:
     """Return SQL for: its SYNs came to the server's interface, and no answer left there, the first time or again."""
     return f"({_silent(prefix)} AND {prefix}_synacks_again = 0 AND {prefix}_cookies_sent = 0)"
@@ -172,6 +195,12 @@ def _pool(run: RunSettings, role: str) -> Remedy | None:
         others = " and ".join(f"{name} to {value}" for name, value in besides.items())
         why += f"; {others} too, because the smaller limit counts"
     return Remedy(first, str(wanted[first]), why, besides)
+
+
+def _lost_packets(run: RunSettings) -> str:
+    """Return where to look for what loses packets, and the timer that ended the dial."""
+    client, server = run.hop
+    return f"look for what loses packets between {client} and {server}, with a capture at both ends{run.dial_timer}"
 
 
 def _cookies(run: RunSettings) -> Remedy | None:
@@ -472,19 +501,21 @@ CAUSES = (
         ),
         proof=(
             "The dial or its request timed out. The server's kernel counted no drop around any of its SYNs, or the"
-            " server's capture has none of these SYNs. At a proxy: the server's kernel counted no drop around any SYN"
-            " of its connection."
+            " server's capture has none of these SYNs; or it has the server's answers to them, and nothing that answers"
+            " these. At a proxy: the same for its connection, or for all that may have been its own."
         ),
         when=(
             f"outcome = 'failed' AND (({_NO_CONNECTION} AND captured"
-            f" AND (flow_id IS NULL AND dial_local IS NOT NULL OR {_silent('flow')}))"
-            f" OR ({_NO_UPSTREAM} AND {_silent('up')}))"
+            f" AND (flow_id IS NULL AND dial_local IS NOT NULL OR {_silent('flow')} OR {_answer_lost('flow')}))"
+            f" OR ({_NO_UPSTREAM} AND ({_silent('up')} OR {_answer_lost('up')})) OR {_NONE_CAME})"
         ),
         says=f"""if({_NO_CONNECTION}, {DIAL_FAILED} || '; '
-            || coalesce({FLOW} || ': ' || {syns("flow")} || ', none answered, none dropped by the server''s kernel',
-                        'none of its SYNs is in the capture'),
-            {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {syns("up")}
-            || ', none answered, none dropped by the server''s kernel')""",
+            || coalesce({FLOW} || ': ' || {_lost_says("flow")}, 'none of its SYNs is in the capture'),
+            {LINE} || '; ' || {UP} || '; ' || CASE WHEN up_id IS NOT NULL THEN {UP_FLOW} || ': ' || {_lost_says("up")}
+                WHEN doubt_possible = 0 THEN 'none of its SYNs is in the capture'
+                ELSE format('of {{}} connections that may have been its own, none was established, and the server''s'
+                            || ' kernel dropped no SYN', doubt_possible) END
+            || {CONNECT_TIMER} || {ERROR})""",
         label="no answer to the SYN",
         symptom="connect timeout; the server's kernel counts nothing",
         look="a capture at both ends: does the SYN arrive, does the answer?",
@@ -493,7 +524,7 @@ CAUSES = (
         hop=HOP_OF_DIAL,
         explains=("The SYNs, or the answers to them, got lost on the way: the server's kernel dropped none of them.",),
         knobs={"{client}.connect_timeout": "how long {client} waits for a connection"},
-        remedy=NO_KNOB,
+        remedy=_lost_packets,
         lesson=None,
     ),
 )

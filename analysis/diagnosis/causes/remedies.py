@@ -39,6 +39,7 @@ class RunSettings:
         limits: for each role the knobs that bound it, by what they bound; without those that its program has fixed.
         request_path: the roles that carry requests, from the client to the server that answers.
         behind: the service that answers and the server that it asks, if that is the hop on which the cause lies.
+        hop: the two roles between which most requests met the cause; the first two of the path if nobody says so.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class RunSettings:
         request_path: Sequence[str],
         *,
         behind: tuple[str, str] | None = None,
+        hop: tuple[str, str] | None = None,
     ) -> None:
         self.manifest = manifest
         self.ledger = ledger
@@ -57,6 +59,7 @@ class RunSettings:
         self._limits = limits
         self._request_path = request_path
         self.behind = behind
+        self._hop = hop
 
     def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
         """Return a knob's value; durations in ms."""
@@ -85,6 +88,20 @@ class RunSettings:
     def server(self) -> str:
         """The role that answers the requests."""
         return self._request_path[-1]
+
+    @property
+    def hop(self) -> tuple[str, str]:
+        """The two roles between which most requests met the cause."""
+        if self._hop is not None:
+            return self._hop
+        first, *others = self._request_path
+        return first, next(iter(others), first)
+
+    @property
+    def dial_timer(self) -> str:
+        """Which setting says how long the hop's client waits for a connection, behind a semicolon; nothing if none."""
+        knob = self.limit(self.hop[0], "connect_timeout")
+        return f"; {knob}, now {self.shown(knob)}, says how long {self.hop[0]} waits" if knob else ""
 
     @property
     def proxy(self) -> str | None:

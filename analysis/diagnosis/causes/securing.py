@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, HOP_OF_DIAL, LINE, Cause
-from analysis.diagnosis.causes.remedies import NO_KNOB
+from analysis.diagnosis.causes.cause import CONNECT_TIMER, ERROR, FLOW, HOP_OF_DIAL, LINE, UP_FLOW, Cause
+from analysis.diagnosis.causes.remedies import RunSettings
 
 _WHERE = "Between {client} and {server}, after the connection was made and before the request could be sent."
 _ON_DIAL = "outcome = 'failed' AND status = 0 AND remote IS NULL AND dial IS NOT NULL AND dial_error_kind IS NULL"
@@ -14,11 +14,37 @@ _CLIENT_FAILED = f"({_ON_DIAL} AND (error LIKE '%tls: %' OR error LIKE '%x509: %
 _CLOSED_US = "server_close_us(flow_server_fin_time_us, flow_first_rst_by, flow_first_rst_time_us)"
 _BROKEN_OFF = f"({_ON_DIAL} AND url LIKE 'https://%' AND exhausted_line IS NULL AND {_CLOSED_US} <= end_us + apart_us)"
 # nginx's and the gateway's words: also where a certificate is refused, or the server leaves.
-_PROXY_FAILED = "(outcome = 'failed' AND status = 502 AND error_text LIKE '%while SSL handshaking to upstream%')"
+_PROXY_FAILED = (
+    "(outcome = 'failed' AND (status = 502 AND error_text LIKE '%while SSL handshaking to upstream%'"
+    " OR status = 503 AND try_status = 502 AND try_connect_us IS NULL AND try_securing AND up_entered"
+    " AND up_client_first_data_time_us IS NOT NULL))"
+)
+# HAProxy logs no stage: it never was connected, and its connection stood, and had data. Plain HTTP has none by then.
+_UP_STOOD = "(try_securing AND up_entered AND up_client_first_data_time_us IS NOT NULL)"
+# What of the try's time passed before the server had the connection: until its SYN was answered, and in the queue.
+_UP_WAIT_US = """(if(up_accepted_after_us IS NULL, up_answered_us,
+                     least(up_accepted_after_us, try_start_us + try_response_us)) - try_start_us)"""
+_PROXY_TIMED_OUT = (
+    "(outcome = 'failed' AND status IN (502, 503, 504) AND try_connect_us IS NULL AND try_status = 504"
+    f" AND (error_text LIKE 'upstream timed out%while SSL handshaking to upstream%' OR {_UP_STOOD})"
+    f" AND coalesce(2 * {_UP_WAIT_US} < try_response_us, true))"
+)
 # k6's code of a request that took longer than it may.
 _REQUEST_TIMEOUT = 1050
 _CONNECTED_US = "(dial_time_us + dial_duration_us)"
 _SINCE_CONNECTED_US = f"(end_us - {_CONNECTED_US})"
+
+
+def _first_data(prefix: str) -> str:
+    return f"""coalesce('the server''s first data came at ' || moment({prefix}_server_first_data_time_us),
+                        'the server sent no data')"""
+
+
+def _fewer_handshakes(run: RunSettings) -> str:
+    """Return what makes handshakes fewer or quicker, and the proxy's timer that ended them."""
+    why = "keep connections, let sessions be resumed, or take a key that signs faster (ecdsa)"
+    return f"{why}{run.dial_timer}"
+
 
 CAUSES = (
     Cause(
@@ -62,34 +88,46 @@ CAUSES = (
     ),
     Cause(
         name="tls-handshake-timeout",
-        meaning="The connection was made, and the TLS handshake on it did not end within the request's timeout.",
+        meaning=(
+            "The connection was made, and the TLS handshake on it did not end within the request's timeout, or the"
+            " proxy's."
+        ),
         proof=(
             "The address is https. The dial made a connection, the request got none, and most of its time passed after"
             " that. The connection was not in the accept queue meanwhile, and no packet of its TCP handshake was lost."
+            " At a proxy: it answered 502, 503 or 504, and its error log says that it timed out in the handshake with"
+            " the server. Or it was never connected by its access log, and its connection was made, and had its data."
+            " Where its connection is known, it waited for no SYN and in no accept queue for half of the time."
         ),
         when=(
             f"{_ON_DIAL} AND error_code = {_REQUEST_TIMEOUT} AND url LIKE 'https://%' AND flow_established"
             f" AND {_SINCE_CONNECTED_US} * 2 > total_us"
             " AND 2 * greatest(coalesce(queue_us, 0), coalesce(ack_us, 0), coalesce(pause_us, 0)) < total_us"
+            f" OR {_PROXY_TIMED_OUT}"
         ),
-        says=f"""format('dial {{}}/{{}} was connected at {{}}; ', instance, dial, moment({_CONNECTED_US}))
-            || {FLOW} || ': ' || coalesce('the server''s first data came at ' || moment(flow_server_first_data_time_us),
-                                          'the server sent no data')
-            || format('; after {{}} in the handshake the request ended: {{}}', took({_SINCE_CONNECTED_US}), error)""",
+        says=f"""if({_PROXY_TIMED_OUT},
+            {LINE} || coalesce('; ' || {UP_FLOW} || format(': connected at {{}}; ', moment(up_answered_us))
+                               || {_first_data("up")}, '') || {CONNECT_TIMER} || {ERROR},
+            format('dial {{}}/{{}} was connected at {{}}; ', instance, dial, moment({_CONNECTED_US}))
+            || {FLOW} || ': ' || {_first_data("flow")}
+            || format('; after {{}} in the handshake the request ended: {{}}', took({_SINCE_CONNECTED_US}), error))""",
         label="TLS handshake timed out",
         symptom="connecting works, and the request times out without a byte of HTTP",
         look="the server's processor: is it busy with signatures? A capture: did it answer the ClientHello?",
         because="the TLS handshake between {client} and {server} did not end in time",
         where=_WHERE,
-        hop=FIRST_HOP,
+        hop=HOP_OF_DIAL,
         explains=(
             (
                 "A server's program must compute a signature in each whole handshake. If many clients come at once it"
                 " computes one after the other, and a client that is not served in time gives up and comes again."
             ),
         ),
-        knobs={"load.request_timeout": "how long {client} waits"},
-        remedy=NO_KNOB,
+        knobs={
+            "load.request_timeout": "how long the clients wait",
+            "{client}.connect_timeout": "how long {client} waits for a connection, its TLS handshake included",
+        },
+        remedy=_fewer_handshakes,
         lesson=None,
     ),
 )

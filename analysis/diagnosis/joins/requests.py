@@ -61,13 +61,14 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
     at_the_proxy: dict[str, dict[str, int]] = {
         "sessions": {"slack_us": slack_us},
         "request_links": {"slack_us": nginx_us, "late_us": late_us},
-        "tries": {},
+        "tries": {"turn_us": turn_us},
         "try_links_by_dial": {},
         "try_links_by_port": {"slack_us": nginx_us, "turn_us": turn_us},
         "try_links_by_order": {"slack_us": nginx_us, "turn_us": busy_us, "retry_us": _RETRY_US},
         "try_links_by_time": {"slack_us": nginx_us, "alone_us": _ALONE_US + apart_us},
         "try_links_by_answer": {"slack_us": nginx_us, "turn_us": turn_us},
         "try_links_by_breach": {"slack_us": nginx_us, "late_us": late_us},
+        "dials_in_doubt": {"slack_us": turn_us},
     }
     create(database, "line_links", _LINE_LINKS)
     slack = {"slack_us": slack_us, "late_us": late_us}

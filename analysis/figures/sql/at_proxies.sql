@@ -1,12 +1,20 @@
 -- What the proxies' access logs say of the window, by the figures' names. They have milliseconds, rounded down.
--- nginx writes no connect time for a try that was never connected, and no status for one that it gave up itself.
-WITH tried AS (
-    SELECT count(*) AS tries_total, count(connect_us) AS tries_connected,
-           count(*) FILTER (connect_us IS NULL AND status = 504) AS tries_connect_timeout,
-           count(*) FILTER (connect_us IS NULL AND status = 502) AS tries_connect_failed,
-           count(*) FILTER (connect_us IS NULL AND status IS NULL) AS tries_aborted,
+-- nginx writes no connect time for a try that was never connected, and no status for one that it gave up itself. A try
+-- that ended in its TLS handshake has none either, and was connected: the error log says so, or the connection from the
+-- port that the log names.
+WITH ended AS (
+    SELECT tries.*, connect_us IS NOT NULL OR coalesce(securing, false)
+               OR coalesce(how = 'port' AND established, false) AS stood
+      FROM tries
+           LEFT JOIN try_links USING (instance, line, try)
+           LEFT JOIN connections ON connections.observer = try_links.observer AND connections.id = try_links.flow
+), tried AS (
+    SELECT count(*) AS tries_total, count(*) FILTER (stood) AS tries_connected,
+           count(*) FILTER (NOT stood AND status = 504) AS tries_connect_timeout,
+           count(*) FILTER (NOT stood AND status = 502) AS tries_connect_failed,
+           count(*) FILTER (NOT stood AND status IS NULL) AS tries_aborted,
            count(*) FILTER (try < tries) AS tries_retried
-      FROM tries WHERE server_port IS NOT NULL AND start_us BETWEEN $start_us // 1000 * 1000 AND $end_us
+      FROM ended WHERE server_port IS NOT NULL AND start_us BETWEEN $start_us // 1000 * 1000 AND $end_us
 ), answered AS (
     SELECT count(*) FILTER (sent_http_connection = 'close') AS connection_close,
            count(*) FILTER (sent_http_connection = 'keep-alive') AS connection_keep_alive,

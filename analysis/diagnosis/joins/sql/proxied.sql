@@ -15,6 +15,9 @@ SELECT request_links.instance, request_links.id,
        last_tries.header_us AS try_header_us, last_tries.response_us AS try_response_us,
        last_tries.start_us AS try_start_us, last_tries.names_dial AS try_names_dial, last_tries.dial AS try_dial,
        last_tries.reused AS try_reused,
+       last_tries.connect_us IS NULL AND NOT last_tries.guessed AND coalesce(ups.established, last_tries.securing)
+           AS try_securing,
+       dials_in_doubt.possible AS doubt_possible, dials_in_doubt.silent AS doubt_silent,
        try_dials.error_kind AS try_dial_error_kind,
        first_tries.server AS first_server, first_tries.status AS first_status, first_tries.start_us AS first_start_us,
        try_links.how AS up_how,
@@ -29,6 +32,7 @@ SELECT request_links.instance, request_links.id,
        ups.client_last_data_time_us AS up_client_last_data_time_us,
        ups.server_first_data_time_us AS up_server_first_data_time_us,
        ups.server_last_data_time_us AS up_server_last_data_time_us,
+       ups.server_retransmissions AS up_server_retransmissions,
        ups.client_fin_time_us AS up_client_fin_time_us, ups.server_fin_time_us AS up_server_fin_time_us,
        ups.first_rst_by AS up_first_rst_by, ups.first_rst_time_us AS up_first_rst_time_us,
        ups.closed_by AS up_closed_by, ups.close_kind AS up_close_kind,
@@ -51,6 +55,9 @@ SELECT request_links.instance, request_links.id,
        LEFT JOIN try_links
             ON try_links.instance = lines.instance AND try_links.line = lines.line
            AND try_links.try = last_tries.try
+       LEFT JOIN dials_in_doubt
+            ON dials_in_doubt.instance = lines.instance AND dials_in_doubt.line = lines.line
+           AND dials_in_doubt.try = last_tries.try
        LEFT JOIN connections AS ups ON ups.observer = try_links.observer AND ups.id = try_links.flow
        LEFT JOIN accepted AS up_accepted ON up_accepted.observer = ups.observer AND up_accepted.id = ups.id
        LEFT JOIN ahead AS up_ahead ON up_ahead.observer = ups.observer AND up_ahead.id = ups.id

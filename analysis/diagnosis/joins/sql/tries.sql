@@ -1,9 +1,19 @@
 -- One row for each server that the proxy tried for a request. A try begins when the ones before it are over, and the
 -- last one is over when the request is. A log whose format is declared may leave open whether it was connected
--- (`guessed`): then it was if the answer may be the server's.
+-- (`guessed`): then it was if the answer may be the server's. A proxy counts a try as connected only once the TLS
+-- handshake is over: where its error log says that it was in this, the connection stood (`securing`).
 CREATE TABLE tries AS
-WITH split AS (
-    SELECT instance, line, time_ms, status AS line_status, coalesce(guessed, false) AS guessed,
+WITH handshakes AS (
+    SELECT access.instance, access.line, list(errors.text) AS texts
+      FROM access
+           JOIN errors ON errors.instance = access.instance AND errors.connection = access.connection
+                      AND errors.time_us BETWEEN (1000 * access.time_ms - round(1000000 * access.request_time)::BIGINT
+                                                  - $turn_us) // 1000000 * 1000000
+                                             AND 1000 * access.time_ms + $turn_us
+     WHERE errors.text LIKE '%while SSL handshaking to upstream%'
+     GROUP BY ALL
+), split AS (
+    SELECT instance, line, time_ms, status AS line_status, coalesce(guessed, false) AS guessed, texts,
            string_split(upstream_addr, ', ') AS servers,
            string_split(upstream_status, ', ') AS statuses,
            seconds_of(upstream_connect_time) AS connects,
@@ -13,7 +23,7 @@ WITH split AS (
            string_split(upstream_connection_requests, ', ') AS places,
            string_split(upstream_reused, ', ') AS kept,
            string_split(upstream_local_port, ', ') AS ports
-      FROM access WHERE upstream_addr <> ''
+      FROM access LEFT JOIN handshakes USING (instance, line) WHERE upstream_addr <> ''
 ), numbered AS (
     SELECT *, unnest(range(1, len(servers) + 1)) AS try FROM split
 )
@@ -25,7 +35,9 @@ SELECT instance, line, try, len(servers) AS tries, servers[try] AS server,
        round(1000000 * answers[try])::BIGINT AS response_us,
        1000 * time_ms - round(1000000 * coalesce(list_sum(answers[try:]), 0))::BIGINT AS start_us,
        dials IS NOT NULL AS names_dial, try_cast(dials[try] AS BIGINT) AS dial,
-       guessed, connects[try] IS NOT NULL
+       guessed, connects[try] IS NULL AND len(list_filter(coalesce(texts, []), lambda text:
+           regexp_extract(text, 'upstream: "(?:\w+://)?([^/"]+)', 1) = servers[try])) > 0 AS securing,
+       connects[try] IS NOT NULL OR securing
            OR (guessed AND connects IS NULL AND line_status NOT IN (502, 503, 504)) AS connected,
        try_cast(places[try] AS BIGINT) AS place, try_cast(kept[try] AS BOOLEAN) AS reused,
        try_cast(ports[try] AS BIGINT) AS local_port
