@@ -110,8 +110,12 @@ func (e *Exchange) Done(now time.Time) Outcome {
 	if e.gotConn.IsZero() {
 		return done
 	}
-	done.Blocked = e.gotConn.Sub(e.attempt.Start)
 	sent := e.gotConn
+	// gRPC tells of a call that it has sent by the caller's own goroutine: the answer may have come before that.
+	if !e.answer.IsZero() && e.answer.Before(sent) {
+		sent = e.answer
+	}
+	done.Blocked = sent.Sub(e.attempt.Start)
 	if !e.secured.IsZero() {
 		done.TLS = e.secured.Sub(e.gotConn)
 		sent = e.secured
