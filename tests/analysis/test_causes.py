@@ -399,6 +399,23 @@ def test_an_answer_that_began_and_did_not_end(
     assert scene.cause()[0] == cause
 
 
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [("invalid byte in chunk length", "stream-cut-by-server"), ("request timeout", "stream-idle")],
+)
+def test_a_server_adds_an_error_page_in_the_midst_of_its_answer(scene: Scene, error: str, cause: str) -> None:
+    """The client reads what is no chunk of the answer, and is the first to close."""
+    scene.dial()
+    scene.request(2, error=error, receiving_us=1_900_000)
+    last_s = BEGIN_S + (1.999 if cause == "stream-cut-by-server" else 0.1)
+    connection = scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 0.05).answer(last_s)
+    connection.half_close_by_client(BEGIN_S + 2).half_close_by_server(BEGIN_S + 2.001)
+    found, evidence = scene.cause()
+
+    assert found == cause
+    assert ("is no part of the answer" in evidence) == (cause == "stream-cut-by-server")
+
+
 def test_an_answer_that_is_an_error(scene: Scene) -> None:
     scene.dial()
     scene.request(0.01, status=404)
@@ -1252,6 +1269,7 @@ def test_a_server_that_was_tried_and_a_client_that_closed_are_no_refusal_by_the_
     [
         ("upstream timed out (110: Connection timed out) while reading upstream", "stream-cut-by-proxy"),
         ("upstream prematurely closed connection while reading upstream", "stream-cut-by-server"),
+        ("upstream sent invalid chunked response while reading upstream", "stream-cut-by-server"),
         ("something else", "unexplained"),
     ],
 )

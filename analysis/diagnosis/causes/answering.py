@@ -33,6 +33,10 @@ _UNANSWERED_APART = "abs(coalesce(flow_server_last_data_time_us, 0) - time_us - 
 _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
 # The client had a part of the answer, and no end of it.
 _CUT = "(outcome = 'failed' AND status = 0 AND receiving_us > 0 AND flow_id IS NOT NULL)"
+# Go's words for data in a chunked answer that is no chunk: a server that fails in its midst may add an error page.
+_SPOILED = (
+    "(error LIKE '%chunk length%' OR error LIKE '%malformed chunked encoding%' OR error LIKE '%chunked line too long%')"
+)
 # A second proxy answered by itself.
 _TRIED_NONE = "coalesce(relayed AND own_status = status AND status >= 400 AND own_server = '', false)"
 # The try was answered, by a second proxy, whose status it may be or that of the server behind it.
@@ -349,24 +353,33 @@ CAUSES = (
     ),
     Cause(
         name="stream-cut-by-server",
-        meaning="The answer had begun, and the server ended the connection before it was whole.",
+        meaning=(
+            "The answer had begun, and the server ended the connection before it was whole, or sent in its midst what"
+            " is no part of it."
+        ),
         proof=(
-            "The client has a part of the answer, and the server's FIN or RST came first. Through a proxy: its access"
+            "The client has a part of the answer, and the server's FIN or RST came first. Or the client's error says"
+            " that what came is no chunk of an answer in chunks, such as an error page. Through a proxy: its access"
             " line has the status, and its error log or its access log (HAProxy: `SD`) says that the server ended the"
-            " connection."
+            " connection, or sent no chunk."
         ),
         when=(
             f"{_CUT} AND (line_line IS NULL AND NOT proxied AND (flow_closed_by = 'server' OR flow_first_rst_by ="
-            " 'server') AND flow_close_us BETWEEN time_us AND end_us + 1000000"
+            f" 'server' OR {_SPOILED}) AND flow_close_us BETWEEN time_us AND end_us + 1000000"
             " OR line_status BETWEEN 200 AND 399 AND (line_gave_up = 'server-broke' OR error_text LIKE"
             " 'upstream prematurely closed connection while reading upstream%' OR error_text LIKE"
+            " 'upstream sent invalid chunked response while reading upstream%' OR error_text LIKE"
             " 'recv() failed (104:%while reading upstream%'))"
         ),
-        says=f"""coalesce({LINE} || {ERROR}, {FLOW} || format(': {{}} from {{}} at {{}}',
-            if(flow_close_us = flow_server_fin_time_us, 'FIN', 'RST'), flow_to_instance, moment(flow_close_us)))
+        says=f"""CASE WHEN line_line IS NOT NULL THEN {LINE} || {ERROR}
+            WHEN {_SPOILED} THEN {FLOW}
+                || format(': the last data from {{}}, at {{}}, is no part of the answer; k6: {{}}',
+                          flow_to_instance, moment(flow_server_last_data_time_us), error)
+            ELSE {FLOW} || format(': {{}} from {{}} at {{}}',
+                if(flow_close_us = flow_server_fin_time_us, 'FIN', 'RST'), flow_to_instance, moment(flow_close_us)) END
             || format('; the client had had {{}} of the answer', took(receiving_us)) || {_ENDED}""",
         label="stream cut by the server",
-        symptom="an answer breaks off; the log has status 200",
+        symptom="an answer breaks off, or has an error page in its midst; the log has status 200",
         look="the server's log: did it restart or crash? its own timeouts",
         because="the server ended the connection in the midst of its answer",
         where="At the server, in the midst of its answer.",
