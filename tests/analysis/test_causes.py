@@ -416,6 +416,20 @@ def test_a_server_adds_an_error_page_in_the_midst_of_its_answer(scene: Scene, er
     assert ("is no part of the answer" in evidence) == (cause == "stream-cut-by-server")
 
 
+def test_a_client_gives_up_on_an_answer_that_still_comes(scene: Scene) -> None:
+    scene.run.manifest["roles"]["backend"]["scrape"] = {}
+    scene.dial()
+    scene.request(2, error="request timeout", receiving_us=1_900_000)
+    connection = scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001)
+    for n in range(1, 5):
+        connection.answer(BEGIN_S + 0.4 * n)
+    connection.half_close_by_client(BEGIN_S + 2)
+    found, evidence = scene.cause()
+
+    assert found == "time-in-server"
+    assert ", and was still answering 1." in evidence
+
+
 def test_an_answer_that_is_an_error(scene: Scene) -> None:
     scene.dial()
     scene.request(0.01, status=404)

@@ -459,8 +459,9 @@ CAUSES = (
         when=main_part("server_us"),
         apart=APART,
         says="""format(
-            '{} had taken the connection and had the request at {} at the latest, and answered {} later (of {})',
-            server, moment(taken_us), took(server_us), took(total_us))
+            '{} had taken the connection and had the request at {} at the latest, and {} {} later (of {})',
+            server, moment(taken_us), if(status = 0 AND receiving_us > 0, 'was still answering', 'answered'),
+            took(server_us), took(total_us))
             || coalesce(format('; up to {} waited meanwhile at its {} (limit {})', inside_depth, inside_queue,
                                inside_limit), '')""",
         label="time in the server",
