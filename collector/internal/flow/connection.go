@@ -115,6 +115,8 @@ type connection struct {
 	firstFINBy, firstRSTBy, closedBy Side
 	closeKind                        CloseKind
 	marks                            marks
+
+	tls tlsHandshake
 }
 
 // sender returns the side that sent a segment; false if the segment has another

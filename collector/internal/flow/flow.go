@@ -65,6 +65,11 @@ type Flow struct {
 	HandshakeACK     Instant
 	SimultaneousOpen bool
 
+	ClientHello Instant // of the handshake of TLS, as are the next three
+	ServerHello Instant
+	ClientReply Instant
+	TLSEnd      Instant
+
 	FirstFINBy, FirstRSTBy Side // or Nobody
 	FirstRST               Instant
 	ClosedBy               Side // or Nobody

@@ -31,6 +31,7 @@ type seen struct {
 	syn, fin, rst, acK bool
 	window             uint16
 	payload            int
+	start              string // of its data, six bytes at most
 }
 
 func (s seen) String() string {
@@ -86,6 +87,7 @@ func readSegments(t testing.TB, path string, fine bool) []seen {
 			number: number, ns: info.Timestamp.UnixNano(), fine: fine,
 			seq: tcp.Seq, ack: tcp.Ack, syn: tcp.SYN, fin: tcp.FIN, rst: tcp.RST, acK: tcp.ACK, window: tcp.Window,
 		}
+		s.start = string(tcp.Payload[:min(len(tcp.Payload), 6)])
 		var source, destination netip.Addr
 		if ip, ok := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4); ok {
 			source, _ = netip.AddrFromSlice(ip.SrcIP.To4())
@@ -385,11 +387,13 @@ func (c *conversation) flow(endNs int64) flow.Flow {
 		f.ReusedPortOf = c.former.id
 	}
 	f.SequenceExact = !c.far
+	fresh := map[uint64]bool{}
 	for side, end := range []*flow.End{&f.Client, &f.Server} {
 		var exact bool
-		*end, exact = c.end(side)
+		*end, exact = c.end(side, fresh)
 		f.SequenceExact = f.SequenceExact && exact
 	}
+	c.secure(&f, fresh)
 	at, established := c.handshake()
 	f.Established = established
 	for _, s := range c.fitting {
@@ -440,6 +444,92 @@ func simultaneousBefore(c *conversation, at int) bool {
 	return slices.ContainsFunc(c.fitting[:at+1], func(s seen) bool {
 		return s.isSYN() && (c.side(s) == 0) == s.acK
 	})
+}
+
+// secure fills in when the handshake of TLS went on, by the packets that are fresh: with new data.
+func (c *conversation) secure(f *flow.Flow, fresh map[uint64]bool) {
+	type message struct {
+		side int
+		what string
+		at   flow.Instant
+	}
+	var all []message
+	for _, s := range c.fitting {
+		if what := recordOf(s.start); what != "" && fresh[s.number] {
+			all = append(all, message{c.side(s), what, flow.Instant{Ns: s.ns, Known: true}})
+		}
+	}
+	// next is where a side's next message is that is one of those, or none of them with a leading "not"; len(all) if none is.
+	next := func(from, side int, what ...string) int {
+		for i := from; i < len(all); i++ {
+			if all[i].side == side && slices.Contains(what, all[i].what) != slices.Contains(what, "not") {
+				return i
+			}
+		}
+		return len(all)
+	}
+	hello := next(0, 0, "ClientHello")
+	answer := next(hello, 1, "ServerHello")
+	if hello < len(all) {
+		f.ClientHello = all[hello].at
+	}
+	if answer < len(all) {
+		f.ServerHello = all[answer].at
+	}
+	for answer < len(all) {
+		reply := next(answer, 0, "not", "ClientHello", "alert")
+		last := next(reply, 1, "not")
+		for ; last < len(all) && all[last].what == "alert"; last = next(last+1, 1, "not") {
+			if all[reply].what != "keys" {
+				all[reply].what = "keys" // it did not end the handshake
+			}
+		}
+		switch {
+		case reply == len(all):
+			return
+		case last < len(all) && all[last].what == "ServerHello":
+			answer = last
+			continue
+		case all[reply].what != "keys":
+			f.TLSEnd = all[reply].at
+		case last < len(all):
+			f.TLSEnd = all[last].at
+		}
+		f.ClientReply = all[reply].at
+		return
+	}
+}
+
+// recordOf names what begins a segment's data, as far as a handshake of TLS has to do with it.
+func recordOf(start string) string {
+	if len(start) < 5 || start[1] != 3 || start[2] > 4 {
+		return ""
+	}
+	length := int(start[3])<<8 + int(start[4])
+	if length == 0 || length > 16640 {
+		return ""
+	}
+	switch {
+	case start[0] == 20 || start[0] == 23:
+		return "other"
+	case start[0] == 21 && length == 2:
+		return "alert"
+	case start[0] == 21:
+		return "other"
+	case start[0] != 22:
+		return ""
+	}
+	if len(start) == 6 {
+		switch start[5] {
+		case 1:
+			return "ClientHello"
+		case 2:
+			return "ServerHello"
+		case 11, 16:
+			return "keys"
+		}
+	}
+	return "other"
 }
 
 // close fills in what the FINs and RSTs decide.
@@ -505,8 +595,8 @@ func coversFIN(ack uint32, fin seen) bool {
 }
 
 // end answers the questions about one side, and says whether its sequence
-// numbers are known.
-func (c *conversation) end(side int) (e flow.End, exact bool) {
+// numbers are known. It adds the numbers of the packets with new data to fresh.
+func (c *conversation) end(side int, fresh map[uint64]bool) (e flow.End, exact bool) {
 	e, exact = flow.End{Address: c.ends[side]}, true
 	e.ISN, e.ISNKnown = c.isn(side)
 	for _, s := range c.segments {
@@ -596,6 +686,9 @@ func (c *conversation) end(side int) (e flow.End, exact bool) {
 		}
 		if filled {
 			e.OutOfOrder++
+		}
+		if s.payload > 0 && (filled || at+int64(s.payload) > next) {
+			fresh[s.number] = true
 		}
 		next = max(next, at+int64(s.payload))
 		if s.fin && !s.syn {

@@ -96,6 +96,11 @@ func (t *tracker) record(c *connection, f *Flow, endNs int64) {
 		HandshakeACK:     Instant{c.handshakeACKNs, c.marks.has(handshakeSeen)},
 		SimultaneousOpen: c.marks.has(simultaneousOpen),
 
+		ClientHello: Instant{c.tls.clientHelloNs, c.tls.step >= tlsAsked},
+		ServerHello: Instant{c.tls.serverHelloNs, c.tls.step >= tlsAnswered},
+		ClientReply: Instant{c.tls.clientReplyNs, c.tls.step >= tlsReplied},
+		TLSEnd:      Instant{c.tls.endNs, c.tls.step >= tlsFinished},
+
 		FirstFINBy: c.firstFINBy,
 		FirstRSTBy: c.firstRSTBy,
 		FirstRST:   Instant{c.firstRSTNs, c.firstRSTBy != Nobody},

@@ -218,6 +218,94 @@ var scripts = []struct {
 	}, []string{"syn 1 synack 1 established none tw:? truncated_end 1 stray | | 10 B"}},
 }
 
+// handshakes are those of TLS, by whose packets each column is.
+var handshakes = []struct {
+	name   string
+	script func(c *flowtest.Conversation)
+	times  string // numbers of the packets of the ClientHello, the ServerHello, the client's reply, and the end
+}{
+	{"Version13", func(c *flowtest.Conversation) {
+		c.Record(client, flowtest.ClientHello).Data(client, 300).Record(server, flowtest.ServerHello).Data(server, 900)
+		c.Record(client, flowtest.ChangeCipherSpec).Record(server, flowtest.EncryptedData)
+	}, "4 6 8 8"},
+	{"Version12", func(c *flowtest.Conversation) {
+		c.Record(client, flowtest.ClientHello).Record(server, flowtest.ServerHello).Record(client, flowtest.ClientKeyExchange)
+		c.ACK(server).Record(server, flowtest.NewSessionTicket).Record(client, flowtest.EncryptedData)
+	}, "4 5 6 8"},
+	{"Version12WithoutTickets", func(c *flowtest.Conversation) {
+		c.Record(client, flowtest.ClientHello).Record(server, flowtest.ServerHello).Record(client, flowtest.ClientKeyExchange)
+		c.Record(server, flowtest.ChangeCipherSpec)
+	}, "4 5 6 7"},
+	{"Resumed12", func(c *flowtest.Conversation) {
+		c.Record(client, flowtest.ClientHello).Record(server, flowtest.ServerHello).Record(client, flowtest.ChangeCipherSpec)
+	}, "4 5 6 6"},
+	{"AskedOnceMore", func(c *flowtest.Conversation) { // by another ServerHello, which names the group to use
+		c.Record(client, flowtest.ClientHello).Record(server, flowtest.ServerHello).Record(client, flowtest.ChangeCipherSpec)
+		c.Record(server, flowtest.ServerHello).Record(client, flowtest.EncryptedData).Record(server, flowtest.EncryptedData)
+	}, "4 5 8 8"},
+	{"RefusedByTheServer", func(c *flowtest.Conversation) {
+		c.Record(client, flowtest.ClientHello).Record(server, flowtest.HandshakeFailure).Close(server)
+	}, "4 - - -"},
+	{"RefusedByTheClient", func(c *flowtest.Conversation) {
+		c.Record(client, flowtest.ClientHello).Record(server, flowtest.ServerHello).Record(client, flowtest.HandshakeFailure)
+	}, "4 5 - -"},
+	{"ReplyRefused", func(c *flowtest.Conversation) {
+		c.Record(client, flowtest.ClientHello).Record(server, flowtest.ServerHello).Record(client, flowtest.ChangeCipherSpec)
+		c.Record(server, flowtest.HandshakeFailure).Close(server)
+	}, "4 5 6 -"},
+	{"SilentServer", func(c *flowtest.Conversation) {
+		c.Record(client, flowtest.ClientHello).ACK(server).Wait(1e6).Again(client)
+	}, "4 - - -"},
+	{"ServerHelloTwice", func(c *flowtest.Conversation) { // the client's ACK got lost
+		c.Record(client, flowtest.ClientHello).Record(server, flowtest.ServerHello).Record(client, flowtest.ChangeCipherSpec)
+		c.Again(server).Record(server, flowtest.EncryptedData)
+	}, "4 5 6 6"},
+	{"AfterAWordInClear", func(c *flowtest.Conversation) {
+		c.Data(client, 8).Data(server, 1).Record(client, flowtest.ClientHello).Record(server, flowtest.ServerHello)
+	}, "6 7 - -"},
+	{"BeganBeforeTheCapture", func(c *flowtest.Conversation) {
+		c.Record(client, flowtest.ClientHello)
+		c.Segments = nil
+		c.Record(server, flowtest.ServerHello).Record(client, flowtest.ChangeCipherSpec).Record(server, flowtest.EncryptedData)
+	}, "- - - -"},
+	{"NoTLS", func(c *flowtest.Conversation) {
+		c.Data(client, 200).Data(server, 200)
+	}, "- - - -"},
+}
+
+func TestTheTimesOfATLSHandshakeAreThoseOfItsPackets(t *testing.T) {
+	for _, h := range handshakes {
+		// Of a capture of headers the collector keeps the head of a record, and of a message of the handshake one byte more.
+		for _, snaplen := range []int{128, 14 + 20 + 32 + 6, 14 + 20 + 32} {
+			c := flowtest.NewConversation("10.0.0.1:40000", "10.0.0.2:8443", 0xffffff00, 1000).Open()
+			h.script(c)
+			packets := flowtest.Packets(flowtest.Ethernet, c.Segments)
+			path := flowtest.Save(t, flowtest.Capture(flowtest.Pcap, flowtest.Ethernet.Type, snaplen, packets))
+			flows, _ := reduceFile(t, path)
+			f, times := &flows[0], map[int64]int{}
+			for i, s := range c.Segments {
+				times[s.TimeNs/1000] = i + 1
+			}
+			var got []string
+			for _, at := range []flow.Instant{f.ClientHello, f.ServerHello, f.ClientReply, f.TLSEnd} {
+				number := "-"
+				if at.Known {
+					number = fmt.Sprint(times[at.Ns/1000])
+				}
+				got = append(got, number)
+			}
+			want := h.times
+			if snaplen == 66 {
+				want = "- - - -" // no byte of the data was kept
+			}
+			if got := strings.Join(got, " "); got != want {
+				t.Errorf("%s, %d bytes of each packet: %s, want %s", h.name, snaplen, got, want)
+			}
+			compareWithOracle(t, h.name, path, false)
+		}
+	}
+}
+
 // crossed returns the acknowledgements that end a simultaneous close.
 func crossed(c *flowtest.Conversation) []flowtest.Segment {
 	n := len(c.Segments)

@@ -292,6 +292,9 @@ func (t *tracker) space(c *connection, key gapsKey, start uint32, a *arrival) {
 	if below+above < a.Payload {
 		s.retransmissions++
 	}
+	if below+above > 0 {
+		c.tls.follow(key.from, a)
+	}
 }
 
 // freshBelow returns how many bytes of a range below the highest one seen have

@@ -3,6 +3,7 @@ package flow_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"os"
@@ -26,7 +27,7 @@ type dissected struct {
 
 var dissectedFields = []string{
 	"frame.number", "frame.time_epoch", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport",
-	"tcp.flags", "tcp.seq_raw", "tcp.ack_raw", "tcp.len", "tcp.window_size_value", "tcp.stream",
+	"tcp.flags", "tcp.seq_raw", "tcp.ack_raw", "tcp.len", "tcp.window_size_value", "tcp.payload", "tcp.stream",
 	"tcp.analysis.retransmission", "tcp.analysis.out_of_order", "tcp.analysis.initial_rtt",
 }
 
@@ -68,6 +69,10 @@ func dissect(t *testing.T, path string, fine bool) []dissected {
 			address := cells["ip."+which] + cells["ipv6."+which]
 			return netip.AddrPortFrom(netip.MustParseAddr(address), uint16(whole("tcp."+which+"port")))
 		}
+		data, err := hex.DecodeString(strings.ReplaceAll(cells["tcp.payload"], ":", ""))
+		if err != nil {
+			t.Fatalf("tshark's tcp.payload: %v", err)
+		}
 		flags := whole("tcp.flags")
 		d := dissected{
 			seen: seen{
@@ -75,7 +80,7 @@ func dissect(t *testing.T, path string, fine bool) []dissected {
 				from: end("src"), to: end("dst"),
 				seq: uint32(whole("tcp.seq_raw")), ack: uint32(whole("tcp.ack_raw")), payload: int(whole("tcp.len")),
 				fin: flags&1 != 0, syn: flags&2 != 0, rst: flags&4 != 0, acK: flags&16 != 0,
-				window: uint16(whole("tcp.window_size_value")),
+				window: uint16(whole("tcp.window_size_value")), start: string(data[:min(len(data), 6)]),
 			},
 			stream:   int(whole("tcp.stream")),
 			repeated: cells["tcp.analysis.retransmission"]+cells["tcp.analysis.out_of_order"] != "",

@@ -42,6 +42,7 @@ type (
 var columns = slices.Concat(
 	identity,
 	opening,
+	securing,
 	ofSide("client", "client's", func(f *flow.Flow) *flow.End { return &f.Client }),
 	ofSide("server", "server's", func(f *flow.Flow) *flow.End { return &f.Server }),
 	closing,
@@ -96,6 +97,17 @@ var opening = []column{
 		maybeInstant(func(f *flow.Flow) (int64, bool) { return f.HandshakeACK.Get() })},
 	{"handshake", "", "From the client's first SYN to the segment that completed the handshake; null if the capture lacks either.",
 		duration((*flow.Flow).HandshakeNs)},
+}
+
+var securing = []column{
+	{"client_hello_time", "", "Time of the client's first packet that begins with a ClientHello of TLS; null if none is seen.",
+		maybeInstant(func(f *flow.Flow) (int64, bool) { return f.ClientHello.Get() })},
+	{"server_hello_time", "", "Time of the server's first packet after that which begins with a ServerHello; null if none is seen.",
+		maybeInstant(func(f *flow.Flow) (int64, bool) { return f.ServerHello.Get() })},
+	{"client_reply_time", "", "Time of the client's packet that answers the ServerHello: with its keys, or with its end of the handshake; null if none is seen.",
+		maybeInstant(func(f *flow.Flow) (int64, bool) { return f.ClientReply.Get() })},
+	{"tls_end_time", "", "Time of the packet that ended the handshake of TLS: the client's reply by TLS 1.3 and of a resumed session, else the server's answer to it; null if none is seen. TLS 1.3 encrypts a refusal, so this may be one.",
+		maybeInstant(func(f *flow.Flow) (int64, bool) { return f.TLSEnd.Get() })},
 }
 
 // ofSide returns the columns about what one side sent.

@@ -17,13 +17,25 @@ type Segment struct {
 	Seq, Ack uint32
 	Flags    packet.Flags
 	Window   uint16
-	Payload  int // bytes of data
+	Payload  int    // bytes of data
+	Start    string // what the data begins with
 }
 
 // Ends of a conversation.
 const (
 	Client = 0
 	Server = 1
+)
+
+// Starts of records of TLS.
+const (
+	ClientHello       = "\x16\x03\x01\x02\x00\x01"
+	ServerHello       = "\x16\x03\x03\x00\x7a\x02"
+	ClientKeyExchange = "\x16\x03\x03\x00\x46\x10"
+	NewSessionTicket  = "\x16\x03\x03\x00\xca\x04"
+	ChangeCipherSpec  = "\x14\x03\x03\x00\x01\x01"
+	EncryptedData     = "\x17\x03\x03\x00\x45\x9f"
+	HandshakeFailure  = "\x15\x03\x03\x00\x02\x02"
 )
 
 // StartNs is when conversations begin: 2025-01-01T00:00:00.000123456Z.
@@ -90,6 +102,12 @@ func (c *Conversation) ACK(from int) *Conversation { return c.Send(from, packet.
 // Data sends bytes.
 func (c *Conversation) Data(from, bytes int) *Conversation {
 	return c.Send(from, packet.PSH|packet.ACK, bytes)
+}
+
+// Record sends the start of a record of TLS.
+func (c *Conversation) Record(from int, start string) *Conversation {
+	c.Data(from, 200).last().Start = start
+	return c
 }
 
 // FIN closes one direction.

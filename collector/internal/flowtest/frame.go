@@ -123,7 +123,11 @@ func (s *Segment) tcp() []byte {
 	h = append(h, 0, 0, 0, 0)
 	h = append(h, options...)
 	for i := range s.Payload {
-		h = append(h, byte('a'+i%26))
+		if i < len(s.Start) {
+			h = append(h, s.Start[i])
+		} else {
+			h = append(h, byte('a'+i%26))
+		}
 	}
 	return h
 }

@@ -53,6 +53,11 @@ func (c *Conversation) converse(random *rand.Rand, exchanges int) {
 	c.Close(random.IntN(2))
 }
 
+var records = []string{
+	ClientHello, ServerHello, ClientHello, ServerHello, ClientKeyExchange, NewSessionTicket, ChangeCipherSpec, EncryptedData,
+	HandshakeFailure,
+}
+
 // converseBadly sends whatever a TCP may, in any order, and worse.
 func (c *Conversation) converseBadly(random *rand.Rand, exchanges int) {
 	steps := []func(){
@@ -70,6 +75,7 @@ func (c *Conversation) converseBadly(random *rand.Rand, exchanges int) {
 		func() { c.Data(random.IntN(2), 1+random.IntN(1000)) },
 		func() { c.Data(random.IntN(2), 1+random.IntN(1000)).Lose() },
 		func() { c.Data(random.IntN(2), 1+random.IntN(1000)).Hide() },
+		func() { c.Record(random.IntN(2), records[random.IntN(len(records))]) },
 		func() { c.repeatPart(random) },
 		func() {
 			if n := len(c.Segments); n >= 2 {
@@ -126,6 +132,7 @@ func (c *Conversation) repeatPart(random *rand.Rand) {
 		s.Seq += uint32(skip)
 		s.Payload += random.IntN(300) - skip
 		s.Payload = max(s.Payload, 0)
+		s.Start = s.Start[min(skip, len(s.Start)):]
 	}
 	s.TimeNs = c.Wait(1).NowNs
 	c.Segments = append(c.Segments, s)

@@ -135,5 +135,28 @@ func decodeTCP(data []byte, length uint32, seg *Segment) Kind {
 	seg.Flags = Flags(data[13])
 	seg.Window = binary.BigEndian.Uint16(data[14:])
 	seg.Payload = length - headerLen
+	seg.Start = 0
+	if begin, end := uint64(headerLen), uint64(headerLen)+uint64(seg.Payload); begin < uint64(len(data)) {
+		seg.Start = StartOf(data[begin:min(end, uint64(len(data)))]) // without what the wire pads to
+	}
 	return TCP
+}
+
+// startBytes is how much StartOf takes, and startBytesMin without how much it takes nothing.
+const (
+	startBytes    = 6
+	startBytesMin = 5
+)
+
+// StartOf returns the first six bytes of a segment's data as a number, the first byte highest: as much as tells the
+// kind of a record of TLS. It is 0 if the capture kept less than five of them; a sixth that it did not keep is 0.
+func StartOf(data []byte) (start uint64) {
+	if len(data) < startBytesMin {
+		return 0
+	}
+	start = uint64(binary.BigEndian.Uint32(data))<<16 | uint64(data[4])<<8
+	if len(data) >= startBytes {
+		start |= uint64(data[5])
+	}
+	return start
 }

@@ -60,6 +60,8 @@ type Segment struct {
 	// Payload is the number of bytes of data that the segment had on the wire,
 	// whether the capture kept them or not.
 	Payload uint32
+	// Start is what its data begins with; see StartOf.
+	Start uint64
 	// BeyondFrame says that the IP header claims more bytes than the frame had.
 	// Payload is then what it claims.
 	BeyondFrame bool

@@ -17,8 +17,10 @@ const (
 
 // Types of handshake messages, and of a ClientHello's extensions.
 const (
-	clientHello = 1
-	serverHello = 2
+	clientHello       = 1
+	serverHello       = 2
+	certificate       = 11
+	clientKeyExchange = 16
 
 	serverName = 0
 	protocols  = 16
@@ -34,9 +36,9 @@ const (
 
 // messages are the handshake messages that are sent in clear in some version.
 var messages = map[byte]string{
-	0: "HelloRequest", clientHello: "ClientHello", serverHello: "ServerHello", 4: "NewSessionTicket", 11: "Certificate",
+	0: "HelloRequest", clientHello: "ClientHello", serverHello: "ServerHello", 4: "NewSessionTicket", certificate: "Certificate",
 	12: "ServerKeyExchange", 13: "CertificateRequest", 14: "ServerHelloDone", 15: "CertificateVerify",
-	16: "ClientKeyExchange", 22: "CertificateStatus",
+	clientKeyExchange: "ClientKeyExchange", 22: "CertificateStatus",
 }
 
 // alerts are RFC 8446's and RFC 5246's.
@@ -95,6 +97,44 @@ func Describe(data []byte) string {
 	}
 	// After ChangeCipherSpec TLS 1.2 encrypts its last message.
 	return "encrypted handshake"
+}
+
+// Kind is what a record is for a handshake.
+type Kind uint8
+
+// The kinds of records.
+const (
+	None        Kind = iota // no record begins there
+	ClientHello             // the client asks for TLS
+	ServerHello             // the server answers
+	ClientKeys              // a side sends its part of the keys in clear, as until TLS 1.2
+	Alert                   // an alert in clear
+	Other                   // any other, most of them encrypted
+)
+
+// KindOf says what record begins a segment's data, of which packet.StartOf gives the start.
+func KindOf(start uint64) Kind {
+	if first := byte(start >> 40); first < changeCipherSpec || first > applicationData {
+		return None // as most data that is no TLS
+	}
+	var data [8]byte
+	binary.BigEndian.PutUint64(data[:], start<<16)
+	kind, length, ok := head(data[:])
+	switch message := data[headBytes]; {
+	case !ok:
+		return None
+	case kind == alert && length == alertLen:
+		return Alert
+	case kind != handshake:
+		return Other
+	case message == clientHello:
+		return ClientHello
+	case message == serverHello:
+		return ServerHello
+	case message == certificate || message == clientKeyExchange:
+		return ClientKeys
+	}
+	return Other
 }
 
 // head reads a record's head.

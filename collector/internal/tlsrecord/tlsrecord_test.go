@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"connlab/collector/internal/packet"
 )
 
 // hello is what Go's own client sends first.
@@ -33,6 +35,9 @@ func TestAClientHelloTellsWhatItAsksFor(t *testing.T) {
 	if got := Describe(data[:Kept(data)]); got != "ClientHello" {
 		t.Errorf("of what is kept: %q", got)
 	}
+	if got := KindOf(packet.StartOf(data[:Kept(data)])); got != ClientHello {
+		t.Errorf("its kind is %d", got)
+	}
 }
 
 func TestTheFirstBytesTellTheKindOfRecord(t *testing.T) {
@@ -40,23 +45,29 @@ func TestTheFirstBytesTellTheKindOfRecord(t *testing.T) {
 		data string
 		kept int
 		want string
+		kind Kind
 	}{
-		{"\x15\x03\x03\x00\x02\x02\x30", 7, "alert unknown_ca"},
-		{"\x15\x03\x03\x00\x02\x01\x00", 7, "alert close_notify"},
-		{"\x15\x03\x03\x00\x02\x02\xff", 7, "alert 255"},
-		{"\x15\x03\x03\x00\x13secretsecretsecrets", 5, "encrypted alert"},
-		{"\x17\x03\x03\x00\x06secret", 5, "encrypted data"},
-		{"\x16\x03\x03\x00\x7a\x02\x00secret", 6, "ServerHello"},
-		{"\x16\x03\x03\x00\x28\xf3secret", 6, "encrypted handshake"},
-		{"\x14\x03\x03\x00\x01\x01", 5, "ChangeCipherSpec"},
-		{"\x16\x03\x01\x00\x05", 5, "handshake"},
-		{"GET / HTTP/1.1", 0, ""},
-		{"\x16\x03\x01\xff\xff", 0, ""},
-		{"\x16\x03", 0, ""},
-		{"", 0, ""},
+		{"\x15\x03\x03\x00\x02\x02\x30", 7, "alert unknown_ca", Alert},
+		{"\x15\x03\x03\x00\x02\x01\x00", 7, "alert close_notify", Alert},
+		{"\x15\x03\x03\x00\x02\x02\xff", 7, "alert 255", Alert},
+		{"\x15\x03\x03\x00\x13secretsecretsecrets", 5, "encrypted alert", Other},
+		{"\x17\x03\x03\x00\x06secret", 5, "encrypted data", Other},
+		{"\x16\x03\x03\x00\x7a\x02\x00secret", 6, "ServerHello", ServerHello},
+		{"\x16\x03\x03\x00\x28\xf3secret", 6, "encrypted handshake", Other},
+		{"\x14\x03\x03\x00\x01\x01", 5, "ChangeCipherSpec", Other},
+		{"\x16\x03\x01\x00\x05", 5, "handshake", Other},
+		{"\x16\x03\x03\x00\x46\x10key", 6, "ClientKeyExchange", ClientKeys},
+		{"\x16\x03\x03\x00\x46\x0bkey", 6, "Certificate", ClientKeys},
+		{"GET / HTTP/1.1", 0, "", None},
+		{"\x16\x03\x01\xff\xff", 0, "", None},
+		{"\x16\x03", 0, "", None},
+		{"", 0, "", None},
 	} {
 		if kept, got := Kept([]byte(test.data)), Describe([]byte(test.data)); kept != test.kept || got != test.want {
 			t.Errorf("%q: %d kept, %q", test.data, kept, got)
+		}
+		if kind := KindOf(packet.StartOf([]byte(test.data))); kind != test.kind {
+			t.Errorf("%q: kind %d, want %d", test.data, kind, test.kind)
 		}
 	}
 }

@@ -100,6 +100,7 @@ func (d *decoder) next(rec *pcapfile.Record, seg *packet.Segment) (packet.Kind, 
 			seg.Seq, seg.Ack, seg.Window = d.tcp.Seq, d.tcp.Ack, d.tcp.Window
 			seg.Flags = flags(&d.tcp)
 			seg.Payload = uint32(length - 4*int(d.tcp.DataOffset))
+			seg.Start = packet.StartOf(d.tcp.Payload)
 		}
 	}
 	return kind, nil
