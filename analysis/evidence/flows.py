@@ -77,6 +77,7 @@ class Reduction:
         first_us, last_us: when the first and the last packet of a connection came, Unix epoch; None if there is none.
         lasts_us: from the first packet of any kind to the last one; None if there is none.
         backward_us: the longest step back from one packet's time to the next one's.
+        knows_tls: whether the rows have the times of TLS handshakes; those of an earlier `flows` have none.
         losses: what the rows lack, one sentence each; none if they hold all of the capture.
     """
 
@@ -87,6 +88,7 @@ class Reduction:
     last_us: int | None = None
     lasts_us: int | None = None
     backward_us: int = 0
+    knows_tls: bool = False
 
 
 def require() -> None:
@@ -140,7 +142,7 @@ def on_steady(found: Reduction, clock: Clock) -> Reduction:
         return found
     path, out = {"path": literal(found.rows)}, found.rows.with_suffix(".steady.parquet")
     with over_files() as database:
-        names = [name for name, *_ in database.execute(f"DESCRIBE FROM {_ROWS}", path).fetchall()]
+        names = _names(database, found.rows)
         times = {name: clock.sql(name) for name in names if name.endswith("_time_us")}
         times |= {name: f"[{clock.sql('us')} FOR us IN {name}]" for name in names if name.endswith("_times_us")}
         begun, ended = clock.sql("syn_times_us[1]"), clock.sql("handshake_ack_time_us")
@@ -151,6 +153,11 @@ def on_steady(found: Reduction, clock: Clock) -> Reduction:
         database.execute(f"COPY ({rows}) TO '{target}' (FORMAT parquet)", path)
         first_us, last_us = _first_and_last_us(database, out)
     return replace(found, rows=out, first_us=first_us, last_us=last_us)
+
+
+def _names(database: duckdb.DuckDBPyConnection, rows: Path) -> list[str]:
+    """Return the names of the columns that the rows have."""
+    return [name for name, *_ in database.execute(f"DESCRIBE FROM {_ROWS}", {"path": literal(rows)}).fetchall()]
 
 
 def _first_and_last_us(database: duckdb.DuckDBPyConnection, rows: Path) -> tuple[int | None, int | None]:
@@ -217,6 +224,7 @@ def _read(rows: Path) -> Reduction:
                 "SELECT key, value FROM parquet_kv_metadata($path)", {"path": literal(rows)}
             ).fetchall()
             first_us, last_us = _first_and_last_us(database, rows)
+            knows_tls = "tls_end_time_us" in _names(database, rows)
     except duckdb.Error as error:
         return Reduction(None, None, (f"flows wrote no Parquet: {str(error).splitlines()[0]}",))
     metadata = {bytes(key).decode(): bytes(value).decode() for key, value in pairs}
@@ -226,7 +234,8 @@ def _read(rows: Path) -> Reduction:
     began_us, ended_us = summary["first_time_us"], summary["last_time_us"]
     lasts_us = None if began_us is None or ended_us is None else ended_us - began_us
     losses = tuple(_losses(summary))
-    return Reduction(rows, summary["packets"], losses, first_us, last_us, lasts_us, summary["backward_us_max"])
+    backward_us = summary["backward_us_max"]
+    return Reduction(rows, summary["packets"], losses, first_us, last_us, lasts_us, backward_us, knows_tls)
 
 
 def captured_servers(reduction: Reduction, most: int) -> list[str]:

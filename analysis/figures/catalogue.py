@@ -326,6 +326,9 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
     if parameter in ("check", "threshold"):
         return sorted(_judged(run, parameter))
     found = scope.choices(parameter)
+    if figure.pattern.startswith(flows.TLS_PREFIX):
+        secured = {one for name, role in scope.path.items() if role.tls for one in run.raw.manifest.of_role(name)}
+        found = [name for name in found if secured & set(run.instances(name))]
     if figure.pattern.startswith(shutdowns.PREFIX):
         ended = {one.instance for one in run.raw.manifest.actions if one.is_ending}
         found = [name for name in found if ended & set(run.instances(name))]

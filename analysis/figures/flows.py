@@ -7,7 +7,7 @@ import numpy as np
 
 from analysis.database import Integers, sql
 from analysis.diagnosis.health import Evidence
-from analysis.diagnosis.joins import Joined
+from analysis.diagnosis.joins import Joined, Row
 from analysis.diagnosis.joins.connections import TIME_WAIT_MS
 from analysis.diagnosis.syn_ladder import timer_lateness_ms
 from analysis.evidence.logs import ACCESS
@@ -145,6 +145,32 @@ def _handshakes(_run: Run, joined: Joined, servers: list[str], found: Mapping[st
     return list_or_statistic(_listed(joined, servers, "handshake_us"), found)
 
 
+TLS_PREFIX = "flows.<server>.tls."
+
+
+def _of_tls(value: Callable[[list[Row], Mapping[str, str]], Value]) -> Compute:
+    """Return a value of the TLS handshakes with a server."""
+
+    def of_rows(run: Run, joined: Joined, servers: list[str], found: Mapping[str, str]) -> Value:
+        reductions = [reduction for reduction in run.raw.reductions.values() if reduction.rows is not None]
+        if not all(reduction.knows_tls for reduction in reductions):
+            return unknown("an earlier `flows` read the captures, and tells nothing of TLS")
+        if any(capture.handshakes_only for capture in run.raw.captures.values()):
+            return unknown("the captures have no data, which TLS handshakes are")
+        rows = [row for each in servers for row in joined.rows(sql(__name__, "tls_handshakes_to"), instance=each)]
+        return value(rows, found)
+
+    return _of_connections(of_rows)
+
+
+def _times_of_tls(column: str) -> Compute:
+    def times(rows: list[Row], found: Mapping[str, str]) -> Value:
+        known = [row[column] for row in rows if row[column] is not None]
+        return list_or_statistic(np.array(known, dtype=np.int64), found)
+
+    return _of_tls(times)
+
+
 _OVERFLOWS = "TcpExt.TCPTimeWaitOverflow"
 
 
@@ -273,6 +299,36 @@ FIGURES: tuple[Figure, ...] = (
         "From the first SYN of each connection to the packet that completed its handshake.",
         _SOURCE,
         _of_connections(_handshakes),
+    ),
+    Figure(
+        f"{TLS_PREFIX}handshakes",
+        "Connections on which the client began a TLS handshake.",
+        _SOURCE,
+        _of_tls(lambda rows, _: len(rows)),
+    ),
+    Figure(
+        f"{TLS_PREFIX}unanswered",
+        "Those of them without a ServerHello.",
+        _SOURCE,
+        _of_tls(lambda rows, _: sum(row["server_hello_us"] is None for row in rows)),
+    ),
+    *figures_of_times(
+        f"{TLS_PREFIX}handshake_ms",
+        "From the ClientHello to the packet that ended the TLS handshake, where its packets were captured.",
+        _SOURCE,
+        _times_of_tls("handshake_us"),
+    ),
+    *figures_of_times(
+        f"{TLS_PREFIX}server_hello_ms",
+        "From the ClientHello to the ServerHello: what the server and its accept queue took.",
+        _SOURCE,
+        _times_of_tls("server_hello_us"),
+    ),
+    *figures_of_times(
+        f"{TLS_PREFIX}client_reply_ms",
+        "From the ServerHello to the client's reply: what the client took, and a round trip at the server's end.",
+        _SOURCE,
+        _times_of_tls("client_reply_us"),
     ),
     Figure(
         "flows.<role>.time_wait.min",

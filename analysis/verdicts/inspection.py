@@ -323,6 +323,14 @@ def _ladder(times_us: Sequence[int]) -> str:
     return f"{listed} (if Linux sent these and sends no more, its connect() fails with ETIMEDOUT at {ends_s:.0f} s)"
 
 
+# Whom a TLS handshake waited for, by the packets.
+_TLS_WAITS: Final = {
+    "server_hello_us": "TLS: the server's ServerHello came {} after the ClientHello",
+    "client_reply_us": "TLS: the client's reply came {} after the ServerHello",
+    "tls_end_us": "TLS: the server ended the handshake {} after the client's reply",
+}
+
+
 def _waits(row: Row) -> Iterator[str]:
     if row["handshake_us"] is not None and row["handshake_us"] >= _LONG_US and not row["syns_lost"]:
         slow_us = (row["answered_us"] or row["first_time_us"]) - row["first_time_us"]
@@ -330,8 +338,11 @@ def _waits(row: Row) -> Iterator[str]:
     if row["first_data_us"] is not None and row["first_data_us"] >= _LONG_US:
         who = "the client sent nothing" if row["client_begins"] else "the server sent nothing"
         yield f"connected, {who} for {_seconds(row['first_data_us'])}"
-    if row["first_byte_us"] is not None and row["first_byte_us"] >= _LONG_US:
+    if row["server_hello_us"] is None and row["first_byte_us"] is not None and row["first_byte_us"] >= _LONG_US:
         yield f"the server's first data came {_seconds(row['first_byte_us'])} after the request"
+    for name, says in _TLS_WAITS.items():
+        if row[name] is not None and row[name] >= _LONG_US:
+            yield says.format(_seconds(row[name]))
 
 
 def _stalls(stall: Stall) -> Iterator[str]:

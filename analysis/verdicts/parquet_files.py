@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.database import Integers, create, over_files, sql
+from analysis.database import Integers, create, has_rows, over_files, sql
 from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.load_tables import insert
 from analysis.evidence import processes, timeline
@@ -34,6 +34,12 @@ _STEPS_MAX = 864_000
 
 
 REQUESTS = sql(__name__, "requests_file")
+# What the files of a run with TLS have besides. Without TLS they have no such columns.
+_WITH_TLS = {
+    "requests.parquet": "SELECT * FROM ({rows}) LEFT JOIN (SELECT instance, id, tls_wait_us, up_tls_wait_us FROM waits)"
+    " USING (instance, id) ORDER BY instance, id",
+    "flows.parquet": "SELECT * FROM ({rows}) LEFT JOIN tls_handshakes USING (observer, id) ORDER BY observer, id",
+}
 
 
 def write(run: Run, folder: Path) -> None:
@@ -45,8 +51,9 @@ def write(run: Run, folder: Path) -> None:
         return
     _timeline(run, joined, window)
     queries = (REQUESTS, sql(__name__, "flows_file"), "SELECT * FROM timeline ORDER BY time_us, instance")
+    with_tls = _WITH_TLS if has_rows(joined.database, "tls_handshakes") else {}
     for name, rows in zip(FILES, queries, strict=True):
-        copy_rows(joined.execute, rows, folder / name)
+        copy_rows(joined.execute, with_tls.get(name, "{rows}").format(rows=rows), folder / name)
 
 
 def _timeline(run: Run, joined: Joined, window: Window) -> None:

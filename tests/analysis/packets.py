@@ -11,6 +11,10 @@ from tests.analysis.support import ANSWERED, MEASURE_S, SERVED_MS, SYNS_S, USERS
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 
+# What begins a record of TLS.
+CLIENT_HELLO, SERVER_HELLO = bytes([22, 3, 1, 1, 0, 1]), bytes([22, 3, 3, 0, 122, 2])
+CHANGE_CIPHER_SPEC, ENCRYPTED = bytes([20, 3, 3, 0, 1, 1]), bytes([23, 3, 3, 0, 69, 159])
+
 _ETHERNET = bytes(12) + b"\x08\x00"
 # https://www.tcpdump.org/linktypes.html
 LINK_ETHERNET, LINK_RAW_IP = 1, 101
@@ -40,11 +44,21 @@ class Capture:
         return Capture(moved, self.link)
 
     def tcp(
-        self, second: float, source: str, target: str, flags: int, *, seq: int, ack: int = 0, data: int = 0
+        self,
+        second: float,
+        source: str,
+        target: str,
+        flags: int,
+        *,
+        seq: int,
+        ack: int = 0,
+        data: int = 0,
+        start: bytes = b"",
     ) -> None:
-        """Add a TCP segment; addresses as "172.18.0.3:40001", `data` in bytes."""
+        """Add a TCP segment; addresses as "172.18.0.3:40001", `data` in bytes, `start` is what the data begins with."""
         (source_address, source_port), (target_address, target_port) = _parts(source), _parts(target)
-        tcp = struct.pack(">HHIIBBHHH", source_port, target_port, seq, ack, 5 << 4, flags, 64_240, 0, 0) + b"x" * data
+        tcp = struct.pack(">HHIIBBHHH", source_port, target_port, seq, ack, 5 << 4, flags, 64_240, 0, 0)
+        tcp += start + b"x" * (data - len(start))
         length = 20 + len(tcp)
         ip = struct.pack(">BBHHHBBH", 0x45, 0, length, 0, 0, 64, 6, 0) + source_address.packed + target_address.packed
         self.packets.append((at_us(second), _ETHERNET + ip + tcp))
@@ -136,6 +150,24 @@ class Connection:
         self._from_client(second + 0.00002, ACK)
         return self
 
+    def secure(self, hello: float, answered: float | None = None, replied: float | None = None) -> Connection:
+        """A handshake of TLS 1.3, as far as its packets have times; tickets come right after it."""
+        self._record(hello, CLIENT_HELLO, 500)
+        if answered is not None:
+            self._record(answered, SERVER_HELLO, 1_000, from_server=True)
+        if replied is not None:
+            self._record(replied, CHANGE_CIPHER_SPEC, 80)
+            self._record(replied + 0.0001, ENCRYPTED, 255, from_server=True)
+        return self
+
+    def _record(self, second: float, start: bytes, data: int, *, from_server: bool = False) -> None:
+        if from_server:
+            self._from_server(second, ACK, data=data, start=start)
+            self.answered += data
+        else:
+            self._from_client(second, PSH | ACK, data=data, start=start)
+            self.sent += data
+
     def close_by_server(self, second: float) -> Connection:
         self._from_server(second, FIN | ACK)
         self.answered += 1
@@ -172,10 +204,12 @@ class Connection:
         self._from_client(second, RST | ACK)
         return self
 
-    def _from_client(self, second: float, flags: int, *, data: int = 0) -> None:
+    def _from_client(self, second: float, flags: int, *, data: int = 0, start: bytes = b"") -> None:
         seq, ack = self.isn + 1 + self.sent, self.isn + 5_001 + self.answered
-        self.capture.tcp(second, self.client, self.server, flags, seq=seq, ack=ack, data=data)
+        self.capture.tcp(second, self.client, self.server, flags, seq=seq, ack=ack, data=data, start=start)
 
-    def _from_server(self, second: float, flags: int, *, data: int = 0, seq: int | None = None) -> None:
-        own = self.isn + 5_001 + self.answered if seq is None else seq
-        self.capture.tcp(second, self.server, self.client, flags, seq=own, ack=self.isn + 1 + self.sent, data=data)
+    def _from_server(
+        self, second: float, flags: int, *, data: int = 0, seq: int | None = None, start: bytes = b""
+    ) -> None:
+        own, ack = self.isn + 5_001 + self.answered if seq is None else seq, self.isn + 1 + self.sent
+        self.capture.tcp(second, self.server, self.client, flags, seq=own, ack=ack, data=data, start=start)

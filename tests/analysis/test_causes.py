@@ -960,8 +960,8 @@ def grow(scene: Scene, *names: str) -> None:
 def in_vain(connection: Connection, *seconds: float) -> Connection:
     """Data of the client, the same each time, that the server takes no notice of."""
     for second in seconds:
-        ends = {"seq": connection.isn + 1, "ack": connection.isn + 5_001}
-        connection.capture.tcp(second, connection.client, connection.server, ACK, **ends, data=120)
+        seq, ack = connection.isn + 1, connection.isn + 5_001
+        connection.capture.tcp(second, connection.client, connection.server, ACK, seq=seq, ack=ack, data=120)
     return connection
 
 
@@ -1380,6 +1380,55 @@ def test_a_tls_handshake_that_does_not_end_times_out(scene: Scene, url: str, cau
     assert found == cause
     if cause != "unexplained":
         assert "the server sent no data; after 5.000 s in the handshake the request ended: request timeout" in evidence
+
+
+def test_the_packets_say_whom_a_tls_handshake_waited_for(scene: Scene) -> None:
+    scene.dial()
+    tls_request(scene, 2, 1.9, status=200)
+    connection = scene.connection().handshake(BEGIN_S).secure(BEGIN_S + 0.001, BEGIN_S + 1.501, BEGIN_S + 1.901)
+    connection.ask(BEGIN_S + 1.902).answer(BEGIN_S + 1.999)
+    cause, evidence = scene.cause()
+
+    assert cause == "waited-for-tls-handshake"
+    waited = "1.500 s from the ClientHello to the ServerHello, then 400.0 ms to the client's reply"
+    assert evidence.endswith(f"its TLS handshake took 1.900 s of 2.000 s (by its packets, {waited})")
+
+
+@pytest.mark.parametrize("connected", ["1.700", "0.001"])
+def test_a_proxy_s_tls_handshake_is_a_part_of_the_request_s_time(proxied: Scene, connected: str) -> None:
+    """Whether its log counts it as connecting, as nginx's does, or not."""
+    proxied.request(2, status=200)
+    times = {"upstream_header_time": "1.998", "upstream_response_time": "1.998"}
+    log(proxied, 200, 2, upstream_connect_time=connected, **times)
+    connection = proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 0.0021)
+    connection.secure(BEGIN_S + 0.0025, BEGIN_S + 1.6025, BEGIN_S + 1.7025)
+    connection.ask(BEGIN_S + 1.703).answer(BEGIN_S + 1.999)
+    cause, evidence = proxied.cause()
+
+    assert cause == "waited-for-tls-handshake"
+    assert evidence == (
+        "the proxy tried 172.18.0.2:8080 at 44.002 s; flow nginx/2: its TLS handshake took 1.700 s of 2.000 s (by its"
+        " packets, 1.600 s from the ClientHello to the ServerHello, then 100.0 ms to the client's reply)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("times_s", "who"),
+    [
+        ((0.001,), "the server sent no data"),
+        ((0.001, 0.101), "the ServerHello came 100.0 ms after the ClientHello, and the client sent no reply"),
+    ],
+)
+def test_a_tls_handshake_that_timed_out_names_the_side_that_was_silent(
+    scene: Scene, times_s: tuple[float, ...], who: str
+) -> None:
+    scene.dial()
+    tls_request(scene, 5, connected=False, error_code=1050, error="request timeout")
+    scene.connection().handshake(BEGIN_S).secure(*(BEGIN_S + each for each in times_s))
+    cause, evidence = scene.cause()
+
+    assert cause == "tls-handshake-timeout"
+    assert f": {who}; after 5.000 s in the handshake" in evidence
 
 
 @pytest.mark.parametrize(("waited_s", "cause"), [(0.0, "waited-for-tls-handshake"), (1.5, "waited-in-accept-queue")])

@@ -239,6 +239,23 @@ def test_a_request_without_an_answer_says_how_long_the_server_had_it(story: Stor
     assert "has not answered, 29,9" in texts(story.account("4"), "backend-1")[-1]
 
 
+def test_a_story_over_tls_says_whom_the_handshake_waited_for_and_what_encryption_hides(story: Story) -> None:
+    start_s = begin_s(1)
+    story.run.clients["k6-1"].requests[0] |= {"tls_us": 30_000, "url": "https://backend:8080/api/delay"}
+    connection = story.connection(1).handshake(start_s + 0.0001)
+    connection.secure(start_s + 0.001, start_s + 0.021, start_s + 0.030).ask(start_s + 0.031)
+    connection.answer(start_s + SERVED_MS[0] / 1000 - 0.0002)
+    account = story.account()
+
+    ended = (
+        "has ended the TLS handshake, which took 30.0 ms: 20.0 ms for the ServerHello, 9.0 ms for the client's reply"
+    )
+    assert f"{ended}, by the packets" in texts(account, "k6-1")
+    assert not [text for text in texts(account, "backend-1") if "begins to answer" in text]
+    hidden = "TLS encrypts both, and its tickets, which come after the handshake, look like data"
+    assert account.missing == [f"when backend-1:8080 had the request and began to answer, by its packets: {hidden}"]
+
+
 def test_the_worst_requests_are_those_that_failed_and_then_the_slowest(told: Told) -> None:
     names = [account.request for account in told.explanation.accounts]
     assert names[:2] == ["k6-1/4", "k6-1/5"]

@@ -9,19 +9,22 @@ from analysis import figures
 from analysis.diagnosis.health import Evidence
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Kind, Unknown, Value
-from analysis.figures import Run, Scope, UnknownFigure, model_outcomes, scope
+from analysis.figures import Run, Scope, UnknownFigure, catalogue, model_outcomes, scope
 from analysis.figures.__main__ import render_markdown
 from analysis.figures.catalogue import FIGURES, kernel_counters
 from formats import manifest
+from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import (
     END_S,
     KNOBS,
+    MEASURE_S,
     OTHERS,
     SERVED_MS,
     USERS,
     RunFolder,
     declared,
     knob,
+    make_capture,
     make_manifest,
     make_request,
     make_samples,
@@ -578,6 +581,51 @@ def test_the_table_of_figures_is_current(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_table_of_figures_has_every_figure() -> None:
     table = render_markdown()
     assert [figure.pattern for figure in FIGURES if f"| `{figure.pattern}` |" not in table] == []
+
+
+def secured(run: RunFolder) -> RunFolder:
+    """A run with two connections by TLS: the server answers the second one's ClientHello never."""
+    run.manifest["roles"]["backend"] |= {"tls": True}
+    capture = Capture()
+    for number, times_s in enumerate(((0.001, 0.101, 0.131), (0.001,)), start=1):
+        begin_s = MEASURE_S + number
+        connection = Connection(capture, f"172.18.0.3:{41_000 + number}", "172.18.0.2:8080").handshake(begin_s)
+        connection.secure(*(begin_s + each for each in times_s))
+    run.captures = {"backend-1": capture}
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    return run
+
+
+def test_packets_tell_whom_tls_handshakes_waited_for(run: RunFolder) -> None:
+    found = read(secured(run).write())
+
+    assert {
+        name: figures.value(found, f"flows.backend.tls.{name}")
+        for name in ("handshakes", "unanswered", "handshake_ms.list", "server_hello_ms.p50", "client_reply_ms.max")
+    } == {
+        "handshakes": 2,
+        "unanswered": 1,
+        "handshake_ms.list": (130.0,),
+        "server_hello_ms.p50": 100.0,
+        "client_reply_ms.max": 30.0,
+    }
+
+
+@pytest.mark.parametrize("is_secured", [True, False])
+def test_only_a_server_that_takes_tls_has_figures_of_its_handshakes(run: RunFolder, *, is_secured: bool) -> None:
+    found = set(catalogue.figure_names(read((secured(run) if is_secured else run).write())))
+
+    assert ("flows.backend.tls.handshakes" in found) is is_secured
+
+
+def test_an_earlier_flows_tells_nothing_of_tls(run: RunFolder) -> None:
+    found = read(secured(run).write())
+    for instance, reduction in found.raw.reductions.items():
+        found.raw.reductions[instance] = replace(reduction, knows_tls=False)
+    told = figures.value(found, "flows.backend.tls.handshakes")
+
+    assert isinstance(told, Unknown)
+    assert told.why == "an earlier `flows` read the captures, and tells nothing of TLS"
 
 
 @pytest.mark.parametrize(

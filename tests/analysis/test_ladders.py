@@ -12,7 +12,7 @@ from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.reports.stories import ladders
 from analysis.reports.stories.narrator import packet_moments
-from analysis.reports.stories.packets import split_segments
+from analysis.reports.stories.packets import first_exchange, handshake_length, split_segments
 from analysis.reports.stories.timeline import Ladder, Ladders
 from formats import manifest
 from lab.schema import schemas
@@ -142,6 +142,34 @@ def test_packets_are_shown_as_segments(
     found = split_segments([packet(number, **each) for number, each in enumerate(packets, start=1)])
 
     assert [(each.kind, each.again, each.lost, each.frames) for each in found] == expected
+
+
+SECURED = [
+    {"data": 5, "seq": 1, "tls": "ClientHello"},
+    {"data": 9, "seq": 1, "client": False, "tls": "ServerHello"},
+    {"data": 9, "seq": 10, "client": False},
+    {"data": 5, "seq": 6, "tls": "ChangeCipherSpec"},
+]
+TICKETS = {"data": 9, "seq": 19, "client": False, "tls": "encrypted data"}
+ASKS = [{"data": 5, "seq": seq, "tls": "encrypted data"} for seq in (11, 16, 21)]
+ANSWERS = {"data": 9, "seq": 28, "client": False, "tls": "encrypted data"}
+
+
+@pytest.mark.parametrize(
+    ("packets", "handshake", "first"),
+    [
+        ([*SECURED, TICKETS, *ASKS[:2], ANSWERS, ASKS[2]], 4, 8),
+        ([*SECURED, *ASKS[:2], ANSWERS, ASKS[2]], 4, 7),
+        ([*ASKS[:2], ANSWERS, ASKS[2]], 0, 3),
+        (SECURED, 4, 4),
+        ([], 0, 0),
+    ],
+)
+def test_a_handshake_of_tls_is_no_exchange(packets: list[dict[str, Any]], handshake: int, first: int) -> None:
+    found = tuple(packet(number, **each) for number, each in enumerate(packets, start=1))
+
+    assert handshake_length(found) == handshake
+    assert first_exchange(found) == found[:first]
 
 
 def test_each_record_of_tls_is_told_and_a_long_one_once() -> None:

@@ -21,7 +21,9 @@ FILES = sorted((Path(__file__).resolve().parents[2] / "analysis").rglob("*.sql")
 MACROS = [path for path in FILES if path.stem.startswith("macros_")]
 # The tables that these are about are not those of a run's account: they read a run's files, or what reports draw. A
 # system that was only watched has another account, with a database of its own.
-_READING = ("captured_of_instance", "macros_of_evidence", "macros_of_records", "records")
+_READING = (
+    "captured_of_instance", "macros_of_evidence", "macros_of_records", "records", "tls_handshakes_of_instance",
+)  # fmt: skip
 _OBSERVED = (
     "answers", "came_and_taken", "crossing", "ended_as_logged", "failed_at", "is_on_the_way", "listeners", "logged",
     "one_sided", "open_questions", "peers", "places", "queues", "scans", "servers", "time_wait_most", "told",
@@ -962,6 +964,12 @@ def test_over_a_proxy_its_log_times_the_server_s_part(tables: Tables) -> None:
     assert tables.made("served_over_a_proxy", columns) == [(1, "backend-1", 115, 150, 1000, False)]
 
 
+def test_a_server_behind_a_proxy_can_begin_when_the_tls_handshake_has_ended(tables: Tables) -> None:
+    times = {"try_start_us": 110, "try_connect_us": 5, "try_header_us": 40, "line_time_ms": 1}
+    tables.given("cases", **SLOW, try_server="s:80", **times, up_accepted_before_us=117, up_tls_end_time_us=130)
+    assert tables.made("served_over_a_proxy", "from_us, taken_us") == [(130, 130)]
+
+
 @pytest.mark.parametrize(
     ("accepted_us", "last_data_us", "answer_us", "taken_us"),
     [(130, 115, 180, 130), (105, 140, 180, 140), (105, None, 180, 110), (None, 115, 180, None), (130, 115, None, None)],
@@ -1074,6 +1082,27 @@ def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables
     assert found == [(1, 40, 0, 0, 10, 30), (2, 0, 0, 60, 0, 0), (3, 0, 40, 0, 0, 0), (4, 0, 50, 0, 0, 0)]
 
 
+@pytest.mark.parametrize(
+    ("changes", "waited_us"),
+    [
+        ({}, 50),
+        ({"up_queued_us": 120, "up_accepted_after_us": 150}, 20),
+        ({"try_reused": True}, 0),
+        ({"up_client_hello_time_us": 50, "up_tls_end_time_us": 90}, 0),  # made for a request before
+        ({"up_tls_end_time_us": None}, 0),
+    ],
+)
+def test_a_proxy_s_tls_handshake_is_a_wait_without_the_accept_queue(
+    tables: Tables, changes: Row, waited_us: int
+) -> None:
+    tables.given("cases", **{**SLOW, "up_client_hello_time_us": 120, "up_tls_end_time_us": 170, **changes})
+    tables.given("served", "id", (1,), instance="k6-1")
+    found = tables.made(
+        "waits", "tls_wait_us, up_tls_wait_us", loops=[], settling_us=5, silent=[], unseen_syns=[], syn_timeout_us=40
+    )
+    assert found == [(0, waited_us)]
+
+
 def test_a_request_of_http_2_waited_for_a_handshake_a_stream_or_another_connection(tables: Tables) -> None:
     shared = {"protocol": "http2", "blocked_us": 60, "dial_duration_us": 10}
     tables.given("cases", **SLOW, **shared, reused=True, dial_time_us=110)
@@ -1153,6 +1182,7 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
         "server",
         "handler",
         "tls_wait",
+        "up_tls_wait",
         "stream",
         "goaway",
         "refused",
@@ -1991,6 +2021,12 @@ def test_captured_of_instance_adds_one_capture_s_connections(apart: Tables, tmp_
     assert found == [("nginx", True, 1, 7), ("nginx", True, 2, 7)]
 
 
+def test_tls_handshakes_of_instance_are_those_that_a_client_began(apart: Tables, tmp_path: Path) -> None:
+    path = written(apart, tmp_path, f"id {TLS_TIMES}", (1, None, None, None, None), (2, 5, 6, None, None), other="x")
+    apart.given("tls_handshakes", TLS_HANDSHAKES)
+    assert apart.made("tls_handshakes_of_instance", path=path, observer="nginx") == [("nginx", 2, 5, 6, None, None)]
+
+
 def test_lines_of_requests_tell_records_header_end_and_what_is_corrupt(apart: Tables, tmp_path: Path) -> None:
     path = of_lines(
         tmp_path, {"kind": "header", "schema": "connlab.requests/1", "instance": "k6-1"},
@@ -2325,6 +2361,8 @@ def test_held_places_are_those_open_when_the_proxy_first_refused(tables: Tables)
 
 TOLD = {"observer": "a", "to_instance": "a>s:80", "handshake_us": 5, "first_data_us": 5, "first_byte_us": 5}
 TOLD_FLOWS = "observer:VARCHAR id:BIGINT syn_times_us:BIGINT[]"
+TLS_TIMES = "client_hello_time_us:BIGINT server_hello_time_us:BIGINT client_reply_time_us:BIGINT tls_end_time_us:BIGINT"
+TLS_HANDSHAKES = f"observer:VARCHAR id:BIGINT {TLS_TIMES}"
 
 
 def test_one_sided_are_counted_with_those_of_the_client_s_side(apart: Tables) -> None:
@@ -2340,8 +2378,9 @@ def test_told_are_failures_stalls_and_long_waits(apart: Tables) -> None:
             (5, "refused", None, 0, "a>s:*", 5)]  # fmt: skip
     apart.given("ledger", columns, *rows, **(without(TOLD, "to_instance", "first_byte_us") | ENDS))
     apart.given("flows", "observer id syn_times_us", ("a", 3, [7, 9]))
+    apart.given("tls_handshakes", TLS_HANDSHAKES, ("a", 1, 10, 20, 700, 700))
     found = apart.made("told", observer="a", stalled=[4], alerts=[""], long_us=500, alike=3)
-    assert [(row[0], row[-2]) for row in found] == [(3, [7, 9]), (4, None), (2, None)]
+    assert [(row[0], row[-2]) for row in found] == [(3, [7, 9]), (4, None), (2, None), (1, None)]
 
 
 def test_told_keeps_connections_apart_whose_alerts_differ(apart: Tables) -> None:
@@ -2349,6 +2388,7 @@ def test_told_keeps_connections_apart_whose_alerts_differ(apart: Tables) -> None
     rows = [(each, "answered", None, 0, "a>s:80", 5) for each in (1, 2, 3)]
     apart.given("ledger", columns, *rows, **(without(TOLD, "to_instance", "first_byte_us") | ENDS))
     apart.given("flows", TOLD_FLOWS)
+    apart.given("tls_handshakes", TLS_HANDSHAKES)
     asked = {"observer": "a", "stalled": [1, 2, 3], "alerts": ["x", "x", "y"], "long_us": 500, "alike": 1}
     assert sorted((row[0], row[-1]) for row in apart.made("told", **asked)) == [(1, 1), (3, 0)]
 
@@ -2357,6 +2397,7 @@ def test_of_more_alike_than_are_told_the_last_one_says_how_many(apart: Tables) -
     always = without(TOLD, "id") | ENDS | {"outcome": "refused", "cause": "x", "syns_lost": 0}
     apart.given("ledger", "id", (1,), (2,), (3,), (4,), **always)
     apart.given("flows", TOLD_FLOWS)
+    apart.given("tls_handshakes", TLS_HANDSHAKES)
     query = apart.made("told", observer="a", stalled=[], alerts=[], long_us=500, alike=3)
     assert [row[-1] for row in query] == [0, 0, 1]
 

@@ -142,6 +142,23 @@ def test_a_slow_exchange_names_who_was_slow(inspected: Inspect, capture: Capture
     assert [sentence in each["says"] for each in found["inspection"]["connections"]] == ([True] if sentence else [])
 
 
+@pytest.mark.parametrize(
+    ("times_s", "sentence"),
+    [
+        ((0.1, 0.15, 0.2), None),
+        ((0.1, 1.1, 1.15), "TLS: the server's ServerHello came 1 s after the ClientHello."),
+        ((0.1, 0.15, 1.15), "TLS: the client's reply came 1 s after the ServerHello."),
+    ],
+)
+def test_a_slow_tls_handshake_names_whom_it_waited_for(
+    inspected: Inspect, times_s: tuple[float, ...], sentence: str | None
+) -> None:
+    capture = Capture()
+    Connection(capture, f"{CLIENT}:41001", SERVER).handshake(0).secure(*times_s).ask(1.3).answer(1.35)
+    told = inspected("tls.pcap", tls_pcap=capture)["inspection"]["connections"]
+    assert [each["says"] for each in told] == ([sentence] if sentence else [])
+
+
 def test_a_client_that_is_refused_and_tries_again_is_one_attempt(inspected: Inspect) -> None:
     capture, client = Capture(), f"{CLIENT}:1074"
     for second in (0, 0.5, 1.0):

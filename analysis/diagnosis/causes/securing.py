@@ -36,8 +36,13 @@ _SINCE_CONNECTED_US = f"(end_us - {_CONNECTED_US})"
 
 
 def _first_data(prefix: str) -> str:
-    return f"""coalesce('the server''s first data came at ' || moment({prefix}_server_first_data_time_us),
-                        'the server sent no data')"""
+    """Return SQL for what the server sent in a handshake that did not end, and whose turn it then was."""
+    hello, answer, reply = (f"{prefix}_{name}_time_us" for name in ("client_hello", "server_hello", "client_reply"))
+    return f"""if({answer} IS NULL,
+        coalesce('the server''s first data came at ' || moment({prefix}_server_first_data_time_us),
+                 'the server sent no data'),
+        format('the ServerHello came {{}} after the ClientHello, and ', took({answer} - {hello}))
+        || coalesce(format('the client''s reply {{}} later', took({reply} - {answer})), 'the client sent no reply'))"""
 
 
 def _fewer_handshakes(run: RunSettings) -> str:

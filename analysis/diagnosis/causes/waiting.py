@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, LAST_HOP, UP, Cause, syns
+from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, LAST_HOP, UP, UP_FLOW, Cause, syns
 from analysis.diagnosis.causes.remedies import (
     KNOBS,
     NO_KNOB,
@@ -56,6 +56,16 @@ def _queued_says(prefix: str, part: str) -> str:
         moment({prefix}_accepted_after_us), {how}, took({part}), took(total_us))
         || if({prefix}_ahead_in_vain > 0, format('; of {{}} ahead of it there, the clients of at least {{}} had left:'
             || ' the server took them up in vain', {prefix}_ahead, {prefix}_ahead_in_vain), '')"""
+
+
+def _handshake_says(prefix: str) -> str:
+    """Return SQL for whom a TLS handshake waited for, by its packets; nothing where these do not tell."""
+    hello, answer, reply, end = (
+        f"{prefix}_{name}_time_us" for name in ("client_hello", "server_hello", "client_reply", "tls_end")
+    )
+    return f"""coalesce(format(' (by its packets, {{}} from the ClientHello to the ServerHello, then {{}} to the'
+        || ' client''s reply', took({answer} - {hello}), took({reply} - {answer}))
+        || if({end} > {reply}, format(', then {{}} to the server''s', took({end} - {reply})), '') || ')', '')"""
 
 
 def _served_at_once(run: RunSettings) -> Remedy | None:
@@ -244,19 +254,24 @@ CAUSES = (
         meaning="Its connection was made at once, and the TLS handshake on it took the time.",
         proof=(
             "The client measured the handshake of a connection that was made for the request. What of it the connection"
-            " lay in the accept queue, lost a packet or met a pause does not count."
+            " lay in the accept queue, lost a packet or met a pause does not count. Of a proxy's connection to a server"
+            " its packets tell."
         ),
-        when=main_part("tls_wait_us"),
+        when=f"{main_part('tls_wait_us')} OR {main_part('up_tls_wait_us')}",
         apart=APART,
-        says="""format('dial {}/{} was connected at {}; its TLS handshake took {} of {}', instance, dial,
-               moment(dial_time_us + dial_duration_us), took(tls_us), took(total_us))""",
+        says=f"""if(tls_wait_us >= up_tls_wait_us,
+            format('dial {{}}/{{}} was connected at {{}}; its TLS handshake took {{}} of {{}}', instance, dial,
+                   moment(dial_time_us + dial_duration_us), took(tls_us), took(total_us)) || {_handshake_says("flow")},
+            {UP} || '; ' || {UP_FLOW} || format(': its TLS handshake took {{}} of {{}}',
+                   took(up_tls_end_time_us - up_client_hello_time_us), took(total_us)) || {_handshake_says("up")})""",
         seen=True,
         label="waited for the TLS handshake",
         symptom="slow on new connections alone; kept ones are quick",
         look="the client's handshake times; the server's processor; the share of resumed sessions in the proxy's log",
         because="the TLS handshake between {client} and {server} took that long",
         where="Between {client} and {server}, after the connection was made and before the request was sent.",
-        hop=FIRST_HOP,
+        # The files of a run without TLS have no column for either wait.
+        hop="starts_with(evidence, 'the proxy tried ')",
         explains=(
             (
                 "A whole handshake costs the server a signature, which takes far more processor time than the request"

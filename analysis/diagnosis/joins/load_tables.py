@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from analysis.database import Integers, composed, create, literal
+from analysis.database import Integers, composed, create, literal, sql
 from analysis.evidence import logs, processes
 from analysis.evidence.inner_queues import queues_at, read_refusals
 from analysis.evidence.jsonl import integer, records
@@ -47,6 +47,9 @@ FLOWS = {
     "time_wait_owner": "VARCHAR", "truncated_start": "BOOLEAN", "truncated_end": "BOOLEAN", "stray_packets": "BIGINT",
     "sequence_exact": "BOOLEAN",
 }  # fmt: skip
+
+# The times of a TLS handshake; an earlier `flows` has none.
+TLS_TIMES = ("client_hello_time_us", "server_hello_time_us", "client_reply_time_us", "tls_end_time_us")
 
 
 def open_database(raw: RawRun) -> duckdb.DuckDBPyConnection:
@@ -123,8 +126,9 @@ def _dtype(values: Sequence[object]) -> str:
 
 
 def load_captured(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    """Make the table `captured`, a row for each connection in each capture."""
+    """Make the tables `captured` and `tls_handshakes`, a row for each connection in each capture, and each of TLS."""
     create(database, "captured", {"observer": "VARCHAR", "handshakes_only": "BOOLEAN", **FLOWS})
+    create(database, "tls_handshakes", {"observer": "VARCHAR", "id": "BIGINT", **dict.fromkeys(TLS_TIMES, "BIGINT")})
     for instance, reduction in raw.reductions.items():
         if reduction.rows is not None:
             only = raw.captures[instance].handshakes_only
@@ -132,6 +136,9 @@ def load_captured(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
                 composed(__name__, "captured_of_instance", columns=", ".join(FLOWS)),
                 {"observer": instance, "handshakes_only": only, "path": literal(reduction.rows)},
             )
+            if reduction.knows_tls:
+                of_instance = {"observer": instance, "path": literal(reduction.rows)}
+                database.execute(sql(__name__, "tls_handshakes_of_instance"), of_instance)
 
 
 # What the kernel counts of connections that it throws away, in the order of the columns below.

@@ -10,7 +10,8 @@
 --   captured, and the first one that came did so a retransmission timeout after the dial began.
 -- - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 -- - queue: in the accept queue; that is surely over at the last tick that still saw it there.
--- - tls_wait: in the TLS handshake of a connection made for it, without the accept queue, lost packets and pauses.
+-- - tls_wait: in the TLS handshake of a connection made for it, without the accept queue, lost packets and pauses. The
+--   client recorded it; of a proxy's connection (up_tls_wait) its packets tell.
 -- - thread: all of the server's threads were busy, or one of its event loops, in every reading while it was with the
 --   server, but for the time of an average request at the end, when the handler worked on it; from the first of these
 --   on, or from its coming if they were busy before. Where no reading came meanwhile, in the one before and the one
@@ -106,6 +107,11 @@ WITH measured AS (
                       - greatest(coalesce(queue_us, 0), 0) - greatest(coalesce(ack_us, 0), 0)
                      - coalesce(acted.overlap_us, 0) - greatest(coalesce(acted.throttled_us, 0), 0)
            END AS tls_wait_us,
+           CASE WHEN NOT coalesce(try_reused, false) AND up_tls_end_time_us IS NOT NULL
+                THEN least(up_tls_end_time_us, end_us) - greatest(up_client_hello_time_us, time_us)
+                     - greatest(coalesce(up_queue_us, 0), 0) - greatest(coalesce(up_ack_us, 0), 0)
+                     - coalesce(acted.overlap_us, 0) - greatest(coalesce(acted.throttled_us, 0), 0)
+           END AS up_tls_wait_us,
            CASE WHEN without_hole AND waited
                 THEN service_us - free_us - average_us END AS thread_us,
            CASE WHEN without_hole AND NOT saturated_before AND saturated = 0 AND NOT saturated_after
@@ -133,7 +139,8 @@ SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
        greatest(lost_us, 0) AS lost_us, greatest(up_lost_us, 0) AS up_lost_us,
        greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
        greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
-       greatest(tls_wait_us, 0) AS tls_wait_us, greatest(thread_us, 0) AS thread_us,
+       greatest(tls_wait_us, 0) AS tls_wait_us, greatest(up_tls_wait_us, 0) AS up_tls_wait_us,
+       greatest(thread_us, 0) AS thread_us,
        greatest(server_us, 0) AS server_us, taken_us,
        greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
        greatest(retry_us, 0) AS retry_us,

@@ -12,7 +12,13 @@ from analysis.database import sql
 from analysis.evidence import result_files
 from analysis.formatting import excerpt, format_count, format_us
 from analysis.reports.stories import observers
-from analysis.reports.stories.packets import build_view, capture_file, next_request_us, split_segments
+from analysis.reports.stories.packets import (
+    build_view,
+    capture_file,
+    handshake_length,
+    next_request_us,
+    split_segments,
+)
 from analysis.reports.stories.server_state import Acceptance, ServerStates, acceptance
 from analysis.reports.stories.timeline import Event, Moment, RequestTimeline
 
@@ -212,7 +218,7 @@ class Narrator:
         for prefix in ("flow", "up"):
             server, key = case[f"{prefix}_to_instance"], (case[f"{prefix}_observer"], case[f"{prefix}_id"])
             carrier = next((each for each in carriers if (each.flow["observer"], each.flow["id"]) == key), None)
-            if carrier is not None and server in manifest.of_role(manifest.origin):
+            if carrier is not None and server in manifest.of_role(manifest.origin) and not _hides_turns(case, carrier):
                 file = capture_file(self.raw.places, carrier.observer)
                 yield from observers.handler_moments(
                     carrier.packets, accepted.get(prefix), case, server, file, entered=case[f"{prefix}_entered"]
@@ -230,10 +236,7 @@ class Narrator:
         if beside := self._beside(case):
             others = format_count(beside, "other request")
             yield f"its packets: its connection carried {others} at the same time, and TLS hides which are whose"
-        for carrier in carriers:
-            if not carrier.packets:
-                file = capture_file(self.raw.places, carrier.observer)
-                yield f"its packets: {file} has nothing of that time on its connection"
+        yield from self._untold(case, carriers)
         path = self.raw.manifest.path
         proxy = next((role for role in path if self.raw.manifest.kind_of(role) == "proxy"), None)
         if proxy is None:
@@ -249,6 +252,25 @@ class Narrator:
         if captured and unknown:
             tries = " and ".join(map(str, unknown))
             yield f"which of {proxy}'s connections carried try {tries}: its log does not name the port that it had"
+
+    def _untold(self, case: Row, carriers: list[Carrier]) -> Iterator[str]:
+        """Say what the packets of a request's connections do not tell."""
+        for carrier in carriers:
+            if not carrier.packets:
+                file = capture_file(self.raw.places, carrier.observer)
+                yield f"its packets: {file} has nothing of that time on its connection"
+            elif not carrier.is_repeated and (why := _hides_turns(case, carrier)):
+                server = self.name(*carrier.connection.server)
+                yield f"when {server} had the request and began to answer, by its packets: {why}"
+
+
+def _hides_turns(case: Row, carrier: Carrier) -> str | None:
+    """Return why the packets of a connection do not tell when a request came and its answer left; None if they do."""
+    if carrier.is_first_hop and case["protocol"] in ("http2", "grpc"):
+        return "HTTP/2 sends frames of its own beside those of requests"
+    if handshake_length(carrier.packets):
+        return "TLS encrypts both, and its tickets, which come after the handshake, look like data"
+    return None
 
 
 def request_head(case: Row) -> Row:
@@ -343,6 +365,9 @@ def _host(remote: str | None) -> str:
 def _asked_us(case: Row, carriers: Iterable[Carrier]) -> int:
     """Return when a request came to its first server, as early as that may be."""
     found = [
-        packet.time_us for carrier in carriers for packet in carrier.packets if packet.from_client and packet.data_bytes
+        packet.time_us
+        for carrier in carriers
+        for packet in carrier.packets[handshake_length(carrier.packets) :]
+        if packet.from_client and packet.data_bytes
     ]
     return min(found, default=int(case["time_us"]))

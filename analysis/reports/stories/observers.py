@@ -67,8 +67,10 @@ def client_moments(
         connected_us = (case["dial_time_us"] or 0) + (case["dial_duration_us"] or 0)
         sent_us = max(case["end_us"] - case["duration_us"], connected_us)
         if case["tls_us"] > 0 and not case["reused"]:
-            text = f"has ended the TLS handshake, which took {format_us(case['tls_us'])}"
-            yield Moment(Event(sent_us, observer, text, *requests))
+            text = (
+                f"has ended the TLS handshake, which took {format_us(case['tls_us'])}{_handshake_parts(case, 'flow')}"
+            )
+            yield Moment(Event(sent_us, observer, text, *requests), "has ended the TLS handshake")
         text = f", beside {format_count(beside, 'other request')} on the connection" if beside else ""
         if case["sent_again"]:
             first_us, first = sent_us - case["again_us"], f"on the connection of dial {case['first_dial']}"
@@ -85,6 +87,22 @@ def client_moments(
         how = f" ({excerpt(close['error'])})" if close["error"] else ""
         text = f"closes the connection{how}; {close['bytes_sent']:,} bytes sent, {close['bytes_received']:,} received"
         yield Moment(Event(close["time_us"], observer, text, *dials))
+
+
+def _handshake_parts(case: Row, prefix: str) -> str:
+    """Return whom the TLS handshake of a connection waited for, by its packets; nothing where these do not tell."""
+    names = ("client_hello", "server_hello", "client_reply", "tls_end")
+    times_us = [case[f"{prefix}_{name}_time_us"] for name in names]
+    if None in times_us:
+        return ""
+    hello_us, answer_us, reply_us, end_us = times_us
+    text = f": {format_us(answer_us - hello_us)} for the ServerHello, {format_us(reply_us - answer_us)} for the"
+    text += " client's reply"
+    return (
+        f"{text}, {format_us(end_us - reply_us)} for the server's, by the packets"
+        if end_us > reply_us
+        else (f"{text}, by the packets")
+    )
 
 
 def _dial_moments(case: Row, source: tuple[str, str], notes: tuple[Note, ...]) -> Iterator[Moment]:
@@ -168,8 +186,10 @@ def proxy_moments(
         of = f" (try {each['try']} of {each['tries']})" if each["tries"] > 1 else ""
         server = name(each["server_address"], each["server_port"])
         yield moment(each["start_us"], f"tries {server}{of}", notes(each))
-        answered_us = story.case["up_server_first_data_time_us"] if each["try"] == each["tries"] else None
-        for time_us, text in _try_outcome(each, answered_us or 0):
+        is_last = each["try"] == each["tries"]
+        answered_us = story.case["up_server_first_data_time_us"] if is_last else None
+        secured = _secured(story.case, each) if is_last else ""
+        for time_us, text in _try_outcome(each, answered_us or 0, secured):
             yield moment(time_us, text)
         if each["header_us"] is None:
             yield from errors(last_us)
@@ -181,11 +201,23 @@ def proxy_moments(
     yield from errors(max([end_us, *(each["time_us"] for each in untold)]))
 
 
-def _try_outcome(each: Row, answered_us: int) -> Iterator[tuple[int, str]]:
-    """Tell what became of a try; `answered_us` is when its answer was captured, 0 if that is not known."""
+def _secured(case: Row, each: Row) -> str:
+    """Return how long the TLS handshake of a try's connection took, if one was made in the try."""
+    hello_us, end_us = case["up_client_hello_time_us"], case["up_tls_end_time_us"]
+    # A log of milliseconds cuts them down.
+    if hello_us is None or end_us is None or hello_us < each["start_us"] - MILLISECOND_US:
+        return ""
+    return f"; its TLS handshake took {format_us(end_us - hello_us)}{_handshake_parts(case, 'up')}"
+
+
+def _try_outcome(each: Row, answered_us: int, secured: str) -> Iterator[tuple[int, str]]:
+    """Tell what became of a try.
+
+    `answered_us` is when its answer was captured, 0 if that is not known; `secured` tells of its TLS handshake.
+    """
     start_us = each["start_us"]
     if each["connect_us"] is not None:
-        yield start_us + each["connect_us"], f"is connected to it after {each['connect_us'] // 1000:,} ms"
+        yield start_us + each["connect_us"], f"is connected to it after {each['connect_us'] // 1000:,} ms{secured}"
     if each["header_us"] is not None:
         text = f"has the header of its answer after {each['header_us'] // 1000:,} ms, status {each['status']}"
         yield max(start_us + each["header_us"], answered_us), text

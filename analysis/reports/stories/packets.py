@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
@@ -59,7 +60,7 @@ def load_carriers(raw: RawRun, joined: Joined, stories: Sequence[Story]) -> tupl
         wanted = [carrier.connection for carrier in found]
         read = extract(raw.places.collector(observer, CAPTURE), wanted, raw.clocks.of(observer))
         for carrier, packets in zip(found, read.packets, strict=True):
-            carrier.packets = packets if carrier.is_first_hop else _first_exchange(packets)
+            carrier.packets = packets if carrier.is_first_hop else first_exchange(packets)
         if read.problem is not None:
             shown = "; the packets before it are shown" if any(read.packets) else ""
             problems.append(f"{capture_file(raw.places, observer)}: {read.problem}{shown}")
@@ -111,18 +112,38 @@ def _try_span(story: Story, flow: Row) -> tuple[int, int]:
     return story.case["time_us"] - CLOCK_SLACK_US if kept else flow["first_time_us"], end_us + _CLOSE_SLACK_US
 
 
-def _first_exchange(found: tuple[Packet, ...]) -> tuple[Packet, ...]:
+# What a record of TLS that carries no data of the application is called, in clear.
+_HANDSHAKE = re.compile(
+    "(ClientHello|ServerHello|Certificate|ServerKeyExchange|ClientKeyExchange|NewSessionTicket|ChangeCipherSpec)"
+)
+
+
+def handshake_length(packets: Sequence[Packet]) -> int:
+    """Return how many of a connection's packets are a handshake, with that of TLS; 0 if they begin with none of TLS.
+
+    By TLS 1.3, the server's tickets come after these, and look like data.
+    """
+    sent = [packet for packet in packets if packet.data_bytes]
+    if not sent or not (sent[0].tls or "").startswith("ClientHello"):
+        return 0
+    return max(number for number, packet in enumerate(packets, start=1) if _HANDSHAKE.match(packet.tls or ""))
+
+
+def first_exchange(found: tuple[Packet, ...]) -> tuple[Packet, ...]:
     """Return the packets of a proxy's connection until it asks again: a kept one then carries another request."""
     sent: Packet | None = None
     answered = False
+    secured = handshake_length(found)
     for number, packet in enumerate(found):
-        if not packet.data_bytes:
+        if not packet.data_bytes or number < secured:
             continue
         if not packet.from_client:
             answered = True
         elif answered and sent is not None and packet.seq > sent.seq:
             return found[:number]
         else:
+            # What came before the first request, by TLS, are tickets.
+            answered = answered and (sent is not None or not secured)
             sent = packet
     return found
 

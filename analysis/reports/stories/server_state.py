@@ -47,8 +47,8 @@ def acceptance(case: Row, prefix: str, served_us: int | None) -> Acceptance | No
     if queued_us is None or after_us is None or case[f"{prefix}_perhaps_unknown"]:
         return None
     # A server sends nothing over a connection before it accepted it.
-    answered_us = case[f"{prefix}_server_first_data_time_us"]
-    latest_us = min((each for each in (before_us, answered_us, served_us) if each is not None), default=None)
+    answered_us, hello_us = (case[f"{prefix}_{column}_time_us"] for column in ("server_first_data", "server_hello"))
+    latest_us = min((each for each in (before_us, answered_us, hello_us, served_us) if each is not None), default=None)
     return Acceptance(queued_us, after_us if latest_us is None else min(after_us, latest_us), latest_us)
 
 

@@ -30,6 +30,9 @@ SELECT requests.*,
        flows.client_fin_time_us AS flow_client_fin_time_us, flows.server_fin_time_us AS flow_server_fin_time_us,
        flows.first_rst_by AS flow_first_rst_by, flows.first_rst_time_us AS flow_first_rst_time_us,
        flows.closed_by AS flow_closed_by, flows.close_kind AS flow_close_kind,
+       flow_tls.client_hello_time_us AS flow_client_hello_time_us,
+       flow_tls.server_hello_time_us AS flow_server_hello_time_us,
+       flow_tls.client_reply_time_us AS flow_client_reply_time_us, flow_tls.tls_end_time_us AS flow_tls_end_time_us,
        flow_accepted.accepted_after_us AS flow_accepted_after_us,
        flow_accepted.accepted_before_us AS flow_accepted_before_us,
        flow_ahead.ahead AS flow_ahead, flow_ahead.ahead_in_vain AS flow_ahead_in_vain,
@@ -53,6 +56,7 @@ SELECT requests.*,
             ON secured.instance = requests.instance AND secured.dial = requests.dial
        LEFT JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
        LEFT JOIN connections AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
+       LEFT JOIN tls_handshakes AS flow_tls ON flow_tls.observer = flows.observer AND flow_tls.id = flows.id
        LEFT JOIN accepted AS flow_accepted
             ON flow_accepted.observer = flows.observer AND flow_accepted.id = flows.id
        LEFT JOIN ahead AS flow_ahead ON flow_ahead.observer = flows.observer AND flow_ahead.id = flows.id

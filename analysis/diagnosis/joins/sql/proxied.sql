@@ -36,6 +36,8 @@ SELECT request_links.instance, request_links.id,
        ups.client_fin_time_us AS up_client_fin_time_us, ups.server_fin_time_us AS up_server_fin_time_us,
        ups.first_rst_by AS up_first_rst_by, ups.first_rst_time_us AS up_first_rst_time_us,
        ups.closed_by AS up_closed_by, ups.close_kind AS up_close_kind,
+       up_tls.client_hello_time_us AS up_client_hello_time_us, up_tls.server_hello_time_us AS up_server_hello_time_us,
+       up_tls.client_reply_time_us AS up_client_reply_time_us, up_tls.tls_end_time_us AS up_tls_end_time_us,
        up_accepted.accepted_after_us AS up_accepted_after_us, up_accepted.accepted_before_us AS up_accepted_before_us,
        up_ahead.ahead AS up_ahead, up_ahead.ahead_in_vain AS up_ahead_in_vain,
        up_proof.syns_overflowed AS up_syns_overflowed, up_proof.syns_syn_queue_full AS up_syns_syn_queue_full,
@@ -59,6 +61,7 @@ SELECT request_links.instance, request_links.id,
             ON dials_in_doubt.instance = lines.instance AND dials_in_doubt.line = lines.line
            AND dials_in_doubt.try = last_tries.try
        LEFT JOIN connections AS ups ON ups.observer = try_links.observer AND ups.id = try_links.flow
+       LEFT JOIN tls_handshakes AS up_tls ON up_tls.observer = ups.observer AND up_tls.id = ups.id
        LEFT JOIN accepted AS up_accepted ON up_accepted.observer = ups.observer AND up_accepted.id = ups.id
        LEFT JOIN ahead AS up_ahead ON up_ahead.observer = ups.observer AND up_ahead.id = ups.id
        LEFT JOIN syn_drop_proof AS up_proof ON up_proof.observer = ups.observer AND up_proof.id = ups.id;
