@@ -256,6 +256,21 @@ def test_a_story_over_tls_says_whom_the_handshake_waited_for_and_what_encryption
     assert account.missing == [f"when backend-1:8080 had the request and began to answer, by its packets: {hidden}"]
 
 
+def test_a_request_of_http_2_may_share_a_connection_that_is_still_being_made(story: Story) -> None:
+    start_s = begin_s(1)
+    story.run.clients["k6-1"].requests[0] |= {"reused": True, "protocol": "http2", "blocked_us": 30_000}
+    connection = story.connection(1).handshake(start_s + 0.0001)
+    connection.secure(start_s + 0.001, start_s + 0.021, start_s + 0.030).ask(start_s + 0.031)
+    connection.answer(start_s + SERVED_MS[0] / 1000 - 0.0002)
+    account = story.account()
+
+    made = "has the connection of dial 1, which was made meanwhile for another request; its TLS handshake took 29.0 ms"
+    parts = "20.0 ms for the ServerHello, 9.0 ms for the client's reply, by the packets"
+    assert f"{made}: {parts}" in texts(account, "k6-1")
+    (hidden,) = account.missing
+    assert hidden.endswith("HTTP/2 sends frames of its own beside those of requests")
+
+
 def test_the_worst_requests_are_those_that_failed_and_then_the_slowest(told: Told) -> None:
     names = [account.request for account in told.explanation.accounts]
     assert names[:2] == ["k6-1/4", "k6-1/5"]

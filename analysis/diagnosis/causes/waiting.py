@@ -261,7 +261,8 @@ CAUSES = (
         apart=APART,
         says=f"""if(tls_wait_us >= up_tls_wait_us,
             format('dial {{}}/{{}} was connected at {{}}; its TLS handshake took {{}} of {{}}', instance, dial,
-                   moment(dial_time_us + dial_duration_us), took(tls_us), took(total_us)) || {_handshake_says("flow")},
+                   moment(dial_time_us + dial_duration_us), took(greatest(tls_us, tls_wait_us)), took(total_us))
+                || {_handshake_says("flow")},
             {UP} || '; ' || {UP_FLOW} || format(': its TLS handshake took {{}} of {{}}',
                    took(up_tls_end_time_us - up_client_hello_time_us), took(total_us)) || {_handshake_says("up")})""",
         seen=True,

@@ -98,17 +98,29 @@ def _handshake_parts(case: Row, prefix: str) -> str:
     hello_us, answer_us, reply_us, end_us = times_us
     text = f": {format_us(answer_us - hello_us)} for the ServerHello, {format_us(reply_us - answer_us)} for the"
     text += " client's reply"
-    return (
-        f"{text}, {format_us(end_us - reply_us)} for the server's, by the packets"
-        if end_us > reply_us
-        else (f"{text}, by the packets")
-    )
+    if end_us > reply_us:
+        text += f", {format_us(end_us - reply_us)} for the server's"
+    return f"{text}, by the packets"
+
+
+def _handshake_took(case: Row, prefix: str) -> str:
+    """Return how long the TLS handshake of a connection took, and its parts; nothing where its packets do not tell."""
+    hello_us, end_us = case[f"{prefix}_client_hello_time_us"], case[f"{prefix}_tls_end_time_us"]
+    if hello_us is None or end_us is None:
+        return ""
+    return f"; its TLS handshake took {format_us(end_us - hello_us)}{_handshake_parts(case, prefix)}"
 
 
 def _dial_moments(case: Row, source: tuple[str, str], notes: tuple[Note, ...]) -> Iterator[Moment]:
     observer, began_us, took = case["instance"], case["dial_time_us"], format_us(case["dial_duration_us"])
     if case["reused"]:
-        text = f"reuses the connection of dial {case['dial']}, opened {format_us(case['time_us'] - began_us)} ago"
+        # By HTTP/2, requests share a connection that is still being made.
+        made_us = max(began_us + case["dial_duration_us"], case["flow_tls_end_time_us"] or 0)
+        if made_us > case["time_us"]:
+            text = f"has the connection of dial {case['dial']}, which was made meanwhile for another request"
+            text += _handshake_took(case, "flow")
+        else:
+            text = f"reuses the connection of dial {case['dial']}, opened {format_us(case['time_us'] - began_us)} ago"
         yield Moment(Event(case["time_us"] + case["blocked_us"], observer, text, *source))
         return
     remote = f" {excerpt(case['dial_remote'])}" if case["dial_remote"] else ""
@@ -203,11 +215,9 @@ def proxy_moments(
 
 def _secured(case: Row, each: Row) -> str:
     """Return how long the TLS handshake of a try's connection took, if one was made in the try."""
-    hello_us, end_us = case["up_client_hello_time_us"], case["up_tls_end_time_us"]
     # A log of milliseconds cuts them down.
-    if hello_us is None or end_us is None or hello_us < each["start_us"] - MILLISECOND_US:
-        return ""
-    return f"; its TLS handshake took {format_us(end_us - hello_us)}{_handshake_parts(case, 'up')}"
+    made = (case["up_client_hello_time_us"] or 0) >= each["start_us"] - MILLISECOND_US
+    return _handshake_took(case, "up") if made else ""
 
 
 def _try_outcome(each: Row, answered_us: int, secured: str) -> Iterator[tuple[int, str]]:
