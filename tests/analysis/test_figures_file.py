@@ -29,7 +29,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return written(make_run(tmp_path_factory.mktemp("run")).write())
 
 
-# What a run of k6 has none of without a proxy, a script of one's own, links, kernel events or shared ports.
+# What a run of k6 has none of without a proxy, a script of one's own, links, TLS, kernel events or shared ports.
 _ELSEWHERE = (
     "access.",
     "events.",
@@ -39,6 +39,7 @@ _ELSEWHERE = (
     "ledger.connections.",
     "ledger.gateway_",
     "flows.<server>.request",
+    "flows.<server>.tls.",
     "client.checks.",
     "client.named.",
     "client.groups.",
