@@ -2365,6 +2365,15 @@ TLS_TIMES = "client_hello_time_us:BIGINT server_hello_time_us:BIGINT client_repl
 TLS_HANDSHAKES = f"observer:VARCHAR id:BIGINT {TLS_TIMES}"
 
 
+def test_tls_handshakes_to_a_server_have_the_times_of_each_side(tables: Tables) -> None:
+    tables.given("connections", "id in_window to_instance", (1, True, "s-1"), (2, False, "s-1"), (3, True, "s-2"),
+                 (4, True, "s-1"), (5, True, "s-1"), observer="s")  # fmt: skip
+    times = [(each, 10, 30, 35, 40) for each in (1, 2, 3)] + [(4, 10, None, None, None)]
+    names = TLS_TIMES.replace(":BIGINT", "")
+    tables.given("tls_handshakes", f"id {names}", *times, observer="s")
+    assert sorted(tables.made("tls_handshakes_to", instance="s-1"), key=str) == [(30, 20, 5), (None, None, None)]
+
+
 def test_one_sided_are_counted_with_those_of_the_client_s_side(apart: Tables) -> None:
     rows = [("one-sided", 4), ("one-sided", 0), ("answered", 4)]
     apart.given("ledger", "outcome client_packets", *rows, observer="a")
