@@ -4,7 +4,10 @@ import os
 import shutil
 from pathlib import Path
 
-RESULTS = Path(__file__).resolve().parents[1] / ".cache" / "tests" / "results"
+_ROOT = Path(__file__).resolve().parents[1] / ".cache" / "tests" / "results"
+# Each process of pytest-xdist has a folder of its own: what is new or newest there is its own, too.
+_WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+RESULTS = _ROOT / _WORKER if _WORKER else _ROOT
 
 
 def begin() -> None:
@@ -12,5 +15,6 @@ def begin() -> None:
 
     A session of tests does this before it imports `lab`, which learns the folder once.
     """
-    shutil.rmtree(RESULTS, ignore_errors=True)
+    if _WORKER is None:
+        shutil.rmtree(_ROOT, ignore_errors=True)
     os.environ["CONNLAB_RESULTS"] = str(RESULTS)

@@ -201,7 +201,8 @@ PARTS = (
     Part(
         "e2e",
         "real runs through the commands that a user types",
-        test=".venv/bin/pytest tests/e2e",
+        # One run at a time; a second process analyses the one before, and a third tests what makes no run.
+        test=".venv/bin/pytest --numprocesses 3 --dist loadgroup --durations 20 tests/e2e",
         alone=True,
     ),
     Part(

@@ -1,12 +1,19 @@
-"""Real runs through the commands that a user types; each ends with a result folder to look into."""
+"""Real runs through the commands that a user types; each ends with a result folder to look into.
 
+Several processes share the tests. One run at a time is on the machine: who makes one takes a turn. What makes none goes
+on meanwhile, and so does the analysis of the run before.
+"""
+
+import contextlib
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +24,9 @@ from tests.own_results import RESULTS, begin
 
 ROOT = Path(__file__).resolve().parents[2]
 CONNLAB = ROOT / ".venv/bin/connlab"
+TURN = ROOT / ".cache/tests/turn"
+# An analysis leaves the processors to the run that begins beside it.
+NICE = 10
 # So long only a hang lasts, on a busy machine too.
 HANG_S = 1800
 # A step of a run takes seconds on a quiet machine; the lab itself waits 300 s for its containers.
@@ -100,6 +110,41 @@ class Run:
         return next((said for name, said in problems.items() if name.startswith(PROVE_A_BUSY_MACHINE)), None)
 
 
+@contextlib.contextmanager
+def turn() -> Iterator[Callable[[], None]]:
+    """Wait for the machine, and keep it from the runs of other processes; what is given ends that early."""
+    TURN.parent.mkdir(parents=True, exist_ok=True)
+    with TURN.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield lambda: fcntl.flock(file, fcntl.LOCK_UN)
+
+
+@pytest.fixture
+def whole_turn() -> Iterator[None]:
+    """The machine for a whole test, which makes its runs by itself."""
+    with turn():
+        yield
+
+
+def end_turn_with_run(process: subprocess.Popen[str], end: Callable[[], None]) -> None:
+    """Wait for the end of a command's run, whose containers are gone when the lab lets go of its lock; then end a turn.
+
+    A command whose hold on the lock is not seen has its turn until it ends.
+    """
+    from lab.runs import lock  # noqa: PLC0415 # it learns the folder of results as it is imported
+
+    def holds_machine() -> bool:
+        holder = lock.holder()
+        return holder is not None and holder.pid == process.pid
+
+    for held in (False, True):
+        while process.poll() is None and holds_machine() == held:
+            time.sleep(0.1)
+    with contextlib.suppress(ProcessLookupError):
+        os.setpriority(os.PRIO_PGRP, process.pid, NICE)
+    end()
+
+
 def start(*arguments: str) -> subprocess.Popen[str]:
     """A `connlab` command in a process group of its own, so that a test can interrupt it as a terminal does.
 
@@ -174,11 +219,19 @@ def run() -> Callable[..., Run]:
     """Runs a scenario to its end, and again if a busy machine spoiled it."""
 
     def _once(scenario: str, *arguments: str) -> Run:
-        process = start("run", scenario, *arguments)
-        try:
-            output, _ = process.communicate(timeout=HANG_S)
-        except subprocess.TimeoutExpired:
-            pytest.fail(f"{scenario} did not end:\n{interrupt(process)}")
+        with turn() as end:
+            process = start("run", scenario, *arguments)
+            watch = threading.Thread(target=end_turn_with_run, args=(process, end))
+            watch.start()
+            try:
+                output, _ = process.communicate(timeout=HANG_S)
+            except BaseException as error:
+                said = interrupt(process)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    pytest.fail(f"{scenario} did not end:\n{said}")
+                raise
+            finally:
+                watch.join()
         return Run(process.returncode, output, latest(Path(scenario).name))
 
     def _run(scenario: str, *settings: str, arm: str | None = None) -> Run:
@@ -205,9 +258,10 @@ def assert_spoiled_only_by_the_machine(run: Run) -> None:
     assert run.verdict["ledger"]["identities"]["false"] == 0
 
 
-def left_behind() -> list[str]:
-    """The containers of the lab that exist now."""
-    return docker("ps", "--all", "--filter", "label=connlab.run", "--format", "{{.Names}}").split()
+def left_behind(folder: Path | None = None) -> list[str]:
+    """The containers that exist now of the run with this folder; of any run, for who has the turn."""
+    label = "label=connlab.run" if folder is None else f"label=connlab.run={folder.name}"
+    return docker("ps", "--all", "--filter", label, "--format", "{{.Names}}").split()
 
 
 def wait_until(condition: Callable[[], bool], what: str, of: subprocess.Popen[str] | None = None) -> None:

@@ -5,7 +5,11 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.conftest import HANG_S, ROOT, RUNS_MAX, SHORTER_OVERFLOW
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("whole_turn")]
 
 SET = "\n".join(setting.removeprefix("--set=") for setting in SHORTER_OVERFLOW)
 

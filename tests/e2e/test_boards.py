@@ -15,9 +15,9 @@ import pytest
 
 from tests.own_results import RESULTS
 
-from .conftest import HANG_S, ROOT, SHORTER_OVERFLOW, docker, latest, start, wait_until
+from .conftest import HANG_S, ROOT, SHORTER_OVERFLOW, docker, latest, start, turn, wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("boards")]
 
 SCENARIO = "accept-queue-overflow"
 BOARD = json.loads((ROOT / "docs/boards/connlab.json").read_text())
@@ -98,15 +98,16 @@ def prometheus() -> Iterator[Prometheus]:
 @pytest.fixture(scope="module")
 def scraped(prometheus: Prometheus) -> Scraped:
     """A run with a full accept queue, which Prometheus finds and scrapes."""
-    begun_s = time.time()
-    running = start("run", SCENARIO, "--metrics", *SHORTER_OVERFLOW)
-    try:
-        # What a run said that ended before is printed below.
-        wait_until(lambda: running.poll() is not None or prometheus.health() == ["up", "up"], "two targets are up")
-        # Prometheus knows it of targets that are there.
-        metadata = prometheus.ask("metadata")
-    finally:
-        output, _ = running.communicate(timeout=HANG_S)
+    with turn():
+        begun_s = time.time()
+        running = start("run", SCENARIO, "--metrics", *SHORTER_OVERFLOW)
+        try:
+            # What a run said that ended before is printed below.
+            wait_until(lambda: running.poll() is not None or prometheus.health() == ["up", "up"], "two targets are up")
+            # Prometheus knows it of targets that are there.
+            metadata = prometheus.ask("metadata")
+        finally:
+            output, _ = running.communicate(timeout=HANG_S)
     assert running.returncode in (0, 3), output
     folder = latest(SCENARIO)
     return Scraped(

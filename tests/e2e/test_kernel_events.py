@@ -11,7 +11,8 @@ import pytest
 
 from .conftest import HANG_S, ROOT, docker, folders, start, wait_until
 
-pytestmark = pytest.mark.e2e
+# Its image is that of the observed project.
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("observed")]
 
 NAME = "connlab-late"
 IMAGE = "connlab-observed-shop"

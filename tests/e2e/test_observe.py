@@ -12,7 +12,8 @@ import pytest
 
 from .conftest import HANG_S, ROOT, connlab, docker, folders, interrupt, start, wait_until
 
-pytestmark = pytest.mark.e2e
+# One project; its containers and its image have one name each.
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("observed")]
 
 FOLDER = ROOT / "tests/e2e/observed"
 PROJECT = "connlab-observed"

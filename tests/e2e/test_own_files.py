@@ -21,6 +21,7 @@ NGINX = ROOT / "examples" / "own-nginx"
 HAPROXY = ROOT / "examples" / "own-haproxy"
 CHECKOUT = ROOT / "examples" / "checkout"
 PAGES = ("home", "search", "product", "cart", "pay")
+shares_nginx, shares_haproxy, shares_checkout = map(pytest.mark.xdist_group, ("own-nginx", "own-haproxy", "checkout"))
 
 
 def copied(example: Path, to: Path, changes: dict[str, tuple[str, str]]) -> Path:
@@ -40,6 +41,7 @@ def through_nginx(run: Callable[..., Run]) -> Run:
     return ended
 
 
+@shares_nginx
 def test_nginx_runs_a_file_unchanged_and_the_model_counts_with_its_values(through_nginx: Run) -> None:
     assert_follows_schemas(through_nginx)
     knobs = through_nginx.manifest["knobs"]
@@ -57,6 +59,7 @@ def test_nginx_runs_a_file_unchanged_and_the_model_counts_with_its_values(throug
     assert through_nginx.measured()["model.syns_per_failed_try"] == 2
 
 
+@shares_nginx
 def test_what_nginx_read_is_the_user_s_file_line_by_line(through_nginx: Run) -> None:
     left = (through_nginx.folder / "raw" / "nginx" / "role" / "nginx.conf").read_text().splitlines()
     at = left.index("# configuration file /etc/nginx/nginx.conf:") + 1
@@ -120,6 +123,7 @@ def through_haproxy(run: Callable[..., Run]) -> Run:
     return ended
 
 
+@shares_haproxy
 def test_haproxy_runs_a_file_unchanged_and_the_lab_reads_the_counters_of_its_sections(through_haproxy: Run) -> None:
     knobs = through_haproxy.manifest["knobs"]
     assert knobs["haproxy.timeout_connect"]["where"] == ["haproxy.cfg:10"]
@@ -133,6 +137,7 @@ def test_haproxy_runs_a_file_unchanged_and_the_lab_reads_the_counters_of_its_sec
     assert figures["haproxy.connections.opened"] == 60
 
 
+@shares_haproxy
 def test_what_haproxy_read_is_the_user_s_file_with_its_server_s_address_and_lines_between(through_haproxy: Run) -> None:
     left = (through_haproxy.folder / "raw" / "haproxy" / "role" / "haproxy.cfg").read_text()
     left, _, _ = left.partition("# connlab: lines of the lab")
@@ -263,6 +268,7 @@ def checkout(run: Callable[..., Run]) -> Run:
     return ended
 
 
+@shares_checkout
 def test_a_script_runs_unchanged_and_every_request_has_its_connection(checkout: Run) -> None:
     assert_follows_schemas(checkout)
     role = checkout.folder / "raw" / "k6-1" / "role"
@@ -279,6 +285,7 @@ def test_a_script_runs_unchanged_and_every_request_has_its_connection(checkout: 
     assert all(request["group"] == groups.get(request["name"], "::browse") for request in requests)
 
 
+@shares_checkout
 def test_its_thresholds_are_predictions_and_its_checks_are_figures(checkout: Run) -> None:
     judged = {row["id"]: row["status"] for row in checkout.verdict["predictions"] if row["id"].startswith("threshold-")}
     assert len(judged) == 3
@@ -288,6 +295,7 @@ def test_its_thresholds_are_predictions_and_its_checks_are_figures(checkout: Run
     assert checkout.verdict["ledger"]["identities"]["false"] == 0
 
 
+@shares_checkout
 def test_its_names_and_groups_divide_figures_and_ledger(checkout: Run) -> None:
     found = checkout.figures
     named = {name: found[f"client.named.{name}.total"] for name in ("open", *PAGES)}

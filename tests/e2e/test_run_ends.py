@@ -25,7 +25,7 @@ from .conftest import (
     wait_until,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("whole_turn")]
 
 SCENARIO = "accept-queue-overflow"
 

@@ -69,7 +69,7 @@ def assert_follows_schemas(run: Run) -> None:
 
 def assert_reproduced(run: Run) -> None:
     """The run's verdict; on a machine that was too busy for one, what holds all the same."""
-    assert left_behind() == []
+    assert left_behind(run.folder) == []
     if run.busy:
         assert_spoiled_only_by_the_machine(run)
         pytest.skip(f"inconclusive in {RUNS_MAX} runs on this busy machine: {run.busy}")
@@ -85,11 +85,15 @@ def test_the_lab_pauses_a_server_under_load(run: Callable[..., Run]) -> None:
     assert_reproduced(paused)
 
 
+shares_overflow = pytest.mark.xdist_group("overflow")
+
+
 @pytest.fixture(scope="module")
 def overflow(run: Callable[..., Run]) -> Run:
     return run("accept-queue-overflow")
 
 
+@shares_overflow
 def test_103_users_overflow_the_queue_by_exactly_500(overflow: Run) -> None:
     assert_reproduced(overflow)
     measured = overflow.measured()
@@ -99,10 +103,12 @@ def test_103_users_overflow_the_queue_by_exactly_500(overflow: Run) -> None:
     assert measured["kernel.backend.TcpExt.ListenDrops"] == 500
 
 
+@shares_overflow
 def test_a_run_keeps_the_schemas_of_its_files(overflow: Run) -> None:
     assert_follows_schemas(overflow)
 
 
+@shares_overflow
 def test_every_sampler_samples_between_the_warm_up_and_the_measurement(overflow: Run) -> None:
     phases = {phase["name"]: phase for phase in overflow.manifest["phases"]}
     before, begun = phases["warmup"]["end_us"], phases["measure"]["start_us"]
@@ -111,6 +117,7 @@ def test_every_sampler_samples_between_the_warm_up_and_the_measurement(overflow:
         assert any(before < tick["time_us"] < begun for tick in ticks), instance
 
 
+@shares_overflow
 def test_a_run_reads_its_knobs_back(overflow: Run) -> None:
     knob = overflow.manifest["knobs"]["backend.accept_count"]
     assert (knob["value"], knob["read_back"]) == (1, 1)

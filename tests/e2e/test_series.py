@@ -22,7 +22,7 @@ from .conftest import (
     wait_until,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("whole_turn")]
 
 NAME = "e2e-places"
 # Who meets no free place fails with its one SYN, before the first place is free again; the gap leaves Tomcat the time

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Run, connlab, docker, left_behind, refused
+from .conftest import Run, connlab, docker, left_behind, refused, turn
 from .test_scenarios import assert_reproduced
 
 pytestmark = pytest.mark.e2e
@@ -56,7 +56,8 @@ def test_an_nginx_of_one_s_own_image_without_a_shell_has_its_own_version(run: Ca
     home = SERVICES / "own-image"
     build = ("--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false")
     label = ("--label", "connlab.source=own", "--tag", "connlab-own/own-image:test")
-    docker("buildx", "build", *build, *label, str(home / "image"))
+    with turn():
+        docker("buildx", "build", *build, *label, str(home / "image"))
     found = run(str(home))
     assert_reproduced(found)
     program = found.manifest["programs"]["nginx"]
@@ -97,25 +98,30 @@ def test_a_full_unix_socket_between_two_programs_of_one_container_explains_each_
     assert causes["ledger.cause.unix_socket_full"] == found.figures["client.requests.failed"]
 
 
+def refused_as_it_starts(scenario: str, *options: str, exit_code: int = 2) -> str:
+    """What a run says that ends before its load, and leaves nothing behind."""
+    with turn():
+        said = refused("run", str(SERVICES / scenario), *options, exit_code=exit_code)
+        assert left_behind() == []
+    return said
+
+
 def test_an_image_that_cannot_be_had_is_said_with_its_place() -> None:
-    said = refused("run", str(SERVICES / "no-image"))
+    said = refused_as_it_starts("no-image")
     assert (
         "no-image/scenario.yaml:6: the image connlab-own/nowhere:1 of hello is not here, and cannot be pulled" in said
     )
-    assert left_behind() == []
 
 
 def test_a_port_that_nobody_listens_on_is_said_with_the_ports_that_are() -> None:
-    said = refused("run", str(SERVICES / "wrong-port"))
+    said = refused_as_it_starts("wrong-port")
     assert "wrong-port/scenario.yaml:9: nothing listens on port 5001 of hello-1; it listens on 5000" in said
-    assert left_behind() == []
 
 
 def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
-    said = refused("run", str(SERVICES / "ends-at-once"), exit_code=4)
+    said = refused_as_it_starts("ends-at-once", exit_code=4)
     assert "hello-1 ended with exit code 1 during its start" in said
     assert "ValueError: invalid literal for int() with base 10: 'none'" in said
-    assert left_behind() == []
 
 
 @pytest.mark.parametrize(
@@ -135,15 +141,13 @@ def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
 def test_a_service_that_cannot_start_is_said_in_the_engine_s_words_with_its_place(
     arm: str, exit_code: int, said: str
 ) -> None:
-    words = refused("run", str(SERVICES / "cannot-start"), "--arm", arm, exit_code=exit_code)
+    words = refused_as_it_starts("cannot-start", "--arm", arm, exit_code=exit_code)
     assert re.search(f"(?s)cannot-start/scenario.yaml:{said}", words), words
-    assert left_behind() == []
 
 
 def test_a_needed_service_that_never_is_ready_is_said_with_what_was_asked_of_it() -> None:
-    said = refused("run", str(SERVICES / "needs-what-never-comes"))
+    said = refused_as_it_starts("needs-what-never-comes")
     assert (
         "scenario.yaml:14: beside runs, and its command 'python3 -c import sys; sys.exit(7)' does not end with 0"
         in said
     )
-    assert left_behind() == []

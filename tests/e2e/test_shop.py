@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from .conftest import ROOT, Run, assert_spoiled_only_by_the_machine, left_behind
+from .conftest import ROOT, Run, assert_spoiled_only_by_the_machine, left_behind, turn
 
-pytestmark = pytest.mark.e2e
+# They share the images.
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("shop")]
 
 SHOP = ROOT / "examples" / "shop"
 KEPT = ("nginx.upstream_keepalive=64", "nginx.proxy_http_version=1.1", "nginx.proxy_connection=")
@@ -17,13 +18,14 @@ KEPT = ("nginx.upstream_keepalive=64", "nginx.proxy_http_version=1.1", "nginx.pr
 @pytest.fixture(scope="module", autouse=True)
 def images() -> None:
     """The shop's images, as its user builds them, from the base that is here."""
-    built = subprocess.run(
-        ["docker", "compose", "--project-directory", SHOP, "build"],
-        env={**os.environ, "BASE": "connlab/base"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with turn():
+        built = subprocess.run(
+            ["docker", "compose", "--project-directory", SHOP, "build"],
+            env={**os.environ, "BASE": "connlab/base"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert built.returncode == 0, built.stdout + built.stderr
 
 
@@ -32,7 +34,7 @@ def test_nginx_opens_a_connection_to_the_shop_for_each_request(run: Callable[...
     assert found.manifest["instances"] == {"k6": ["k6-1"], "nginx": ["nginx"], "shop": ["shop-1"], "db": ["db-1"]}
     assert found.manifest["images"]["db"].startswith("sha256:")
     assert found.manifest["roles"]["shop"]["loosened"]["user"] == "image"
-    assert left_behind() == []
+    assert left_behind(found.folder) == []
     if found.exit_code == 3:
         assert found.busy is not None, found.output
         return

@@ -18,7 +18,8 @@ from tools.stack import knobs_of, variable
 
 from .conftest import HANG_S, ROOT, connlab, docker
 
-pytestmark = pytest.mark.e2e
+# One project.
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("stack")]
 
 PROJECT = "connlab-stack-test"
 # Beside a stack that its user has running.
