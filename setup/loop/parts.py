@@ -201,8 +201,14 @@ PARTS = (
     Part(
         "e2e",
         "real runs through the commands that a user types",
-        # One run at a time; a second process analyses the one before, and a third tests what makes no run.
+        # One run at a time: another process analyses the one before, and another tests what makes no run.
         test=".venv/bin/pytest --numprocesses 3 --dist loadgroup --durations 20 tests/e2e",
+        alone=True,
+    ),
+    Part(
+        "registry",
+        "images pushed to a registry, pulled from it, and built where it lacks them",
+        test=".venv/bin/pytest tests/registry",
         alone=True,
     ),
     Part(

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,22 @@ from tests.own_results import RESULTS, begin
 ROOT = Path(__file__).resolve().parents[2]
 CONNLAB = ROOT / ".venv/bin/connlab"
 TURN = ROOT / ".cache/tests/turn"
+# `connlab` that waits for a word on its input before it takes the machine's lock: what comes before, the check of the
+# scenario and of the images, goes on beside another process's run.
+WAITING = """
+import os, sys
+from lab.cli import connlab
+from lab.runs import run
+from lab.series import executor
+take = run.machine_lock
+assert executor.machine_lock is take
+def machine_lock(*given, **named):
+    if not os.read(0, 1):
+        sys.exit("nobody gives it a turn")
+    return take(*given, **named)
+run.machine_lock = executor.machine_lock = machine_lock
+connlab()
+"""
 # An analysis leaves the processors to the run that begins beside it.
 NICE = 10
 # So long only a hang lasts, on a busy machine too.
@@ -145,14 +161,15 @@ def end_turn_with_run(process: subprocess.Popen[str], end: Callable[[], None]) -
     end()
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
+def start(*arguments: str, program: Sequence[str | Path] = (CONNLAB,), asks: bool = False) -> subprocess.Popen[str]:
     """A `connlab` command in a process group of its own, so that a test can interrupt it as a terminal does.
 
     Tests that run in the background have Ctrl-C ignored, and would hand that on: a terminal's command has it not.
     """
     return subprocess.Popen(
-        ["env", "--default-signal=INT", CONNLAB, *arguments],
+        ["env", "--default-signal=INT", *program, *arguments],
         cwd=ROOT,
+        stdin=subprocess.PIPE if asks else None,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -219,12 +236,12 @@ def run() -> Callable[..., Run]:
     """Runs a scenario to its end, and again if a busy machine spoiled it."""
 
     def _once(scenario: str, *arguments: str) -> Run:
+        process = start("run", scenario, *arguments, program=(sys.executable, "-c", WAITING), asks=True)
         with turn() as end:
-            process = start("run", scenario, *arguments)
             watch = threading.Thread(target=end_turn_with_run, args=(process, end))
             watch.start()
             try:
-                output, _ = process.communicate(timeout=HANG_S)
+                output, _ = process.communicate("\n", timeout=HANG_S)
             except BaseException as error:
                 said = interrupt(process)
                 if isinstance(error, subprocess.TimeoutExpired):

@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import HANG_S, ROOT, docker, turn, wait_until
-
-# It takes away the images that other tests run.
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("registry"), pytest.mark.usefixtures("whole_turn")]
+from tests.e2e.conftest import HANG_S, ROOT, docker, wait_until
 
 CONFIG = """\
 version: 0.1
@@ -27,8 +24,7 @@ http: {{addr: "127.0.0.1:{port}"}}
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An empty registry on this machine, as <registry>/<prefix>."""
-    with turn():  # it compiles
-        subprocess.run([ROOT / "setup" / "registry.sh"], check=True, timeout=HANG_S)
+    subprocess.run([ROOT / "setup" / "registry.sh"], check=True, timeout=HANG_S)
     folder = tmp_path_factory.mktemp("registry")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
