@@ -126,17 +126,6 @@ def test_a_run_reads_its_knobs_back(overflow: Run) -> None:
     assert listener["limit"] == 1
 
 
-def test_predictions_follow_the_overrides(run: Callable[..., Run]) -> None:
-    changed = run(
-        "accept-queue-overflow", "backend.max_connections=2", "backend.accept_count=3", "load.users=9",
-        # Each place is free again after 4 s, when those without one have given up.
-        "backend.keep_alive_timeout=3s", "load.connect_timeout=2s",
-    )  # fmt: skip
-    assert_reproduced(changed)
-    assert changed.measured()["client.requests.ok"] == 6
-    assert changed.measured()["client.dials.failed"] == 3
-
-
 def test_the_control_does_not_show_the_signal(run: Callable[..., Run]) -> None:
     healthy = run("accept-queue-healthy")
     assert_reproduced(healthy)
