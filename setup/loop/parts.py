@@ -201,8 +201,8 @@ PARTS = (
     Part(
         "e2e",
         "real runs through the commands that a user types",
-        # One run at a time: another process analyses the one before, and another tests what makes no run.
-        test=".venv/bin/pytest --numprocesses 3 --dist loadgroup --durations 20 tests/e2e",
+        # One run at a time: the other processes prepare the next, analyse the one before, or test what makes no run.
+        test=".venv/bin/pytest --numprocesses 4 --dist loadgroup --durations 20 tests/e2e",
         alone=True,
     ),
     Part(

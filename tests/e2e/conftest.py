@@ -25,11 +25,12 @@ from tests.own_results import RESULTS, begin
 ROOT = Path(__file__).resolve().parents[2]
 CONNLAB = ROOT / ".venv/bin/connlab"
 TURN = ROOT / ".cache/tests/turn"
-# `connlab` that waits for a word on its input before it takes the machine's lock: what comes before, the check of the
-# scenario and of the images, goes on beside another process's run.
+# `connlab` that waits for a word on its input before it takes the machine's lock. What can come before goes on beside
+# another process's run: the check of the scenario and of the lab's images, and the builds of the scenario's own.
 WAITING = """
 import os, sys
 from lab.cli import connlab
+from lab.outcomes import run_and_judge
 from lab.runs import run
 from lab.series import executor
 take = run.machine_lock
@@ -39,6 +40,12 @@ def machine_lock(*given, **named):
         sys.exit("nobody gives it a turn")
     return take(*given, **named)
 run.machine_lock = executor.machine_lock = machine_lock
+run_once = run_and_judge.run
+assert run_once is run.run
+def run_built(resolved, engine, *given, **named):
+    engine.service_images(resolved)
+    return run_once(resolved, engine, *given, **named)
+run_and_judge.run = run_built
 connlab()
 """
 # An analysis leaves the processors to the run that begins beside it.
@@ -76,6 +83,10 @@ SHORTER_OVERFLOW = ("--set=load.connect_timeout=5s", "--set=backend.keep_alive_t
 
 def pytest_sessionstart() -> None:
     begin()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("builds") is None)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def test_over_http2_a_connection_carries_all_requests_of_its_user(run: Callable[
     assert found.figures["client.named.a.total"] == 4
 
 
-@pytest.mark.parametrize("proxy", ["caddy", "apache", "traefik"])
+@pytest.mark.parametrize("proxy", ["caddy", "apache", pytest.param("traefik", marks=pytest.mark.builds)])
 def test_failures_behind_a_proxy_that_the_lab_has_never_seen_are_explained(run: Callable[..., Run], proxy: str) -> None:
     found = run(str(SERVICES / f"behind-{proxy}"))
     assert_reproduced(found)
@@ -52,12 +52,12 @@ def test_failures_behind_a_proxy_that_the_lab_has_never_seen_are_explained(run: 
     assert found.manifest["roles"][proxy]["kind"] == "proxy"
 
 
+@pytest.mark.builds
 def test_an_nginx_of_one_s_own_image_without_a_shell_has_its_own_version(run: Callable[..., Run]) -> None:
     home = SERVICES / "own-image"
     build = ("--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false")
     label = ("--label", "connlab.source=own", "--tag", "connlab-own/own-image:test")
-    with turn():
-        docker("buildx", "build", *build, *label, str(home / "image"))
+    docker("buildx", "build", *build, *label, str(home / "image"))
     found = run(str(home))
     assert_reproduced(found)
     program = found.manifest["programs"]["nginx"]

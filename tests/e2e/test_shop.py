@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from .conftest import ROOT, Run, assert_spoiled_only_by_the_machine, left_behind, turn
+from .conftest import ROOT, Run, assert_spoiled_only_by_the_machine, left_behind
 
 # They share the images.
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("shop")]
+pytestmark = [pytest.mark.e2e, pytest.mark.builds, pytest.mark.xdist_group("shop")]
 
 SHOP = ROOT / "examples" / "shop"
 KEPT = ("nginx.upstream_keepalive=64", "nginx.proxy_http_version=1.1", "nginx.proxy_connection=")
@@ -18,14 +18,13 @@ KEPT = ("nginx.upstream_keepalive=64", "nginx.proxy_http_version=1.1", "nginx.pr
 @pytest.fixture(scope="module", autouse=True)
 def images() -> None:
     """The shop's images, as its user builds them, from the base that is here."""
-    with turn():
-        built = subprocess.run(
-            ["docker", "compose", "--project-directory", SHOP, "build"],
-            env={**os.environ, "BASE": "connlab/base"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    built = subprocess.run(
+        ["docker", "compose", "--project-directory", SHOP, "build"],
+        env={**os.environ, "BASE": "connlab/base"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert built.returncode == 0, built.stdout + built.stderr
 
 
