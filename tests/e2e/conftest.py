@@ -143,7 +143,7 @@ def turn() -> Iterator[Callable[[], None]]:
     TURN.parent.mkdir(parents=True, exist_ok=True)
     with TURN.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield lambda: fcntl.flock(file, fcntl.LOCK_UN)
+        yield lambda: None if file.closed else fcntl.flock(file, fcntl.LOCK_UN)
 
 
 @pytest.fixture
@@ -248,18 +248,17 @@ def run() -> Callable[..., Run]:
 
     def _once(scenario: str, *arguments: str) -> Run:
         process = start("run", scenario, *arguments, program=(sys.executable, "-c", WAITING), asks=True)
-        with turn() as end:
-            watch = threading.Thread(target=end_turn_with_run, args=(process, end))
-            watch.start()
-            try:
+        try:
+            with turn() as end:
+                watch = threading.Thread(target=end_turn_with_run, args=(process, end), daemon=True)
+                watch.start()
                 output, _ = process.communicate("\n", timeout=HANG_S)
-            except BaseException as error:
-                said = interrupt(process)
-                if isinstance(error, subprocess.TimeoutExpired):
-                    pytest.fail(f"{scenario} did not end:\n{said}")
-                raise
-            finally:
                 watch.join()
+        except BaseException as error:
+            said = interrupt(process)
+            if isinstance(error, subprocess.TimeoutExpired):
+                pytest.fail(f"{scenario} did not end:\n{said}")
+            raise
         return Run(process.returncode, output, latest(Path(scenario).name))
 
     def _run(scenario: str, *settings: str, arm: str | None = None) -> Run:
