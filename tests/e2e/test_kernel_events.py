@@ -37,7 +37,7 @@ def late() -> Iterator[str]:
     try:
         scripts = ("--network", NAME, "--volume", f"{ROOT}/tests/e2e/late:/late:ro", "--init")
         docker("run", "--detach", "--name", f"{NAME}-server", *scripts, IMAGE, "python3", "/late/server.py")
-        docker("run", "--detach", "--name", f"{NAME}-client", *scripts, IMAGE, "sleep", "600")
+        docker("run", "--detach", "--name", f"{NAME}-client", *scripts, IMAGE, "sleep", "infinity")
         wait_until(lambda: "listens" in docker("logs", f"{NAME}-server"), "the server listens")
         networks = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
         yield docker("inspect", "--format", networks, f"{NAME}-server").strip()
