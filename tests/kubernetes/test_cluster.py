@@ -15,7 +15,7 @@ from lab.setup_scripts import image_tags
 from tests.e2e.conftest import RUNS_MAX, SHORTER_OVERFLOW, Run, connlab, interrupt, killed_at, latest, start, wait_until
 from tests.own_results import RESULTS
 
-from .conftest import names, objects
+from .conftest import ROOT, load, names, objects
 
 pytestmark = pytest.mark.e2e
 
@@ -94,6 +94,31 @@ def test_two_clients_on_another_node_than_the_server() -> None:
     assert_one_clock(ended.folder, 3)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "image"),
+    [
+        # TLS and HTTP/2, at a distance.
+        (("goaway-in-a-burst", "--arm", "ended"), None),
+        (("websocket-falls-silent", "--arm", "impatient"), "talk"),
+        # gRPC.
+        (("grpc-three-servers", "--arm", "kept"), "calls"),
+        # A link that loses packets.
+        (("lost-or-dropped", "--arm", "lost"), None),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else value or "the lab's",
+)
+def test_streams_and_links_are_the_same_over_both_nodes(arguments: tuple[str, ...], image: str | None) -> None:
+    scenario = arguments[0]
+    if image:
+        built = f"connlab-own/{scenario}-{image}"
+        application = ROOT / "scenarios" / scenario / "app"
+        subprocess.run(["docker", "build", "--quiet", "--tag", built, application], capture_output=True, check=True)
+        load(f"{built}:latest")
+    ended = run(*arguments, "--spread")
+    assert_reproduced(ended)
+    assert len(set(ended.manifest["nodes"].values())) == 2, ended.manifest["nodes"]
+
+
 def assert_one_clock(folder: Path, machines: int) -> None:
     """The nodes are containers of the lab's machine, so all clocks are one, as far as the lab can tell."""
     first, *others = json.loads((folder / "derived" / "clocks.json").read_bytes())["machines"]
@@ -161,14 +186,15 @@ def made(least: int) -> bool:
     return len(names()) >= least
 
 
-def test_ten_runs_that_are_aborted_at_different_times_leave_nothing() -> None:
-    for count in range(10):
-        if count == 9:
+def test_runs_that_are_aborted_at_different_times_leave_nothing() -> None:
+    # With the owner alone, with its policy, while pods start, and at the load.
+    for least, ends in ((1, signal.SIGINT), (2, signal.SIGTERM), (4, signal.SIGINT), (None, signal.SIGTERM)):
+        if least is None:
             process = loaded()
         else:
             process = start("run", "long-polling-smoke", "--engine", "kubernetes", *LONG)
-            wait_until(partial(made, 1 + count // 2), "the run's objects", process)
-        os.killpg(process.pid, signal.SIGTERM if count % 2 else signal.SIGINT)
+            wait_until(partial(made, least), "the run's objects", process)
+        os.killpg(process.pid, ends)
         output, _ = process.communicate(timeout=HANG_S)
         assert process.returncode == 4, output
         assert "the run was aborted" in output

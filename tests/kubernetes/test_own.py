@@ -106,6 +106,7 @@ def test_what_a_user_brings_runs_as_on_one_machine(tmp_path: Path, name: str, te
         (home / file).parent.mkdir(parents=True, exist_ok=True)
         (home / file).write_text(content)
     if "wrk" in name:
+        subprocess.run([paths.ROOT / "setup" / "images.sh", "generators"], capture_output=True, check=True)
         load("connlab/generators:latest")
     ended = run(str(home))
     assert (ended.verdict["verdict"], ended.exit_code) == ("reproduced", 0), ended.output
