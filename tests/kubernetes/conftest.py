@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from tests.own_results import begin
 
 ROOT = Path(__file__).resolve().parents[2]
 KUBECONFIG = ROOT / ".cache/kubernetes/kubeconfig"
+# Each process of pytest-xdist has a namespace of its own: what lies there is its own, too.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 
 
 def pytest_sessionstart() -> None:
@@ -19,11 +22,19 @@ def pytest_sessionstart() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cluster() -> None:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Let the lab and these tests find the cluster."""
     assert KUBECONFIG.is_file(), "there is no cluster: setup/kubernetes.sh up"
     os.environ["KUBECONFIG"] = str(KUBECONFIG)
     os.environ["PATH"] = f"{KUBECONFIG.parent}:{os.environ['PATH']}"
+    if WORKER:
+        own = tmp_path_factory.mktemp("cluster") / "kubeconfig"
+        os.environ["KUBECONFIG"] = shutil.copy(KUBECONFIG, own)
+        own.chmod(0o600)
+        kubectl("create", "namespace", WORKER)
+        kubectl("config", "set-context", "--current", "--namespace", WORKER)
+        # The namespace gets its service account a little later.
+        kubectl("wait", "--for=create", "--timeout=60s", "serviceaccount/default")
 
 
 def kubectl(*arguments: str, stdin: str | None = None) -> str:
