@@ -105,7 +105,7 @@ def _overflows(count: int) -> dict[str, int]:
     return {"TcpExt.ListenOverflows": count, "TcpExt.ListenDrops": count}
 
 
-def _left(drill: Drill) -> Left:  # noqa: PLR0911 # one for each fault
+def _left(drill: Drill) -> Left:  # noqa: C901, PLR0911 # one for each fault
     users, places = _knob(drill, "load.users", 10), _knob(drill, "backend.max_connections", _CONNECTIONS)
     queue = min(
         _knob(drill, "backend.accept_count", _ACCEPT_COUNT), _knob(drill, "kernel.backend.net.core.somaxconn", 4096)
@@ -127,6 +127,8 @@ def _left(drill: Drill) -> Left:  # noqa: PLR0911 # one for each fault
         case "syn-queue-full", _:
             drops = {"TcpExt.TCPReqQFullDrop": 3 * users, "TcpExt.ListenDrops": 3 * users}
             return Left([], [(2.5, 1211)] * users, drops)
+        case "path-loses-packets", _:
+            return Left([0.2] * users + [1.2] * 20, [(2.5, 1211)] * 10)
         case "threads-exhausted", _:
             threads = _knob(drill, "backend.threads_max", _THREADS)
             return Left([1.0 + n // threads for n in range(users)], [], {}, 0, threads, users)
@@ -196,13 +198,16 @@ def solve(read: Read) -> tuple[str, str]:
     return next(iter(_by_rule(read)))
 
 
+_PROXIES = {
+    "no connections": ("proxy-out-of-connections", "nginx"),
+    "reading": ("proxy-gives-up-on-answers", "nginx"),
+    "queue": ("proxy-queue-times-out", "haproxy"),
+}
+
+
 def _by_rule(read: Read) -> Iterator[tuple[str, str]]:
-    if read.proxy_says == "no connections":
-        yield "proxy-out-of-connections", "nginx"
-    if read.proxy_says == "reading":
-        yield "proxy-gives-up-on-answers", "nginx"
-    if read.proxy_says == "queue":
-        yield "proxy-queue-times-out", "haproxy"
+    if read.proxy_says in _PROXIES:
+        yield _PROXIES[read.proxy_says]
     if read.syn_queue:
         yield "syn-queue-full", "backend"
     if read.overflows and read.capped:
@@ -213,6 +218,8 @@ def _by_rule(read: Read) -> Iterator[tuple[str, str]]:
         yield "accept-queue-full", "backend"
     if read.threads_full:
         yield "threads-exhausted", "backend"
+    if read.failed and not read.proxy_says and not read.queued:
+        yield "path-loses-packets", "network"
     if read.queued and not read.failed:
         yield "idle-connections-hold-places", "backend"
     yield "unknown", "unknown"

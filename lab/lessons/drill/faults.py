@@ -107,6 +107,17 @@ def threads(random: Random) -> Settings:
     }
 
 
+def lossy_path(random: Random) -> Settings:
+    """A path that loses packets on their way to the server."""
+    return {
+        "network.k6.backend.loss": f"{random.choice((25, 28, 30))}%",
+        "backend.accept_count": 200,
+        **_users(random, random.randint(50, 80), calls=4, handler_delay="200ms", keep_alive=False),
+        **_patience(random),
+        "kernel.k6.net.ipv4.tcp_syn_linear_timeouts": 0,
+    }
+
+
 def behind_nginx(random: Random) -> Settings:
     """More clients than places and queue, behind nginx."""
     places, queue = random.randint(4, 9), random.randint(2, 3)
@@ -313,6 +324,17 @@ FAULTS = (
         fixes={"backend.threads_max": 200, "backend.virtual_threads": True},
     ),
     Fault(
+        name="path-loses-packets",
+        says="packets get lost between the clients and the server",
+        place="network",
+        path=_DIRECT,
+        draw=lossy_path,
+        cause="syn-lost",
+        proof="Clients time out while they connect, and send SYNs again (TCPSynRetrans). At the server no counter of a"
+        " queue grows, Recv-Q is 0 or nearly so, and threads and places are free: what is missing never came.",
+        fixes={"network.k6.backend.loss": "0%"},
+    ),
+    Fault(
         name="proxy-out-of-connections",
         says="the proxy's worker has no connection left",
         place="nginx",
@@ -346,7 +368,7 @@ FAULTS = (
     ),
 )
 CAUSES: Mapping[str, Fault] = {fault.name: fault for fault in reversed(FAULTS)}
-PLACES = ("k6", "nginx", "haproxy", "backend")
+PLACES = ("k6", "network", "nginx", "haproxy", "backend")
 
 ALARMS = (
     Alarm(

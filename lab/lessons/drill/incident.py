@@ -21,11 +21,15 @@ from lab.lessons.drill.faults import CAUSES, PLACES, Drill
 from lab.reading.validation_messages import did_you_mean
 from lab.runs import run_results
 from lab.scenarios.knobs import CATALOGUE, format_knob
+from lab.scenarios.network import KEY as NETWORK
 from lab.scenarios.overrides import parse_overrides
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 
 FILE = "drill.json"
+
+# Dots that divide the name of such a knob; the rest is the name of a sysctl.
+_PARTS = {"kernel": 2, NETWORK: 3}
 
 _CAUSE, _PLACE, _RECOVERED, _SPEED = 40, 15, 30, 15
 # What reading the given evidence takes.
@@ -120,13 +124,16 @@ def resolve_drill(drill: Drill, sets: Sequence[str] = ()) -> ResolvedScenario:
 
 def scenario_text(drill: Drill) -> str:
     """Return the drill's scenario.yaml; JSON is YAML, too."""
+    by_key = _nested(drill.knobs)
+    network = by_key.pop(NETWORK, {})
     return json.dumps(
         {
             "schema": 1,
             "title": f"Incident drill {drill.seed}, level {drill.level}",
             "question": f"Users complain: requests fail, or take longer than {format_ms(drill.fault.promise_ms)}. Why?",
             "path": list(drill.path),
-            "knobs": _nested(drill.knobs),
+            "knobs": by_key,
+            "network": network,
             "drain": "1s",
             "slow": f"{drill.fault.promise_ms}ms",
             "predictions": [
@@ -142,10 +149,10 @@ def scenario_text(drill: Drill) -> str:
 
 
 def _nested(knobs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return knobs as a scenario writes them: by group, the kernel's by role."""
+    """Return knobs as a scenario writes them: by group, the kernel's by role, the network's by link."""
     found: dict[str, Any] = {}
     for name, value in knobs.items():
-        *groups, last = name.split(".", 2 if name.startswith("kernel.") else 1)
+        *groups, last = name.split(".", _PARTS.get(name.partition(".")[0], 1))
         inner = found
         for group in groups:
             inner = inner.setdefault(group, {})
@@ -240,7 +247,10 @@ def check_answer(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> N
     if len(turned) != 1:
         problems.append(Problem("a remedy is one knob", hint='SET="<knob>=<value>"'))
     problems += [
-        Problem(f"{knob} belongs to the clients, and is not yours to change", hint="turn a knob of a server or a proxy")
+        Problem(
+            f"{knob} belongs to the clients, and is not yours to change",
+            hint="turn a knob of a server, a proxy or the network",
+        )
         for knob in turned
         if knob.startswith(("load.", "kernel.k6."))
     ]
