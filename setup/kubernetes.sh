@@ -88,7 +88,8 @@ tested() {
   fi
   trap down EXIT
   up 2
-  PATH=$PWD/$cache:$PATH .venv/bin/pytest tests/kubernetes
+  # One run at a time: the other process analyses the one before, or tests what makes no run.
+  PATH=$PWD/$cache:$PATH .venv/bin/pytest --numprocesses 2 --dist loadgroup --durations 30 tests/kubernetes
 }
 
 not_ready() {

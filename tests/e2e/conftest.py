@@ -242,32 +242,34 @@ def load_has_begun(scenario: str, known: set[Path]) -> bool:
     return any('"kind":"dial"' in file.read_text() for file in dials)
 
 
+def run_in_turn(scenario: str, *arguments: str) -> Run:
+    """A `connlab run` to its end: its check goes on beside the run before, and its analysis beside the next one."""
+    process = start("run", scenario, *arguments, program=(sys.executable, "-c", WAITING), asks=True)
+    try:
+        with turn() as end:
+            watch = threading.Thread(target=end_turn_with_run, args=(process, end), daemon=True)
+            watch.start()
+            output, _ = process.communicate("\n", timeout=HANG_S)
+            watch.join()
+    except BaseException as error:
+        said = interrupt(process)
+        if isinstance(error, subprocess.TimeoutExpired):
+            pytest.fail(f"{scenario} did not end:\n{said}")
+        raise
+    return Run(process.returncode, output, latest(Path(scenario).name))
+
+
 @pytest.fixture(scope="session")
 def run() -> Callable[..., Run]:
     """Runs a scenario to its end, and again if a busy machine spoiled it."""
 
-    def _once(scenario: str, *arguments: str) -> Run:
-        process = start("run", scenario, *arguments, program=(sys.executable, "-c", WAITING), asks=True)
-        try:
-            with turn() as end:
-                watch = threading.Thread(target=end_turn_with_run, args=(process, end), daemon=True)
-                watch.start()
-                output, _ = process.communicate("\n", timeout=HANG_S)
-                watch.join()
-        except BaseException as error:
-            said = interrupt(process)
-            if isinstance(error, subprocess.TimeoutExpired):
-                pytest.fail(f"{scenario} did not end:\n{said}")
-            raise
-        return Run(process.returncode, output, latest(Path(scenario).name))
-
     def _run(scenario: str, *settings: str, arm: str | None = None) -> Run:
         arguments = [f"--set={setting}" for setting in settings] + ([f"--arm={arm}"] if arm else [])
-        ended = _once(scenario, *arguments)
+        ended = run_in_turn(scenario, *arguments)
         for _ in range(1, RUNS_MAX):
             if ended.busy is None:
                 break
-            ended = _once(scenario, *arguments)
+            ended = run_in_turn(scenario, *arguments)
         return ended
 
     return _run

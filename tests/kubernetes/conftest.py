@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import whole_turn
 from tests.own_results import begin
+
+__all__ = ["whole_turn"]
 
 ROOT = Path(__file__).resolve().parents[2]
 KUBECONFIG = ROOT / ".cache/kubernetes/kubeconfig"
@@ -29,9 +32,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["PATH"] = f"{KUBECONFIG.parent}:{os.environ['PATH']}"
     if WORKER:
         own = tmp_path_factory.mktemp("cluster") / "kubeconfig"
-        os.environ["KUBECONFIG"] = shutil.copy(KUBECONFIG, own)
+        os.environ["KUBECONFIG"] = str(shutil.copy(KUBECONFIG, own))
         own.chmod(0o600)
-        kubectl("create", "namespace", WORKER)
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WORKER}}
+        kubectl("apply", "--filename", "-", stdin=json.dumps(made))
         kubectl("config", "set-context", "--current", "--namespace", WORKER)
         # The namespace gets its service account a little later.
         kubectl("wait", "--for=create", "--timeout=60s", "serviceaccount/default")

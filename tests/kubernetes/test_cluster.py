@@ -12,7 +12,18 @@ from typing import Any
 import pytest
 
 from lab.setup_scripts import image_tags
-from tests.e2e.conftest import RUNS_MAX, SHORTER_OVERFLOW, Run, connlab, interrupt, killed_at, latest, start, wait_until
+from tests.e2e.conftest import (
+    RUNS_MAX,
+    SHORTER_OVERFLOW,
+    Run,
+    connlab,
+    interrupt,
+    killed_at,
+    latest,
+    run_in_turn,
+    start,
+    wait_until,
+)
 from tests.own_results import RESULTS
 
 from .conftest import ROOT, load, names, objects
@@ -26,18 +37,12 @@ LONG = ("--set=load.users=20", "--set=load.ramp_hold=30m", "--set=load.max_durat
 
 def run(scenario: str, *arguments: str) -> Run:
     """A run on the cluster, made again if a busy machine spoiled it."""
-    ended = once(scenario, *arguments)
+    ended = run_in_turn(scenario, "--engine", "kubernetes", *arguments)
     for _ in range(1, RUNS_MAX):
         if ended.exit_code != 3 or ended.busy is None:
             break
-        ended = once(scenario, *arguments)
+        ended = run_in_turn(scenario, "--engine", "kubernetes", *arguments)
     return ended
-
-
-def once(scenario: str, *arguments: str) -> Run:
-    process = start("run", scenario, "--engine", "kubernetes", *arguments)
-    output, _ = process.communicate(timeout=HANG_S)
-    return Run(process.returncode, output, latest(Path(scenario).name))
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +78,7 @@ def test_a_scenario_is_reproduced_as_on_one_machine(arguments: tuple[str, ...]) 
     assert all(ended.manifest["images"].values())
 
 
+@pytest.mark.usefixtures("whole_turn")
 def test_two_clients_on_another_node_than_the_server() -> None:
     options = ("--engine", "kubernetes", "--spread", "--set=load.instances=2", *SHORTER_OVERFLOW)
     process = start("run", "accept-queue-overflow", *options)
@@ -172,6 +178,7 @@ def loaded() -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.usefixtures("whole_turn")
 def test_a_pod_that_is_killed_at_load_ends_the_run_with_a_word() -> None:
     process = loaded()
     pod = next(one for one in objects("pods") if one["metadata"]["labels"].get("connlab.instance") == "backend-1")
@@ -186,6 +193,7 @@ def made(least: int) -> bool:
     return len(names()) >= least
 
 
+@pytest.mark.usefixtures("whole_turn")
 def test_runs_that_are_aborted_at_different_times_leave_nothing() -> None:
     # With the owner alone, with its policy, while pods start, and at the load.
     for least, ends in ((1, signal.SIGINT), (2, signal.SIGTERM), (4, signal.SIGINT), (None, signal.SIGTERM)):
@@ -201,6 +209,7 @@ def test_runs_that_are_aborted_at_different_times_leave_nothing() -> None:
         wait_until(lambda: not names(), "the end of all objects")
 
 
+@pytest.mark.usefixtures("whole_turn")
 def test_after_a_kill_of_the_lab_the_cluster_removes_everything_by_itself() -> None:
     arguments = ("run", "long-polling-smoke", "--engine=kubernetes", *LONG)
     killed_at(lambda: any(name.endswith("-k6-1") for name in names()), *arguments)
@@ -211,6 +220,7 @@ def test_after_a_kill_of_the_lab_the_cluster_removes_everything_by_itself() -> N
 # --- what runs already --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("whole_turn")
 def test_a_pod_under_load_is_observed_and_goes_on_as_before() -> None:
     process = loaded()
     try:
