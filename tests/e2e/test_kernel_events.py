@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from .conftest import HANG_S, ROOT, docker, folders, start, turn, wait_until
+from .conftest import HANG_S, ROOT, docker, folders, interrupt, start, turn, wait_until
 
 # Its image is that of the observed project.
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("observed")]
@@ -71,12 +71,12 @@ def test_what_the_kernel_tells_is_what_both_programs_and_the_packets_tell(
     before = folders(results)
     targets = ("--container", f"{NAME}-server", "--peer-container", f"{NAME}-client")
     with turn():  # the kernel lets a program miss an event while it looks at another one's, of any namespace
-        observing = start("observe", *targets, "--events", "kernel", "--capture", "handshakes", "--duration", "20s")
+        observing = start("observe", *targets, "--events", "kernel", "--capture", "handshakes", "--duration", "10m")
         wait_until(lambda: is_under_way(folders(results) - before), "the observation has begun")
         asked = docker("exec", f"{NAME}-client", "python3", "/late/client.py", late)
         most = {each["port"]: each["most_us"] for each in lines(asked)}
         least = {each["port"]: each["least_us"] for each in lines(docker("logs", f"{NAME}-server"))}
-        said, _ = observing.communicate(timeout=HANG_S)
+        said = interrupt(observing)
     assert observing.returncode == 0, said
     (folder,) = folders(results) - before
     server, client = f"{NAME}-server", f"{NAME}-client"
