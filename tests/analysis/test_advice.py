@@ -44,6 +44,33 @@ def test_a_knob_that_can_help_is_named(path: list[str], cause: str, knobs: Recor
     assert advised(path, cause, knobs, []) == value
 
 
+@pytest.mark.parametrize("cause", ["accept-queue-drop", "waited-in-accept-queue"])
+def test_of_several_queues_at_one_port_no_longer_one_is_advised(cause: str) -> None:
+    manifest = make_manifest() | {"path": DIRECT}
+    listener = manifest["listeners"]["backend-1"][0]
+    manifest["listeners"]["backend-1"] = [listener, listener | {"address": "::"}]
+    assert advice.advise_on_cause(manifest, {"hops": []}, cause, 9, ("k6", "backend")).knob is not None
+    manifest["listeners"]["backend-1"] = [listener, listener]
+    found = advice.advise_on_cause(manifest, {"hops": []}, cause, 9, ("k6", "backend"))
+    assert found.knob is None
+    assert found.why.startswith("backend has 2 accept queues at one port, one for each socket that listens there")
+
+
+@pytest.mark.parametrize(
+    ("hop", "why"),
+    [
+        (("k6", "nginx"), "between k6 and nginx, with a capture at both ends; load.connect_timeout, now 30s, says"),
+        (("nginx", "backend"), "between nginx and backend, with a capture at both ends; nginx.proxy_connect_timeout,"),
+    ],
+)
+def test_of_packets_that_got_lost_the_timer_of_the_hop_is_named(hop: tuple[str, str], why: str) -> None:
+    manifest = make_manifest() | {"path": PROXIED}
+    manifest["knobs"]["nginx.proxy_connect_timeout"] = knob(2_000, "ms")
+    found = advice.advise_on_cause(manifest, {"hops": []}, "connect-timeout", 9, hop)
+    assert found.knob is None
+    assert why in found.why
+
+
 def test_of_a_script_s_load_the_lab_does_not_know_how_much_it_is() -> None:
     manifest = make_manifest() | {"path": DIRECT}
     del manifest["knobs"]["load.users"]

@@ -521,6 +521,54 @@ def test_less_than_half_is_the_cause_if_without_it_the_request_is_not_slow(
     assert scene.cause()[0] == cause
 
 
+def two_queues(scene: Scene, unaccepted: float, *, port: int = 41_000) -> None:
+    """Two processes listen on the backend's port, and a connection is not accepted so long after the request's begin.
+
+    The second queue holds two connections all the time, one more than its limit, and the first none.
+    """
+    samples = scene.run.samples["backend-1"]
+    for tick in samples.ticks:
+        (one,) = tick["listen"]
+        tick["listen"] = [one | {"inode": 71, "limit": 4, "drops": 0}, one | {"inode": 72, "depth": 2}]
+    for reading in samples.slow:
+        if reading["kind"] == "sockets":
+            waits = at_us(BEGIN_S) <= reading["time_us"] <= at_us(BEGIN_S + unaccepted)
+            end = {"local": "172.18.0.2", "port": 8080, "peer": "172.18.0.3", "peer_port": port}
+            reading["unaccepted"] = [end] if waits else []
+
+
+@pytest.mark.parametrize(
+    ("port", "waited_s", "cause"),
+    [(41_000, 2.6, "waited-in-accept-queue"), (41_000, 0.6, "unexplained"), (41_001, 2.6, "unexplained")],
+)
+def test_of_two_queues_of_a_port_the_kernel_s_sockets_say_that_no_program_had_the_connection(
+    scene: Scene, port: int, waited_s: float, cause: str
+) -> None:
+    two_queues(scene, waited_s, port=port)
+    scene.dial()
+    scene.request(3, error="request timeout", error_code=1050)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).close_by_client(BEGIN_S + 3)
+    found, evidence = scene.cause()
+
+    assert found == cause
+    if cause == "waited-in-accept-queue":
+        assert "in the accept queue of backend-1 until 46.500 s or later (2.5" in evidence
+
+
+def test_a_syn_was_dropped_by_one_of_two_queues(scene: Scene) -> None:
+    two_queues(scene, 0)
+    scene.dial(error_kind="timeout", lasted_s=2)
+    scene.request(2, connected=False)
+    scene.connection().syns(BEGIN_S + 0.0001, BEGIN_S + 1.0001)
+    grow(scene, "TcpExt.ListenOverflows", "TcpExt.ListenDrops")
+    for tick in scene.run.samples["backend-1"].ticks:
+        tick["listen"][1]["drops"] = tick["counters"]["TcpExt.ListenDrops"]
+    cause, evidence = scene.cause()
+
+    assert cause == "accept-queue-drop"
+    assert "around each, accept queue 2 of the 2 of backend-1 held 2 (limit 1)" in evidence
+
+
 def test_a_wait_in_the_queue_says_whose_clients_ahead_had_left(scene: Scene) -> None:
     answered(scene, 1.5)
     ahead = scene.connection(client="172.18.0.3:41001").handshake(BEGIN_S - 0.45).ask(BEGIN_S - 0.44)

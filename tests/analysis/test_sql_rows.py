@@ -670,11 +670,42 @@ def test_the_queue_is_first_in_first_out(tables: Tables) -> None:
     assert tables.made("accepted", columns) == [(1, 10, 35), (2, 35, 45), (3, 45, None)]
 
 
+@pytest.mark.parametrize(
+    ("listeners", "first_rst_us", "found"),
+    [
+        # Named at 60 and no more at 90; never named, and gone by 90; it came after the last reading.
+        (2, None, [(1, 60, 95), (2, None, 95)]),
+        # A connection that was reset is named no more, though it waits.
+        (2, 85, [(1, 60, None), (2, None, 95)]),
+        (1, None, []),
+    ],
+)
+def test_of_several_queues_the_readings_name_who_was_not_accepted(
+    tables: Tables, listeners: int, first_rst_us: int | None, found: list[Any]
+) -> None:
+    own = MADE | {"client_address": "c", "server_port": 80, "perhaps_unknown": False}
+    rows = [(1, 1001, 10, 11, first_rst_us), (2, 1002, 64, 65, None), (3, 1003, 95, 96, None)]
+    tables.given(
+        "connections", "id client_port first_time_us queued_us first_rst_time_us", *rows, **without(own, "client_port")
+    )
+    tables.given("ticks", instance="nginx", listeners=listeners)
+    # An earlier connection from the same port, and one at another port of the server.
+    names = [(5, 1001, 80), (30, 1001, 80), (60, 1001, 80), (60, 1002, 81)]
+    tables.given("unaccepted", "time_us peer_port port", *names, instance="nginx", peer="c")
+    tables.given("unaccepted_readings", "time_us more", (30, 0), (60, 0), (75, 3), (90, 0), instance="nginx")
+    columns = "id, accepted_after_us, accepted_before_us"
+    assert tables.made("accepted_as_listed", columns, slack_us=5) == found
+
+
 def test_who_stood_ahead_in_the_queue_and_had_left_before_their_turn(tables: Tables) -> None:
     # The first was accepted before the third came; the second's client left while it waited, the third's just after.
     tables.given("connections", "id queued_us gave_up_us", (1, 10, 11), (2, 20, 40), (3, 30, 66), (4, 40, None), **MADE)
     accepts = [(1, 12, 25), (2, 45, 55), (3, 65, 70), (4, 70, 80)]
     tables.given("accepted", "id accepted_after_us accepted_before_us", *accepts, observer="nginx")
+    # Who stands in which of two queues is not known.
+    tables.given("connections", **(MADE | {"to_instance": "backend-1"}), id=5, queued_us=10)
+    tables.given("accepted", id=5, observer="nginx", accepted_after_us=10, accepted_before_us=20)
+    tables.given("ticks", instance="backend-1", listeners=2)
     assert tables.made("ahead", "id, ahead, ahead_in_vain") == [(1, 0, 0), (2, 1, 1), (3, 1, 1), (4, 2, 1)]
 
 
@@ -754,6 +785,32 @@ def test_a_syn_that_both_counters_could_account_for_proves_neither(tables: Table
     tables.given("lost_syns", observer="nginx", id=7)
     columns = "syns, syns_overflowed, syns_syn_queue_full, syns_not_dropped, syns_unsampled, depth_max"
     assert tables.made("syn_drop_proof", columns) == [(4, 1, 1, 0, 1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("drops", "found"),
+    [
+        # The second queue dropped both SYNs.
+        ({(1, 0): 4, (1, 1): 4, (1, 2): 4, (2, 0): 6, (2, 1): 7, (2, 2): 8}, [(2, 2, 3, 3, 2)]),
+        # Both may have.
+        ({(1, 1): 5, (1, 2): 6, (2, 1): 7, (2, 2): 8}, [(2, None, 3, 5, 4)]),
+        # None dropped both.
+        ({(1, 1): 5, (1, 2): 5, (2, 1): 0, (2, 2): 8}, []),
+    ],
+)
+def test_a_lost_syn_was_dropped_by_the_queue_whose_own_counter_grew(
+    tables: Tables, drops: dict[tuple[int, int], int], found: list[Any]
+) -> None:
+    rows = [(1, 50, 0, 1), (1, 60, 1, 2)]
+    tables.given("lost_syns", "id time_us last_n next_n", *rows, observer="nginx", to_instance="nginx")
+    limits = {1: 4, 2: 2}
+    ticks = [
+        (n, queue, 70 + queue, limits[queue] + 1, limits[queue], drops.get((queue, n), 0))
+        for queue in limits
+        for n in range(3)
+    ]
+    tables.given("tick_queues", "n queue inode depth queue_limit drops", *ticks, instance="nginx", queues=2)
+    assert tables.made("queue_drops", "queues, queue, depth_min, depth_max, queue_limit") == found
 
 
 def test_what_stands_at_the_proxy_has_the_first_try_and_the_last(tables: Tables) -> None:

@@ -80,8 +80,12 @@ def _overflow(prefix: str) -> str:
 
 
 def _overflow_says(prefix: str) -> str:
-    return f"""{syns(prefix)} || format(', none answered; around each, the accept queue of {{}} held {{}} (limit {{}})'
-               || ' and its kernel counted an overflow', {prefix}_to_instance,
+    return f"""{syns(prefix)} || format(', none answered; around each, {{}} of {{}} held {{}} (limit {{}})'
+               || ' and its kernel counted an overflow',
+               CASE WHEN {prefix}_queue IS NOT NULL
+                    THEN format('accept queue {{}} of the {{}}', {prefix}_queue, {prefix}_queues)
+                    WHEN {prefix}_queues > 1 THEN format('one of the {{}} accept queues', {prefix}_queues)
+                    ELSE 'the accept queue' END, {prefix}_to_instance,
                if({prefix}_depth_min = {prefix}_depth_max, {prefix}_depth_max::VARCHAR,
                   format('{{}} to {{}}', {prefix}_depth_min, {prefix}_depth_max)), {prefix}_queue_limit)"""
 

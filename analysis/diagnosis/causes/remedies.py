@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.formatting import format_knob, format_ms
+from formats.role import TRAFFIC_PORT
 
 TIMEOUT_MARGIN_MS = 1000
 NO_KNOB = "no single setting fixes it; 'connlab explain' (make explain) explains single requests"
@@ -158,6 +160,13 @@ class RunSettings:
         somaxconn = self.manifest.get("sysctls", {}).get(f"{role}-1", {}).get("net.core.somaxconn")
         return min(self.integer(knob), int(somaxconn)) if somaxconn else self.integer(knob)
 
+    def queues_of(self, role: str) -> int:
+        """Return how many accept queues an instance has at one address and port: several with SO_REUSEPORT."""
+        port = self.manifest.get("roles", {}).get(role, {}).get("port", TRAFFIC_PORT)
+        listeners = self.manifest.get("listeners", {}).get(f"{role}-1") or self.manifest.get("listeners", {}).get(role)
+        counts = Counter(one["address"] for one in listeners or () if one["port"] == port)
+        return max(counts.values(), default=1)
+
     @property
     def crowded(self) -> str:
         """The role before which most SYNs of requests were dropped; the one that answers where all are alike."""
@@ -198,9 +207,24 @@ SILENCE = (
 )
 
 
+def share_a_queue(run: RunSettings, role: str) -> str | None:
+    """Return what to do about several queues at one port, of which one may be full beside an empty one; None if one."""
+    queues = run.queues_of(role)
+    if queues == 1:
+        return None
+    return (
+        f"{role} has {queues} accept queues at one port, one for each socket that listens there (SO_REUSEPORT), and the"
+        " kernel deals connections out by a hash of their ends, be a queue full or not: find out which process does"
+        " not accept, or let all of them share one socket; longer queues only let more connections wait for it"
+        f" (listen.{role}.full_beside_empty says how often one was full beside an empty one)"
+    )
+
+
 def more_places(run: RunSettings) -> Remedy | str | None:
     """Return more places where most SYNs were dropped: connections that are served, or else those that may wait."""
     role = run.crowded
+    if several := share_a_queue(run, role):
+        return several
     own = run.setting(role, "backlog")
     if own and not run.limit(role, "connections") and not run.limit(role, "backlog"):
         return (

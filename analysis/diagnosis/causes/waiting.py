@@ -14,6 +14,7 @@ from analysis.diagnosis.causes.remedies import (
     RunSettings,
     more_places,
     raise_knob,
+    share_a_queue,
 )
 
 
@@ -68,7 +69,9 @@ def _handshake_says(prefix: str) -> str:
         || if({end} > {reply}, format(', then {{}} to the server''s', took({end} - {reply})), '') || ')', '')"""
 
 
-def _served_at_once(run: RunSettings) -> Remedy | None:
+def _served_at_once(run: RunSettings) -> Remedy | str | None:
+    if several := share_a_queue(run, run.hop[1]):
+        return several
     each = math.ceil(run.at_once / run.backends)
     why = f"{each} connections for each {run.server}, none left in the queue"
     return raise_knob(run, run.limit(run.server, "connections"), each, why)

@@ -18,9 +18,11 @@ import duckdb
 from analysis.database import create, make, sql
 from analysis.diagnosis.health import Evidence, Health
 from analysis.diagnosis.joins.admissions import build_admissions
+from analysis.diagnosis.joins.queues import load_queues
 from analysis.diagnosis.joins.syn_drops import build_syn_drop_proof
 from analysis.evidence.logs import NO_PORT
 from analysis.evidence.rawrun import RawRun
+from analysis.evidence.samples import TICK_SLACK_US
 from analysis.evidence.window import Window
 from formats.manifest import PORT_RANGE, Manifest, port_count
 
@@ -77,10 +79,13 @@ def build_connection_tables(database: duckdb.DuckDBPyConnection, raw: RawRun, wi
 
     They are made out of `instances`, `ticks`, `flows` and `hops`.
     """
+    load_queues(database, raw)
     build_admissions(database, raw)
     database.execute(sql(__name__, "connections"), window.edges)
     database.execute(sql(__name__, "connections_raced"), {"order_us": _ORDER_US})
-    for name in ("accepted", "told_accepts", "accepted_as_told", "ahead"):
+    database.execute(sql(__name__, "accepted"))
+    make(database, ["tick_queues"], {sql(__name__, "accepted_as_listed"): {"slack_us": TICK_SLACK_US}})
+    for name in ("told_accepts", "accepted_as_told", "ahead"):
         database.execute(sql(__name__, name))
     build_syn_drop_proof(database, raw)
 

@@ -11,15 +11,16 @@ _SYNACK_AGAIN_US = 1_300_000
 
 
 def build_syn_drop_proof(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    """Make `lost_syns`, a row for each, `syn_drop_proof` and `before_socket`, a row for each connection with some.
+    """Make `lost_syns`, a row for each; `queue_drops`, `syn_drop_proof` and `before_socket`: of connections with some.
 
-    They are made out of `connections` and `ticks`.
+    They are made out of `connections`, `ticks` and `tick_queues`.
     """
     # Where connections were captured at their server, their SYNs and the server's ticks are by one clock.
     elsewhere = has_rows(database, "connections WHERE syns_lost > 0 AND observer <> split_part(to_instance, ':', 1)")
     slack_us = TICK_SLACK_US + (raw.clocks.apart_us or 0 if elsewhere else 0)
     proofs: dict[str, dict[str, int]] = {
         sql(__name__, "lost_syns"): {"slack_us": slack_us},
+        sql(__name__, "queue_drops"): {},
         sql(__name__, "syn_drop_proof"): {},
     }
     proofs |= {sql(__name__, "before_socket"): {"slack_us": slack_us, "again_us": _SYNACK_AGAIN_US}}

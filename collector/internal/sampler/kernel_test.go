@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,11 @@ type record struct {
 	Groups []struct {
 		State, Side, Local, Peer string
 		Port, Count              int
+	}
+	Unaccepted []struct {
+		Local, Peer string
+		Port        int
+		PeerPort    int `json:"peer_port"`
 	}
 	Reason string
 	Ticks  int64
@@ -204,6 +210,79 @@ func TestTimeWaitIsCountedOnTheSideThatHasIt(t *testing.T) {
 	}
 	if len(got) != 2 || got["time_waitclient"] != 5 || got["time_waitserver"] != 3 {
 		t.Errorf("TIME_WAIT by side: %v, want 5 of the client and 3 of the server", got)
+	}
+}
+
+func TestAConnectionIsUnacceptedUntilItsProgramTakesIt(t *testing.T) {
+	netns.Require(t)
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	s := open(t, filepath.Join(t.TempDir(), "samples.jsonl"), 50)
+	defer func() { _ = s.close() }()
+	unaccepted := func() (ports []int) {
+		t.Helper()
+		s.line = s.line[:0]
+		if err := s.appendTick(time.Now(), 0, false); err != nil {
+			t.Fatal(err)
+		}
+		s.line = s.line[:0]
+		if err := s.appendSockets(false); err != nil {
+			t.Fatal(err)
+		}
+		var found record
+		if err := json.Unmarshal(s.line, &found); err != nil {
+			t.Fatal(err)
+		}
+		for _, each := range found.Unaccepted {
+			if each.Local != "127.0.0.1" || each.Port != listener.Addr().(*net.TCPAddr).Port {
+				t.Errorf("%+v is at another listener", each)
+			}
+			ports = append(ports, each.PeerPort)
+		}
+		return ports
+	}
+	if got := unaccepted(); got != nil {
+		t.Errorf("nobody came, and %v wait", got)
+	}
+	var ports []int
+	var clients []net.Conn
+	for range 2 {
+		client, err := net.Dial("tcp4", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = client.Close() }()
+		clients, ports = append(clients, client), append(ports, client.LocalAddr().(*net.TCPAddr).Port)
+	}
+	slices.Sort(ports)
+	if got := unaccepted(); !slices.Equal(got, ports) {
+		t.Errorf("%v wait, want %v", got, ports)
+	}
+	// Who has left by FIN waits all the same.
+	if err := clients[1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "the one that left waits", func() bool {
+		return slices.Equal(unaccepted(), ports) && bytes.Contains(s.line, []byte("CLOSE_WAIT"))
+	})
+	first, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Close() }()
+	if got, want := unaccepted(), clients[1].LocalAddr().(*net.TCPAddr).Port; !slices.Equal(got, []int{want}) {
+		t.Errorf("after one was accepted %v wait, want %v", got, want)
+	}
+	second, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = second.Close() }()
+	if got := unaccepted(); got != nil {
+		t.Errorf("after both were accepted %v wait", got)
 	}
 }
 

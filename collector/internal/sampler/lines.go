@@ -125,6 +125,22 @@ func appendGroups(line []byte, groups []sockdiag.Group, timeWait bool) []byte {
 	return line
 }
 
+// unacceptedMax bounds the connections that one line names. A queue of the kernel's default, 4096, may hold more.
+const unacceptedMax = 1000
+
+// appendUnaccepted appends the members of the connections that wait in an accept queue.
+func appendUnaccepted(line []byte, sockets []sockdiag.Socket) []byte {
+	line = append(line, `,"unaccepted":[`...)
+	for i, s := range sockets[:min(len(sockets), unacceptedMax)] {
+		line = appendComma(line, i)
+		line = appendAddress(line, `{"local":`, s.Local.Addr())
+		line = appendInt(line, `,"port":`, int64(s.Local.Port()))
+		line = appendAddress(line, `,"peer":`, s.Peer.Addr())
+		line = append(appendInt(line, `,"peer_port":`, int64(s.Peer.Port())), '}')
+	}
+	return appendInt(line, `],"unaccepted_more":`, int64(max(len(sockets)-unacceptedMax, 0)))
+}
+
 func appendProcesses(line []byte, processes []procfs.Process) []byte {
 	for i, p := range processes {
 		line = appendComma(line, i)

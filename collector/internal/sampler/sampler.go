@@ -73,6 +73,7 @@ type Sampler struct {
 	line                 []byte
 	listeners            []sockdiag.Listener
 	unixListeners        []sockdiag.UnixListener
+	unaccepted           []sockdiag.Socket
 	connections, waiting dump
 	tally                *sockdiag.Tally
 	procList             []procfs.Process
@@ -293,11 +294,12 @@ func (s *Sampler) isOwn(l sockdiag.Listener) bool {
 
 // appendSockets writes a line of sockets and, if asked to, one of TIME_WAIT. One dump serves both, because the kernel's
 // walk over all its sockets is the expensive part; its cost is in the first line. Where no socket can have changed its
-// state since the last dump, it still holds, and the kernel is not asked.
+// state since the last dump, it still holds, and the kernel is not asked. That a program accepts a connection is no
+// change of its state, so while any wait the kernel is asked each time.
 func (s *Sampler) appendSockets(withTimeWait bool) error {
 	began := cpuTime()
 	now := time.Now()
-	if !s.connections.holds(s) || withTimeWait && !s.waiting.holds(s) {
+	if s.areWaiting() || !s.connections.holds(s) || withTimeWait && !s.waiting.holds(s) {
 		if err := s.dump(withTimeWait); err != nil {
 			return err
 		}
@@ -305,7 +307,9 @@ func (s *Sampler) appendSockets(withTimeWait bool) error {
 	s.line = appendStart(s.line, "sockets", now)
 	s.line = append(s.line, `,"groups":[`...)
 	s.line = appendGroups(s.line, s.connections.groups, false)
-	s.appendCost("]", began)
+	s.line = append(s.line, ']')
+	s.line = appendUnaccepted(s.line, s.unaccepted)
+	s.appendCost("", began)
 	if withTimeWait {
 		began = cpuTime()
 		s.line = appendStart(s.line, "time_wait", now)
@@ -314,6 +318,11 @@ func (s *Sampler) appendSockets(withTimeWait bool) error {
 		s.appendCost("]", began)
 	}
 	return nil
+}
+
+// areWaiting says whether connections wait to be accepted, or did at the last dump.
+func (s *Sampler) areWaiting() bool {
+	return len(s.unaccepted) > 0 || slices.ContainsFunc(s.listeners, func(l sockdiag.Listener) bool { return l.Depth > 0 })
 }
 
 // dump asks the kernel for the sockets.
@@ -333,6 +342,7 @@ func (s *Sampler) dump(withTimeWait bool) error {
 			open = append(open, g)
 		}
 	}
+	s.unaccepted = s.tally.TakeUnaccepted()
 	s.connections.take(s, open)
 	if withTimeWait {
 		s.waiting.take(s, waiting)

@@ -59,6 +59,8 @@ const (
 type Socket struct {
 	State       State
 	Local, Peer netip.AddrPort
+	// Unowned says that no program has it: it waits to be accepted, or its program has closed it.
+	Unowned bool
 }
 
 // A Listener is one listening TCP socket.
@@ -216,6 +218,8 @@ func decodeSocket(reply []byte) (Socket, error) {
 		State: State(reply[1]),
 		Local: netip.AddrPortFrom(local, binary.BigEndian.Uint16(reply[4:])),
 		Peer:  netip.AddrPortFrom(peer, binary.BigEndian.Uint16(reply[6:])),
+		// The socket's inode: the kernel makes it as a program accepts the connection.
+		Unowned: binary.NativeEndian.Uint32(reply[68:]) == 0,
 	}, nil
 }
 

@@ -50,6 +50,7 @@ type Tally struct {
 	listened   map[uint16]struct{}
 	counts     map[groupKey]int
 	groups     []Group
+	unaccepted []Socket
 }
 
 // NewTally returns a tally that knows no listener yet; with everything it counts the lab's own traffic too. It does not
@@ -83,8 +84,21 @@ func (t *Tally) Add(s Socket) {
 	k := groupKey{state: s.State, side: Client, port: s.Peer.Port(), local: s.Local.Addr(), peer: s.Peer.Addr()}
 	if _, listened := t.listened[s.Local.Port()]; listened {
 		k.side, k.port = Server, s.Local.Port()
+		// What its program has closed is in another state.
+		if s.Unowned && (s.State == Established || s.State == CloseWait) {
+			t.unaccepted = append(t.unaccepted, s)
+		}
 	}
 	t.counts[k]++
+}
+
+// TakeUnaccepted returns the connections counted since the last call that wait in an accept queue, in a fixed order,
+// and starts anew. The slice is the tally's own and changes with the next call.
+func (t *Tally) TakeUnaccepted() []Socket {
+	found := t.unaccepted
+	t.unaccepted = t.unaccepted[:0]
+	slices.SortFunc(found, func(a, b Socket) int { return cmp.Or(a.Local.Compare(b.Local), a.Peer.Compare(b.Peer)) })
+	return found
 }
 
 // Take returns the groups counted since the last call, in a fixed order, and starts anew. The slice is the tally's

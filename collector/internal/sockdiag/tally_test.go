@@ -34,6 +34,9 @@ func TestTallyGroupsBySideAndServerPort(t *testing.T) {
 		{SynRecv, Server, 8080, local, peer, 2},
 		{TimeWait, Client, 8080, local, peer, 1},
 	}
+	if got := tally.TakeUnaccepted(); len(got) > 0 {
+		t.Errorf("programs have all of these, and %v wait", got)
+	}
 	if got := tally.Take(); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -66,4 +69,30 @@ func TestAServerThatHasEndedKeepsItsSide(t *testing.T) {
 
 func socket(state State, local, peer string) Socket {
 	return Socket{State: state, Local: netip.MustParseAddrPort(local), Peer: netip.MustParseAddrPort(peer)}
+}
+
+func TestTallyListsWhatNoProgramHasAccepted(t *testing.T) {
+	const here, there = "172.18.0.2", "172.18.0.3"
+	tally := NewTally(false, 0)
+	tally.Listens([]Listener{{Port: 8080}})
+	want := []Socket{
+		{CloseWait, netip.MustParseAddrPort(here + ":8080"), netip.MustParseAddrPort(there + ":40001"), true},
+		{Established, netip.MustParseAddrPort(here + ":8080"), netip.MustParseAddrPort(there + ":40002"), true},
+	}
+	for range 2 {
+		tally.Add(want[1])
+		tally.Add(want[0])
+		tally.Add(socket(Established, here+":8080", there+":40003"))
+		for _, others := range []Socket{
+			// Closed by its program, and a client's end.
+			socket(FinWait1, here+":8080", there+":40004"),
+			socket(Established, here+":50000", there+":8080"),
+		} {
+			others.Unowned = true
+			tally.Add(others)
+		}
+		if got := tally.TakeUnaccepted(); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
 }

@@ -1,5 +1,6 @@
 -- How many connections may have stood before each one in the accept queue as it came in, and how many of these the
--- server surely took up in vain: their clients had left before. The queue is first in, first out.
+-- server surely took up in vain: their clients had left before. The queue is first in, first out. Of several queues of
+-- one port nobody knows who stands in which.
 CREATE TABLE ahead AS
 WITH entries AS (
     SELECT observer, id, to_instance, queued_us, accepted_before_us,
@@ -7,6 +8,7 @@ WITH entries AS (
            coalesce(gave_up_us <= accepted_after_us, false) AS vain
       FROM connections JOIN accepted USING (observer, id)
      WHERE queued_us IS NOT NULL
+       AND to_instance NOT IN (SELECT instance FROM ticks WHERE listeners > 1)
 ), counts AS (
     SELECT *, count(*) FILTER (vain) OVER (PARTITION BY to_instance ORDER BY place) AS vain_so_far FROM entries
 ), gone AS (

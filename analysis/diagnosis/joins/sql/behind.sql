@@ -64,7 +64,8 @@ SELECT asked.instance, asked.id, asked.service AS behind_from, held.held AS behi
        last.syn_times_us AS behind_syn_times_us, last.syns_lost AS behind_syns_lost,
        proof.syns_overflowed AS behind_syns_overflowed, proof.syns_syn_queue_full AS behind_syns_syn_queue_full,
        proof.syns_not_dropped AS behind_syns_not_dropped, proof.depth_min AS behind_depth_min,
-       proof.depth_max AS behind_depth_max, proof.queue_limit AS behind_queue_limit
+       proof.depth_max AS behind_depth_max, proof.queue_limit AS behind_queue_limit, proof.queues AS behind_queues,
+       proof.queue AS behind_queue
   FROM asked
        ASOF LEFT JOIN waiting_sockets
             ON waiting_sockets.instance = asked.service AND waiting_sockets.time_us <= asked.answered_us

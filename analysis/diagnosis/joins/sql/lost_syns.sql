@@ -20,7 +20,7 @@ WITH syns AS (
                 ON late.instance = ticks.instance AND late.time_us <= ticks.time_us + $slack_us
      WHERE ticks.overflows IS NOT NULL
 )
-SELECT syns.observer, syns.id, syns.time_us,
+SELECT syns.observer, syns.id, syns.time_us, syns.to_instance, last.n AS last_n, next.n AS next_n,
        next.overflows - last.overflows AS overflows, next.listen_drops - last.listen_drops AS drops,
        greatest(last.depth, next.depth) AS depth, next.queue_limit,
        next.overflows - last.overflows

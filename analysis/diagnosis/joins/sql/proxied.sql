@@ -43,7 +43,7 @@ SELECT request_links.instance, request_links.id,
        up_proof.syns_overflowed AS up_syns_overflowed, up_proof.syns_syn_queue_full AS up_syns_syn_queue_full,
        up_proof.syns_not_dropped AS up_syns_not_dropped, up_proof.syns_unsampled AS up_syns_unsampled,
        up_proof.depth_min AS up_depth_min, up_proof.depth_max AS up_depth_max,
-       up_proof.queue_limit AS up_queue_limit
+       up_proof.queue_limit AS up_queue_limit, up_proof.queues AS up_queues, up_proof.queue AS up_queue
   FROM request_links
        JOIN access AS lines
             ON lines.instance = request_links.access_instance AND lines.line = request_links.line
