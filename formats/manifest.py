@@ -484,7 +484,10 @@ class Manifest(_Part):
     ] = {}
     settings: Annotated[
         dict[Named, dict[str, ServiceSetting]],
-        Field(description="By service: how long its program keeps idle connections (idle), and its backlog"),
+        Field(
+            description="By service: how long its program keeps idle connections (idle), its backlog, and how many"
+            " requests it serves at once (workers)"
+        ),
     ] = {}
     host: Host = Host()
     path: list[Named] = []

@@ -152,6 +152,11 @@ class RunSettings:
         place = f"{found['where']}: {found['text']}" if found.get("where") else "no file of the scenario sets it"
         return f"{found['program']}'s {found['setting']} ({place})"
 
+    def or_more_workers(self, role: str) -> str:
+        """Return the setting that lets a service serve more at once, behind a semicolon; nothing if unknown."""
+        own = self.setting(role, "workers")
+        return f"; or let it serve more at once: raise {own}" if own else ""
+
     def queue_of(self, role: str) -> int | None:
         """Return the limit of a role's accept queue, as the kernel has it; None where no knob is its backlog."""
         knob = self.limit(role, "backlog")
@@ -229,7 +234,7 @@ def more_places(run: RunSettings) -> Remedy | str | None:
     if own and not run.limit(role, "connections") and not run.limit(role, "backlog"):
         return (
             f"more connections must find a place to wait until {role} accepts them: raise {own};"
-            f" kernel.{role}.net.core.somaxconn must not be less"
+            f" kernel.{role}.net.core.somaxconn must not be less{run.or_more_workers(role)}"
         )
     each, queue = math.ceil(run.at_once / run.instances(role)), run.queue_of(role)
     connections = run.limit(role, "connections")

@@ -72,9 +72,18 @@ def _handshake_says(prefix: str) -> str:
 def _served_at_once(run: RunSettings) -> Remedy | str | None:
     if several := share_a_queue(run, run.hop[1]):
         return several
+    if not run.limit(run.server, "connections") and (own := run.setting(run.hop[1], "workers")):
+        return f"more requests must be served at once, so that connections are accepted sooner: raise {own}"
     each = math.ceil(run.at_once / run.backends)
     why = f"{each} connections for each {run.server}, none left in the queue"
     return raise_knob(run, run.limit(run.server, "connections"), each, why)
+
+
+def _inside(run: RunSettings) -> str:
+    """Return which setting of the server's own program bounds what it serves at once, if the lab knows one."""
+    own = run.setting(run.server, "workers")
+    bound = f"; {own} bounds how many requests {run.server} serves at once, and others wait inside" if own else ""
+    return f"the program took that time; the path does not show what it waited for{bound}"
 
 
 def _connections(run: RunSettings) -> Remedy | None:
@@ -496,7 +505,7 @@ CAUSES = (
             ),
         ),
         knobs={},
-        remedy="the program took that time; the path does not show what it waited for",
+        remedy=_inside,
         lesson="database-pool-too-small",
     ),
     Cause(
