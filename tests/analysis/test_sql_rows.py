@@ -1189,7 +1189,29 @@ def test_how_long_a_server_keeps_connections_is_measured_where_its_closes_agree(
     answered = {"client_last_data_time_us": 900, "server_last_data_time_us": 1000}
     always = {"to_instance": "s-1", "established": True, "closed_by": "server", **answered}
     tables.given("connections", "id server_fin_time_us", *rows, **always)
-    assert tables.made("idle_closes", idle_us=10, closes=5) == found
+    assert tables.made("idle_closes", idle_us=10, closes=5, slack_us=0) == found
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+@pytest.mark.parametrize(("over_us", "found"), [(1080, []), (990, [("s-1", 5, 80, 80, 80)])])
+def test_a_connection_with_a_request_under_way_was_not_idle_when_it_was_closed(
+    tables: Tables, *, proxied: bool, over_us: int, found: list[tuple[object, ...]]
+) -> None:
+    """A proxy ends a stream by its own timer; that is no idle time of the server's, nor of the proxy's."""
+    answered = {"client_last_data_time_us": 900, "server_last_data_time_us": 1000, "server_fin_time_us": 1080}
+    always = {"to_instance": "s-1", "established": True, "closed_by": "server", "observer": "s-1", **answered}
+    tables.given("connections", "id", *((number,) for number in range(5)), **always)
+    ids = [(number, number) for number in range(5)]
+    if proxied:
+        tables.given("try_links", "line flow", *ids, **{"instance": "nginx", "observer": "s-1", "try": 1})
+        times = {"start_us": 850, "response_us": over_us - 850}
+        tables.given("tries", "line", *((number,) for number in range(5)), **{"instance": "nginx", "try": 1}, **times)
+    else:
+        tables.given("dial_links", "dial flow", *ids, instance="k6-1", observer="s-1")
+        tables.given(
+            "requests", "dial", *((number,) for number in range(5)), instance="k6-1", time_us=850, end_us=over_us
+        )
+    assert tables.made("idle_closes", idle_us=10, closes=5, slack_us=0) == found
 
 
 def test_a_request_is_near_a_race_where_its_connection_had_been_idle_nearly_as_long_as_the_server_keeps_one(

@@ -113,7 +113,7 @@ def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_
     """
     make(database, ["request_links"], {sql(__name__, "proxied"): {"slack_us": CLOCK_SLACK_US}})
     database.execute(sql(__name__, "cases"), {"slow_us": None if slow_ms is None else slow_ms * 1000})
-    closes = {"idle_us": _CLOSED_AT_ONCE_US, "closes": _CLOSES_MIN}
+    closes = {"idle_us": _CLOSED_AT_ONCE_US, "closes": _CLOSES_MIN, "slack_us": CLOCK_SLACK_US + apart_us}
     make(database, ["connections"], {sql(__name__, "idle_closes"): closes})
     make(database, ["server_processes"], {sql(__name__, "ended_processes"): {}})
     source = "requests WHERE status >= 500" if behind else "requests WHERE false"
