@@ -148,6 +148,9 @@ _APART = "CASE cause {} END".format(
 # The kernel's first retransmission of a SYN comes a second after it, less a tick of its clock.
 _SYN_TIMEOUT_US = 990_000
 
+# So long after its request's end a client may take to end the connection.
+_GONE_US = 1_000_000
+
 # So long a server may take until a burst of requests has all its threads.
 _SETTLING_US = 100_000
 
@@ -187,7 +190,7 @@ def build_waits(
     if proxied:
         database.execute(sql(__name__, "served_over_a_proxy"))
     else:
-        database.execute(sql(__name__, "served_directly"), {"apart_us": apart_us})
+        database.execute(sql(__name__, "served_directly"), {"apart_us": apart_us, "gone_us": _GONE_US})
     make(database, ["actions"], {sql(__name__, "acted"): {}})
     database.execute(
         sql(__name__, "waits"),

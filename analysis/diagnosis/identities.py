@@ -373,12 +373,14 @@ def _of_kernels(
         "accepted",
         "The connections that the server's kernel accepted"
         + (", minus those that it opened, " if next_server else " ")
-        + "are those in the capture. Connections within its own namespace count as both and are subtracted. A capture"
-        " alone cannot always tell whether the server ever had a connection by SYN cookie. If ACK and data came at"
-        f" once, one connection in a thousand may count twice. A queue that was full when the window ended lets"
-        f" connections in later.{checked}{beside_path}{without}",
+        + "are those in the capture. Connections within its own namespace count as both and are subtracted, but for"
+        " those that a full queue there may have kept out. A capture alone cannot always tell whether the server ever"
+        " had a connection by SYN cookie. If ACK and data came at once, one connection in a thousand may count twice. A"
+        f" queue that was full when the window ended lets connections in later.{checked}{beside_path}{without}",
         f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens" + (f" - {of_server}" if scraped else ""),
         f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies})"
+        # Within its namespace, each that a full queue kept out counts as opened alone.
+        f" - min(inner.{server}.drops.max, kernel.{server}.Tcp.ActiveOpens)"
         # Whatever it opened may have gone there, or on along the path.
         + (f" - kernel.{server}.Tcp.ActiveOpens" if beside else onwards)
         + (f" - {at_edges}" * bool(at_edges)),
@@ -399,11 +401,13 @@ def _of_kernels(
         "syns-dropped",
         "The server's kernel dropped the unanswered SYNs, and the later packets that met a full queue."
         " The ACK of a SYN cookie may be one of these. The last sample need not have what came after the window, and"
-        " SYNs that came to no socket may be none.",
+        " SYNs that came to no socket may be none. The counter also has what sockets of the namespace on other ports"
+        " dropped.",
         f"kernel.{server}.TcpExt.ListenDrops",
         f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min - flows.{server}.dropped_late"
-        f" - flows.{server}.syns_before_socket",
-        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max + kernel.{server}.TcpExt.SyncookiesRecv",
+        f" - flows.{server}.syns_before_socket + inner.{server}.drops.min",
+        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max + kernel.{server}.TcpExt.SyncookiesRecv"
+        f" + inner.{server}.drops.max",
     )
     yield Identity(
         "drops-by-overflow",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins.load_tables import count_drops
 from analysis.evidence import timeline
 from analysis.evidence.inner_queues import InnerQueue, queues_at
 from analysis.evidence.jsonl import Record, integer, records
@@ -142,6 +144,14 @@ def _inner_full(samples: Samples, span: Span, _found: Mapping[str, str]) -> Valu
     return sum(any(queue.is_full for queue in queues_at(samples, tick)) for tick in range(span.first, span.last + 1))
 
 
+def _inner_drops(bound: Callable[[int], int]) -> Callable[[Samples, Span, Mapping[str, str]], Value]:
+    def value(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+        counts = count_drops(samples, inner=True)
+        return bound(int(counts[span.last] - counts[span.first]))
+
+    return value
+
+
 def _closed_ms(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
     ticks = range(span.first, span.last + 1)
     if not samples.traffic(span.first):
@@ -160,11 +170,28 @@ def _time_wait(read: Callable[[Counter, Span], int | None]) -> Callable[[Samples
 
 
 def _time_wait_loopback(samples: Samples, window: Window, _found: Mapping[str, str]) -> Value:
-    counts = [
-        sum(integer(group, "count") or 0 for group in records(reading, "groups") if _is_inside(group))
-        for reading in timeline.readings_enclosing(samples.time_waits, window.end_us, window.end_us)
-    ]
-    return max(counts) if counts else unknown("there is no reading of the sockets in TIME_WAIT")
+    readings = timeline.readings_enclosing(samples.time_waits, window.end_us, window.end_us)
+    counts = [_count_inside(reading) for reading in readings]
+    if not counts:
+        return unknown("there is no reading of the sockets in TIME_WAIT")
+    more = _opened_between(samples, readings[0]["time_us"], window.end_us) if counts[0] else 0
+    # The kernel counts one that waits for the other side's FIN, once no process holds it, as it counts TIME_WAIT.
+    open_ = timeline.readings_enclosing(samples.sockets, window.end_us, window.end_us)
+    halves = [_count_inside(reading, STATES["fin_wait2"]) for reading in open_]
+    return max(*counts, counts[0] + more) + max(halves, default=0)
+
+
+def _count_inside(reading: Record, state: str | None = None) -> int:
+    groups = [group for group in records(reading, "groups") if _is_inside(group) and group.get("state") == state]
+    return sum(integer(group, "count") or 0 for group in groups)
+
+
+def _opened_between(samples: Samples, start_us: int, end_us: int) -> int:
+    """Return how many connections the namespace opened between two times, by the ticks around both."""
+    times_us = [tick.time_us for tick in samples.ticks]
+    first, last = max(bisect_right(times_us, start_us) - 1, 0), min(bisect_left(times_us, end_us), len(times_us) - 1)
+    opened = samples.series("Tcp.ActiveOpens")
+    return int(opened[last] - opened[first])
 
 
 def _is_inside(group: Record) -> bool:
@@ -276,6 +303,20 @@ FIGURES: tuple[Figure, ...] = (
         _over_ticks(_ALL_TICKS, total, _inner_full),
     ),
     Figure(
+        "inner.<role>.drops.min",
+        "How much of TcpExt.ListenDrops over the window may be of TCP sockets that listen on other ports than the"
+        " traffic's, by their own counters: the lower bound, because a socket counts a packet after the SYN twice. No"
+        " capture of the traffic has these packets. The sum of the instances.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, total, _inner_drops(lambda count: (count + 1) // 2)),
+    ),
+    Figure(
+        "inner.<role>.drops.max",
+        "The same: the upper bound.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, total, _inner_drops(lambda count: count)),
+    ),
+    Figure(
         "sockets.<role>.time_wait.max",
         "The most sockets in TIME_WAIT at once.",
         _SAMPLES_FILE,
@@ -291,8 +332,10 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "sockets.<role>.time_wait.loopback",
-        "Sockets in TIME_WAIT at the window's end whose connection never left the instance's namespace: the most in the"
-        " two readings around it, at the instance with the most. A reading is made every five seconds.",
+        "The most sockets in TIME_WAIT that there can be at the window's end whose connection never left the instance's"
+        " namespace, at the instance with the most: the most in the two readings around it, one every five seconds;"
+        " where the first has some, also as many more as the namespace opened connections since; and those in"
+        " FIN_WAIT2, which the kernel counts with them.",
         _SAMPLES_FILE,
         _over_readings(_time_wait_loopback),
         unit="sockets",

@@ -521,6 +521,26 @@ def test_less_than_half_is_the_cause_if_without_it_the_request_is_not_slow(
     assert scene.cause()[0] == cause
 
 
+@pytest.mark.parametrize(("waited_s", "cause"), [(0.0, "time-in-server"), (2.5, "waited-in-accept-queue")])
+def test_a_client_that_left_a_server_which_tells_nothing_of_itself(scene: Scene, waited_s: float, cause: str) -> None:
+    """What waited inside the server's own namespace meanwhile stands beside it."""
+    scene.run.manifest["roles"]["backend"]["scrape"] = {}
+    for tick in scene.run.samples["backend-1"].ticks:
+        if at_us(BEGIN_S) <= tick["time_us"] <= at_us(BEGIN_S + waited_s + 0.05):
+            tick["listen"][0]["depth"] = int(waited_s > 0)
+        inner = {"address": "127.0.0.1", "port": 9000, "depth": 7, "limit": 6, "drops": 0}
+        tick["listen"] = [*tick["listen"], inner]
+    scene.dial()
+    scene.request(3, error="request timeout", error_code=1050)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).close_by_client(BEGIN_S + 3)
+    found, evidence = scene.cause()
+
+    assert found == cause
+    if cause == "time-in-server":
+        assert "and its client left without an answer 2.9" in evidence
+        assert "; up to 7 waited meanwhile at its port 9000 (limit 6)" in evidence
+
+
 def two_queues(scene: Scene, unaccepted: float, *, port: int = 41_000) -> None:
     """Two processes listen on the backend's port, and a connection is not accepted so long after the request's begin.
 
@@ -1003,6 +1023,21 @@ def grow(scene: Scene, *names: str) -> None:
     for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S + 0.05, 70):
         for name in names:
             tick["counters"][name] += 1 + (tick["time_us"] - at_us(BEGIN_S + 0.05)) // 1_000_000
+
+
+@pytest.mark.parametrize(("inside", "cause"), [(0, "waited-for-syn-retry"), (1, "syn-lost")])
+def test_what_another_socket_of_the_server_dropped_explains_no_syn(scene: Scene, inside: int, cause: str) -> None:
+    scene.dial(lasted_s=1.0003)
+    scene.request(1.1, status=200)
+    scene.connection().syns(BEGIN_S).handshake(BEGIN_S + 1).ask(BEGIN_S + 1.001).answer(BEGIN_S + 1.0995)
+    overflow(scene)
+    for tick in scene.run.samples["backend-1"].ticks:
+        late = tick["time_us"] >= at_us(BEGIN_S + 0.05)
+        own, other = (late, 0) if not inside else (0, late)
+        address = {"address": "127.0.0.1", "port": 9000, "depth": 0, "limit": 1, "drops": int(other)}
+        tick["listen"] = [tick["listen"][0] | {"drops": 7 + int(own)}, address]
+
+    assert scene.cause()[0] == cause
 
 
 def in_vain(connection: Connection, *seconds: float) -> Connection:

@@ -8,7 +8,17 @@ import pytest
 from analysis.derivation import judge
 from analysis.figures import catalogue
 from tests.analysis.packets import Capture, Connection
-from tests.analysis.support import DRAIN_END_S, END_S, MEASURE_S, USERS, RunFolder, make_access, make_capture, make_dial
+from tests.analysis.support import (
+    DRAIN_END_S,
+    END_S,
+    MEASURE_S,
+    USERS,
+    RunFolder,
+    at_us,
+    make_access,
+    make_capture,
+    make_dial,
+)
 from tests.analysis.test_ledger import BACKEND
 
 Change = Callable[[RunFolder], object]
@@ -38,11 +48,11 @@ def time_wait(local: str, peer: str) -> Change:
     return change
 
 
-def count(instance: str, *names: str, more: int = 1) -> Change:
+def count(instance: str, *names: str, more: int = 1, at_s: float = LATER_S) -> Change:
     """A kernel that counted more."""
 
     def change(run: RunFolder) -> None:
-        for tick in run.samples[instance].tick_between(LATER_S, END_S + 1):
+        for tick in run.samples[instance].tick_between(at_s, END_S + 1):
             for name in names:
                 tick["counters"][name] += more
 
@@ -51,6 +61,18 @@ def count(instance: str, *names: str, more: int = 1) -> Change:
 
 def dropped(more: int = 1) -> Change:
     return count("backend-1", "TcpExt.ListenDrops", "TcpExt.ListenOverflows", more=more)
+
+
+def inner(drops: int) -> Change:
+    """Another socket listens in the backend's namespace, on the loopback, and drops so many while the load lasts."""
+
+    def change(run: RunFolder) -> None:
+        for tick in run.samples["backend-1"].ticks:
+            dropped_so_far = 2 + drops * (tick["time_us"] >= at_us(LATER_S))
+            other = {"address": "127.0.0.1", "port": 9000, "depth": 0, "limit": 1, "drops": dropped_so_far}
+            tick["listen"] = [*tick["listen"], other]
+
+    return change
 
 
 def without_dial(number: int) -> Change:
@@ -181,6 +203,27 @@ OF_USERS: dict[str, tuple[Change, set[str]]] = {
             dial(104, error_kind="timeout", local=f"{K6}:49000"),
             connection(f"{K6}:49000", lambda one: one.syns(LATER_S).answered_again(LATER_S + 0.1)),
             count("k6-1", "Tcp.ActiveOpens"),
+        ),
+        set(),
+    ),
+    # A socket counts a packet after the SYN twice.
+    "a drop at a socket behind the first one": (every(dropped(3), inner(3)), set()),
+    "a packet after the SYN that was dropped there": (every(dropped(2), inner(3)), set()),
+    "one drop more than the socket behind the first one had": (every(dropped(4), inner(3)), {"syns-dropped"}),
+    "fewer drops than it had": (every(dropped(1), inner(3)), {"syns-dropped"}),
+    "a connection within the server that was never accepted": (
+        every(dropped(3), inner(3), count("backend-1", "Tcp.ActiveOpens", more=3)),
+        set(),
+    ),
+    "more such connections than were kept out": (
+        every(dropped(3), inner(3), count("backend-1", "Tcp.ActiveOpens", more=4)),
+        {"accepted"},
+    ),
+    "one that closed within the server after the last reading": (
+        every(
+            count("backend-1", "sockstat.TCP.tw", more=2),
+            time_wait("127.0.0.1", "127.0.0.1"),
+            count("backend-1", "Tcp.ActiveOpens", "Tcp.PassiveOpens", at_s=END_S - 3),
         ),
         set(),
     ),

@@ -1007,7 +1007,7 @@ def test_the_server_has_a_request_from_its_sending_to_its_answer(tables: Tables)
     tables.given("cases", **SLOW, **sent, **times, blocked_us=5, sending_us=5)
     tables.given("cases", **(SLOW | {"id": 2}), blocked_us=5, sending_us=5)
     columns = "id, server, from_us, to_us, left_us, acceptance_known"
-    assert tables.made("served_directly", columns, apart_us=0) == [
+    assert tables.made("served_directly", columns, apart_us=0, gone_us=50) == [
         (1, "backend-1", 120, 180, 180, True),
         (2, None, None, None, None, False),
     ]
@@ -1037,7 +1037,31 @@ def test_a_server_surely_has_a_request_once_it_took_the_connection_and_all_of_it
     sent = {"remote": "s:80", "blocked_us": 5, "sending_us": 5, "flow_to_instance": "shop-1"}
     seen = {"flow_accepted_before_us": accepted_us, "flow_client_last_data_time_us": last_data_us}
     tables.given("cases", **SLOW, **sent, **seen, flow_server_last_data_time_us=answer_us)
-    assert tables.made("served_directly", "taken_us", apart_us=0) == [(taken_us,)]
+    assert tables.made("served_directly", "taken_us", apart_us=0, gone_us=50) == [(taken_us,)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "taken_us"),
+    [
+        ({"flow_client_fin_time_us": 205}, 130),
+        ({"flow_first_rst_by": "client", "flow_first_rst_time_us": 205}, 130),
+        # Packets do not tell by TLS; the client left later, or is still there; the server ended it first.
+        ({"flow_client_fin_time_us": 205, "opaque": True}, None),
+        ({"flow_client_fin_time_us": 260}, None),
+        ({}, None),
+        ({"flow_client_fin_time_us": 205, "flow_server_fin_time_us": 190}, None),
+        ({"flow_client_fin_time_us": 205, "flow_first_rst_by": "server", "flow_first_rst_time_us": 190}, None),
+        # An answer to the request before.
+        ({"flow_client_fin_time_us": 205, "flow_server_last_data_time_us": 90}, 130),
+    ],
+)
+def test_a_server_surely_had_a_request_whose_client_left_before_any_answer(
+    tables: Tables, ends: Row, taken_us: int | None
+) -> None:
+    sent = {"remote": "s:80", "blocked_us": 5, "sending_us": 5, "flow_to_instance": "shop-1", "opaque": False}
+    seen = {"flow_accepted_before_us": 130, "flow_client_last_data_time_us": 115}
+    tables.given("cases", **(SLOW | sent | seen | {"outcome": "failed", "status": 0} | ends))
+    assert tables.made("served_directly", "taken_us", apart_us=0, gone_us=50) == [(taken_us,)]
 
 
 def test_a_request_in_the_middle_of_a_connection_has_the_answer_of_its_own_exchange(tables: Tables) -> None:
@@ -1052,7 +1076,7 @@ def test_a_request_in_the_middle_of_a_connection_has_the_answer_of_its_own_excha
     # The request before, this one, and the next.
     turns = [(1, 60, 90), (2, 113, 180), (3, 900, 990)]
     tables.given("exchanges", "turn asked_us end_us", *turns, observer="shop-1", flow=7)
-    assert tables.made("served_directly", "left_us, taken_us", apart_us=0) == [(180, 113)]
+    assert tables.made("served_directly", "left_us, taken_us", apart_us=0, gone_us=50) == [(180, 113)]
 
 
 @pytest.mark.parametrize(

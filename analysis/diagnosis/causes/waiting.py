@@ -488,7 +488,8 @@ CAUSES = (
         apart=APART,
         says="""format(
             '{} had taken the connection and had the request at {} at the latest, and {} {} later (of {})',
-            server, moment(taken_us), if(status = 0 AND receiving_us > 0, 'was still answering', 'answered'),
+            server, moment(taken_us), CASE WHEN status = 0 AND receiving_us > 0 THEN 'was still answering'
+                WHEN left_us IS NULL THEN 'its client left without an answer' ELSE 'answered' END,
             took(server_us), took(total_us))
             || coalesce(format('; up to {} waited meanwhile at its {} (limit {})', inside_depth, inside_queue,
                                inside_limit), '')""",

@@ -7,7 +7,7 @@ health of the instruments says so.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -142,10 +142,11 @@ def load_captured(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 
 # What the kernel counts of connections that it throws away, in the order of the columns below.
+_COOKIES = "TcpExt.TCPReqQFullDoCookies"
 DROP_COUNTERS = (
     "TcpExt.ListenOverflows",
     "TcpExt.ListenDrops",
-    "TcpExt.TCPReqQFullDoCookies",
+    _COOKIES,
     "TcpExt.TCPReqQFullDrop",
 )
 # What tells whether a SYN came to a socket: SYN-ACKs sent again, cookies; and of a namespace that follows connections,
@@ -179,7 +180,7 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     for instance, samples in raw.samples.items():
         if samples.ticks:
             listeners = [samples.traffic(tick) for tick in range(len(samples.ticks))]
-            columns = tick_columns(samples, listeners, map(samples.series, DROP_COUNTERS))
+            columns = tick_columns(samples, listeners, _dropped_of_traffic(samples))
             columns |= socket_columns(samples)
             insert(database, "ticks", columns, f"'{instance}' AS instance, *")
             if asks and instance in raw.manifest.of_role(raw.manifest.origin or "") and _TIME_WAIT in samples.counters:
@@ -193,6 +194,31 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         if hosts:
             readings = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
             insert(database, "processors", {"machine": [machine] * len(hosts), **dict(readings)})
+
+
+def count_drops(samples: Samples, *, inner: bool) -> Integers:
+    """Return what the listeners of the traffic, or all others (`inner`), had dropped by each tick, since the first one.
+
+    By their own counters, which count a packet after the SYN twice: tcp_listendrop() does, and then who discards it. A
+    listener that was opened again counts anew.
+    """
+    counts = np.zeros(len(samples.ticks), dtype=np.int64)
+    for number, tick in enumerate(samples.ticks):
+        traffic = samples.traffic(number)
+        counts[number] = sum(each.drops or 0 for each in tick.listeners if (each not in traffic) is inner)
+    return np.cumsum(np.clip(np.diff(counts, prepend=counts[:1]), 0, None))
+
+
+def _dropped_of_traffic(samples: Samples) -> Iterator[Integers]:
+    """Yield the namespace's counters of drops; where others dropped, too, no more than the traffic's own listeners."""
+    others = count_drops(samples, inner=True).any()
+    own = np.diff(count_drops(samples, inner=False), prepend=0)
+    for name in DROP_COUNTERS:
+        counter = samples.series(name)
+        # With a cookie the kernel drops nothing.
+        if others and name != _COOKIES:
+            counter = np.cumsum(np.minimum(np.diff(counter, prepend=counter[:1]), own))
+        yield counter
 
 
 INNER_QUEUES = {

@@ -1,18 +1,18 @@
--- What queued inside the server that answered a request with 502 or 503, or slowly: at its unix sockets, and at ports
+-- What queued inside the server that answered a request with 502 or 503, slowly, or not at all: at its unix sockets, and at ports
 -- that no client comes to. Such a queue, once full, refuses at once by a unix socket: so the answer came at once, too.
 -- inside_full: the queue was full at the last tick before the answer and at the first one after it.
 -- inside_refusals: how many messages of the server's own, of the answer's second, say that a unix socket refused it, if
 -- these are as many as its answers of that second. Its clock may be a turn of its event loop late: then of both.
 CREATE TABLE inside AS
 WITH asked AS (
-    SELECT cases.instance, cases.id, outcome = 'failed' AS failed,
+    SELECT cases.instance, cases.id, outcome = 'failed' AND status <> 0 AS failed,
            coalesce(tried.instance, flow_to_instance) AS service,
            coalesce(try_start_us, cases.time_us + blocked_us) AS asked_us,
            coalesce(try_start_us + try_response_us,
                     if(flow_server_last_data_time_us BETWEEN cases.time_us AND cases.end_us,
                        flow_server_last_data_time_us, NULL), cases.end_us) AS answered_us
       FROM cases LEFT JOIN addresses AS tried ON tried.address = host_of(try_server)
-     WHERE outcome = 'slow' OR (outcome = 'failed' AND status IN (502, 503))
+     WHERE outcome = 'slow' OR (outcome = 'failed' AND status IN (0, 502, 503))
 ), around AS (
     SELECT asked.*, earlier.time_us AS before_us, later.time_us AS after_us,
            answered_us // 1000000 * 1000000 AS second_us,
