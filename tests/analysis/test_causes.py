@@ -416,6 +416,19 @@ def test_a_server_adds_an_error_page_in_the_midst_of_its_answer(scene: Scene, er
     assert ("is no part of the answer" in evidence) == (cause == "stream-cut-by-server")
 
 
+@pytest.mark.parametrize(("first_s", "cause"), [(0.1, "stream-idle"), (1.9, "unexplained")])
+def test_a_server_goes_on_with_an_answer_that_its_client_has_left(scene: Scene, first_s: float, cause: str) -> None:
+    scene.dial()
+    scene.request(2, error="request timeout", receiving_us=1_900_000)
+    connection = scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + first_s)
+    connection.half_close_by_client(BEGIN_S + 2).answer(BEGIN_S + 3)
+    found, evidence = scene.cause()
+
+    assert found == cause
+    if found == "stream-idle":
+        assert "the client gave up 1.900 s later; the server went on until 47.000 s" in evidence
+
+
 def test_a_client_gives_up_on_an_answer_that_still_comes(scene: Scene) -> None:
     scene.run.manifest["roles"]["backend"]["scrape"] = {}
     scene.dial()

@@ -1073,9 +1073,23 @@ def test_a_request_in_the_middle_of_a_connection_has_the_answer_of_its_own_excha
     tables.given("connections", columns, ("shop-1", 7, "shop-1", 3, 3), ("shop-1", 8, "shop-1", 1, 1))
     assert [row[:2] for row in tables.made("carrying_slow", silent=["shop-1"])] == [("shop-1", 7)]
     assert tables.made("carrying_slow", silent=[]) == []
+    # A client that has a part of an answer, of which more came when it had left: of any server.
+    failed = {"outcome": "failed", "status": 0, "receiving_us": 5, "flow_id": 8}
+    tables.given("cases", **(SLOW | sent | seen | flow | failed | {"id": 2}))
+    tables.given("cases", **(SLOW | sent | seen | flow | failed | {"id": 3, "receiving_us": 0, "flow_id": 7}))
+    assert [row[:2] for row in tables.made("carrying_slow", silent=[])] == [("shop-1", 8)]
     # The request before, this one, and the next.
     turns = [(1, 60, 90), (2, 113, 180), (3, 900, 990)]
     tables.given("exchanges", "turn asked_us end_us", *turns, observer="shop-1", flow=7)
+    left = tables.made("served_directly", "id, left_us, taken_us", apart_us=0, gone_us=50)
+    assert [row[1:] for row in left if row[0] == SLOW["id"]] == [(180, 113)]
+
+
+def test_a_client_that_left_had_the_answer_as_far_as_it_heard_it(tables: Tables) -> None:
+    sent = {"remote": "s:80", "blocked_us": 5, "sending_us": 5, "flow_to_instance": "shop-1", "opaque": False}
+    seen = {"flow_accepted_before_us": 50, "flow_client_last_data_time_us": 113, "flow_server_last_data_time_us": 990}
+    tables.given("cases", **(SLOW | sent | seen | {"flow_observer": "shop-1", "flow_id": 7}))
+    tables.given("exchanges", "turn asked_us end_us heard_us", (1, 113, 990, 180), observer="shop-1", flow=7)
     assert tables.made("served_directly", "left_us, taken_us", apart_us=0, gone_us=50) == [(180, 113)]
 
 
@@ -2423,6 +2437,23 @@ def test_a_turn_begins_where_the_client_sends_after_the_server_did(tables: Table
     )
     # The packet that was sent again is no piece of its own.
     assert found == [(7, 1, 10, 10, 20, 30, 1), (7, 2, 50, 70, 80, 80, 2)]
+
+
+@pytest.mark.parametrize(("flags", "heard_us"), [(["FIN", "ACK"], 20), (["RST"], 20), (["ACK"], 40)])
+def test_a_client_hears_nothing_of_an_answer_after_it_has_closed(
+    tables: Tables, tmp_path: Path, flags: list[str], heard_us: int
+) -> None:
+    packets = [
+        {"number": 1, "time_us": 10, "from": "client", "flags": ["PSH"], "seq": 1, "payload_bytes": 9},
+        {"number": 2, "time_us": 20, "from": "server", "flags": ["PSH"], "seq": 1, "payload_bytes": 9},
+        {"number": 3, "time_us": 30, "from": "client", "flags": flags, "seq": 10, "payload_bytes": 0},
+        {"number": 4, "time_us": 40, "from": "server", "flags": ["PSH"], "seq": 10, "payload_bytes": 9},
+    ]
+    file = tmp_path / "packets.jsonl"
+    file.write_text("".join(json.dumps({"connection": 0} | each) + "\n" for each in packets))
+    given = {"path": str(file), "observer": "s", "flows": [7], "servers": ["s"]}
+    found = tables.made("exchanges_of_packets", "end_us, heard_us", {"steady": "time_us"}, **given)
+    assert found == [(40, heard_us)]
 
 
 def test_turns_of_connections_with_data_are_in_doubt_where_they_may_be_more_or_less_than_requests(

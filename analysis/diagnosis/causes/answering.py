@@ -37,6 +37,8 @@ _CUT = "(outcome = 'failed' AND status = 0 AND receiving_us > 0 AND flow_id IS N
 _SPOILED = (
     "(error LIKE '%chunk length%' OR error LIKE '%malformed chunked encoding%' OR error LIKE '%chunked line too long%')"
 )
+# The server's last data that the client was there to hear: a server may go on after its client has left.
+_HEARD_US = "if(flow_server_last_data_time_us > end_us, flow_heard_us, flow_server_last_data_time_us)"
 # A second proxy answered by itself.
 _TRIED_NONE = "coalesce(relayed AND own_status = status AND status >= 400 AND own_server = '', false)"
 # The try was answered, by a second proxy, whose status it may be or that of the server behind it.
@@ -393,12 +395,14 @@ CAUSES = (
         name="stream-idle",
         meaning="The answer had begun, then nothing came, and the client gave up.",
         proof=(
-            "The client has a part of the answer and ended the connection first. From the server's last data on, at"
-            " least half of the request's time had passed."
+            "The client has a part of the answer and ended the connection first. From the server's last data before"
+            " that on, at least half of the request's time had passed."
         ),
-        when=(f"{_CUT} AND flow_closed_by = 'client' AND 2 * (end_us - flow_server_last_data_time_us) >= total_us"),
+        when=f"{_CUT} AND flow_closed_by = 'client' AND 2 * (end_us - {_HEARD_US}) >= total_us",
         says=f"""{FLOW} || format(': the last data came at {{}}; the client gave up {{}} later',
-            moment(flow_server_last_data_time_us), took(end_us - flow_server_last_data_time_us))""",
+            moment({_HEARD_US}), took(end_us - {_HEARD_US}))
+            || if(flow_server_last_data_time_us > end_us, format('; the server went on until {{}}',
+                                                                 moment(flow_server_last_data_time_us)), '')""",
         label="silent stream",
         symptom="a stream stands still until the client's own timeout",
         look="the server's log: what does it wait for?",

@@ -1,11 +1,13 @@
 """Tells a client's requests by its packets: data one way, then data the other way.
 
-The table `exchanges` has a row for each: when the client's data began and ended, when the answer's did, and in how many
-pieces the client sent it. Data that the capture shows again is left out. Headers alone show this, so nothing is known
-of a status; over TLS or HTTP/2, and where a client does not wait for its answer, data has no such order.
+The table `exchanges` has a row for each: when the client's data began and ended, when the answer's did, in how many
+pieces the client sent it, and the last of the answer that it was there to hear. Data that the capture shows again is
+left out. Headers alone show this, so nothing is known of a status; over TLS or HTTP/2, and where a client does not wait
+for its answer, data has no such order.
 
 Where the client records its requests, the table has those connections alone of which a request was slow at a server
-that tells nothing of its threads: a connection's first and last data say nothing of the requests in between.
+that tells nothing of its threads, because a connection's first and last data say nothing of the requests in between;
+and those on which an answer went on after its client had given up.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from formats.manifest import Manifest
 # Some 200 bytes each, for a moment.
 _PACKETS_MAX = 2_000_000
 _COLUMNS = {"observer": "VARCHAR", "flow": "BIGINT", "to_instance": "VARCHAR", "turn": "BIGINT", "time_us": "BIGINT",
-            "asked_us": "BIGINT", "first_us": "BIGINT", "end_us": "BIGINT", "pieces": "BIGINT"}  # fmt: skip
+            "asked_us": "BIGINT", "first_us": "BIGINT", "end_us": "BIGINT", "pieces": "BIGINT",
+            "heard_us": "BIGINT"}  # fmt: skip
 
 
 def build_exchanges(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:

@@ -14,6 +14,12 @@ WITH broken AS (
                AND if(line_line IS NULL, flow_close_us, up_close_us) + $apart_us >= ended_processes.seen_us
                AND if(line_line IS NULL, flow_close_us, up_close_us) - $apart_us <= ended_processes.gone_us + $ending_us
      GROUP BY ALL
+), heard AS (
+    SELECT broken.instance, broken.id, max(exchanges.heard_us) AS flow_heard_us
+      FROM broken
+           JOIN exchanges ON exchanges.observer = broken.flow_observer AND exchanges.flow = broken.flow_id
+                         AND exchanges.asked_us <= broken.end_us
+     GROUP BY ALL
 )
 SELECT broken.*, waits.* EXCLUDE (instance, id),
        greatest(pool_us, up_pool_us, stream_us, goaway_us, refused_us, syn_us, up_syn_us, lost_us, up_lost_us, ack_us,
@@ -43,7 +49,7 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        coalesce($keep_alive_us::BIGINT, up_idle.kept_us - $slack_us) AS up_keep_us,
        flow_idle.closes AS flow_idle_closes, flow_idle.low_us AS flow_idle_low_us,
        flow_idle.high_us AS flow_idle_high_us, up_idle.closes AS up_idle_closes, up_idle.low_us AS up_idle_low_us,
-       up_idle.high_us AS up_idle_high_us, ended.* EXCLUDE (instance, id), timers.connect_timer, timers.answer_timer,
+       up_idle.high_us AS up_idle_high_us, heard.flow_heard_us, ended.* EXCLUDE (instance, id), timers.connect_timer, timers.answer_timer,
        own_timers.answer_timer AS own_answer_timer
   FROM broken
        LEFT JOIN waits USING (instance, id)
@@ -52,6 +58,7 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        LEFT JOIN behind USING (instance, id)
        LEFT JOIN inside USING (instance, id)
        LEFT JOIN ended USING (instance, id)
+       LEFT JOIN heard USING (instance, id)
        LEFT JOIN timers ON timers.instance = broken.line_instance
        LEFT JOIN timers AS own_timers ON own_timers.instance = broken.own_instance
        LEFT JOIN before_socket AS flow_socket

@@ -1,7 +1,7 @@
 -- When the server that answers could begin with the request, when it was done with it, and when the answer left for the
 -- client: `from_us`, `to_us`, `left_us`. In the capture, the server's last data is the answer to this request if it
--- left while the client waited for that; so is the last data of one of the connection's exchanges. A request that was
--- not sent has neither.
+-- left while the client waited for that; so is the last data of one of the connection's exchanges, as far as the client
+-- was there to hear it. A request that was not sent has neither.
 -- taken_us: when the server surely had the connection and the whole request, of one that it answered, or whose client
 -- ended the connection before any answer.
 CREATE TABLE served AS
@@ -9,11 +9,12 @@ WITH asked AS (
     SELECT *, time_us + blocked_us + sending_us AS sent_us FROM cases
      WHERE outcome = 'slow' OR (outcome = 'failed' AND status = 0)
 ), exchanged AS (
-    SELECT asked.instance, asked.id, max(exchanges.end_us) AS exchange_left_us,
-           arg_max(exchanges.asked_us, exchanges.end_us) AS exchange_asked_us
+    SELECT asked.instance, asked.id, max(coalesce(heard_us, exchanges.end_us)) AS exchange_left_us,
+           arg_max(exchanges.asked_us, coalesce(heard_us, exchanges.end_us)) AS exchange_asked_us
       FROM asked
            JOIN exchanges ON exchanges.observer = flow_observer AND exchanges.flow = flow_id
-                         AND exchanges.end_us BETWEEN sent_us - $apart_us AND asked.end_us + $apart_us
+                         AND coalesce(heard_us, exchanges.end_us)
+                             BETWEEN sent_us - $apart_us AND asked.end_us + $apart_us
      WHERE coalesce(protocol, '') NOT IN ('http2', 'grpc', 'websocket')
      GROUP BY ALL
 ), answered AS (
