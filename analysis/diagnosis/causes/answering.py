@@ -638,7 +638,7 @@ CAUSES = (
         ),
         knobs={},
         remedy=_rules,
-        lesson=None,
+        lesson="refused-by-proxy",
     ),
     Cause(
         name="unix-socket-full",
