@@ -678,7 +678,7 @@ CAUSES = (
         ),
         knobs={"{server}.backlog": "how many connections may wait"},
         remedy=_unix_backlog,
-        lesson=None,
+        lesson="unix-socket-full",
     ),
     Cause(
         name="upstream-timeout",
