@@ -389,7 +389,7 @@ CAUSES = (
         explains=("The status was sent before, so the client has neither an error status nor the whole answer.",),
         knobs={},
         remedy="the server ended it: its log of that moment says why",
-        lesson=None,
+        lesson="worker-timeout-cuts-stream",
     ),
     Cause(
         name="stream-idle",
