@@ -116,6 +116,6 @@ CAUSES = (
         ),
         knobs={"{server}.streams": "how many streams a connection may have at once"},
         remedy="allow more streams at once, or let the client have more connections",
-        lesson=None,
+        lesson="calls-wait-for-a-stream",
     ),
 )
