@@ -473,7 +473,7 @@ CAUSES = (
         explains=("The server accepted the connection at once; the time passed in the program itself.",),
         knobs={"load.handler_delay": "how long the handler takes"},
         remedy="the handler took that time; no setting of the path makes it faster",
-        lesson=None,
+        lesson="time-in-the-handler",
     ),
     Cause(
         name="time-in-server",
