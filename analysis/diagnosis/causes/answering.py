@@ -481,7 +481,7 @@ CAUSES = (
         explains=("A reset ends a connection at once: data on its way is lost, and the client gets an error.",),
         knobs={},
         remedy=NO_KNOB,
-        lesson=None,
+        lesson="server-hangs-up",
     ),
     Cause(
         name="closed-without-answer",
@@ -506,7 +506,7 @@ CAUSES = (
         explains=("The server ended the connection in an orderly way (FIN), but sent nothing before.",),
         knobs={},
         remedy=NO_KNOB,
-        lesson=None,
+        lesson="server-hangs-up",
     ),
     Cause(
         name="session-cut",
