@@ -412,7 +412,7 @@ CAUSES = (
         explains=("Nothing on the path ended the stream. The client's own timeout did.",),
         knobs={},
         remedy="let the server send a few bytes in each pause, or raise the client's timeout",
-        lesson=None,
+        lesson="stream-stands-still",
     ),
     Cause(
         name="process-ended",
