@@ -529,6 +529,6 @@ CAUSES = (
         explains=("The SYNs, or the answers to them, got lost on the way: the server's kernel dropped none of them.",),
         knobs={"{client}.connect_timeout": "how long {client} waits for a connection"},
         remedy=_lost_packets,
-        lesson=None,
+        lesson="no-answer-to-the-syn",
     ),
 )
