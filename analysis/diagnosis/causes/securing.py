@@ -133,6 +133,6 @@ CAUSES = (
             "{client}.connect_timeout": "how long {client} waits for a connection, its TLS handshake included",
         },
         remedy=_fewer_handshakes,
-        lesson=None,
+        lesson="handshake-in-line",
     ),
 )
