@@ -42,14 +42,16 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        up_socket.cookies_sent AS up_cookies_sent, up_socket.untracked AS up_untracked,
        up_socket.tracked AS up_tracked, up_socket.tracked_max AS up_tracked_max,
        $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
-       $captured_behind AS captured_behind, $proxied AS proxied, $relayed AS relayed, $apart_us::BIGINT AS apart_us, $keep_alive_us::BIGINT AS keep_alive_us,
+       $captured_behind AS captured_behind, $proxied AS proxied, $relayed AS relayed, $apart_us::BIGINT AS apart_us,
+       $keep_alive_us::BIGINT AS keep_alive_us,
        coalesce(end_us > $whole_until_us, false) AS torn,
        CASE WHEN $proxied THEN flow_idle.kept_us
             ELSE coalesce($keep_alive_us::BIGINT, flow_idle.kept_us - $slack_us) END AS flow_keep_us,
        coalesce($keep_alive_us::BIGINT, up_idle.kept_us - $slack_us) AS up_keep_us,
        flow_idle.closes AS flow_idle_closes, flow_idle.low_us AS flow_idle_low_us,
        flow_idle.high_us AS flow_idle_high_us, up_idle.closes AS up_idle_closes, up_idle.low_us AS up_idle_low_us,
-       up_idle.high_us AS up_idle_high_us, heard.flow_heard_us, ended.* EXCLUDE (instance, id), timers.connect_timer, timers.answer_timer,
+       up_idle.high_us AS up_idle_high_us, heard.flow_heard_us, ended.* EXCLUDE (instance, id),
+       timers.connect_timer, timers.answer_timer,
        own_timers.answer_timer AS own_answer_timer
   FROM broken
        LEFT JOIN waits USING (instance, id)

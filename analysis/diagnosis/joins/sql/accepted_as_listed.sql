@@ -1,6 +1,7 @@
--- When connections were accepted to which several listeners of one port have a queue each: nobody knows which is in which
--- queue, but once a second the collector names all that no program has accepted. One that no reading named may have waited
--- between two of them: there is no lower bound. One that was reset meanwhile waits all the same, and is not named.
+-- When connections were accepted to which several listeners of one port have a queue each: nobody knows which is in
+-- which queue, but once a second the collector names all that no program has accepted. One that no reading named may
+-- have waited between two of them: there is no lower bound. One that was reset meanwhile waits all the same, and is not
+-- named.
 INSERT INTO accepted
 WITH several AS (
     SELECT instance FROM ticks GROUP BY instance HAVING max(listeners) > 1

@@ -1,6 +1,7 @@
 -- Tries that were never connected, of which nobody knows which connection was their own: how many connections of no
--- other try may have been, those of their proxy and server that sent a SYN meanwhile and never stood; and of how many of
--- these the SYNs, or the answers to them, got lost on the way. With none, none of the try's SYNs came to the capture.
+-- other try may have been, those of their proxy and server that sent a SYN meanwhile and never stood; and of how many
+-- of these the SYNs, or the answers to them, got lost on the way. With none, none of the try's SYNs came to the
+-- capture.
 CREATE TABLE dials_in_doubt AS
 WITH open_tries AS (
     SELECT * FROM tries ANTI JOIN try_links USING (instance, line, try)

@@ -1,7 +1,7 @@
 -- How long each server kept idle connections, as measured from those that it closed in order when it had answered all
 -- that had come. One that it closed right after an answer was not idle. A worker's end or a reload closes connections
--- at any time: then the times lie far apart, and tell nothing. Nor was one idle on which a request was under way, by the
--- client's record or the proxy's: an answer that paused for longer than another timer bears, of a proxy for one.
+-- at any time: then the times lie far apart, and tell nothing. Nor was one idle on which a request was under way, by
+-- the client's record or the proxy's: an answer that paused for longer than another timer bears, of a proxy for one.
 CREATE TABLE idle_closes AS
 WITH under_way AS (
     SELECT observer, flow AS id, time_us AS from_us, end_us AS to_us

@@ -1,5 +1,6 @@
--- What queued inside the server that answered a request with 502 or 503, slowly, or not at all: at its unix sockets, and at ports
--- that no client comes to. Such a queue, once full, refuses at once by a unix socket: so the answer came at once, too.
+-- What queued inside the server that answered a request with 502 or 503, slowly, or not at all: at its unix sockets,
+-- and at ports that no client comes to. Such a queue, once full, refuses at once by a unix socket: so the answer came
+-- at once, too.
 -- inside_full: the queue was full at the last tick before the answer and at the first one after it.
 -- inside_refusals: how many messages of the server's own, of the answer's second, say that a unix socket refused it, if
 -- these are as many as its answers of that second. Its clock may be a turn of its event loop late: then of both.

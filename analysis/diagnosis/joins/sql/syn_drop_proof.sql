@@ -1,6 +1,6 @@
 -- What lost SYNs say of each connection that lost some. Where both counters could account for a SYN, neither does: ACKs
--- and data that met a full accept queue count as its overflows, too. Of several queues, depth and limit are those of the
--- one that dropped them, or of all that may have.
+-- and data that met a full accept queue count as its overflows, too. Of several queues, depth and limit are those of
+-- the one that dropped them, or of all that may have.
 CREATE TABLE syn_drop_proof AS
 WITH counted AS (
     SELECT observer, id, count(*) AS syns,
