@@ -259,18 +259,23 @@ def run_in_turn(scenario: str, *arguments: str) -> Run:
     return Run(process.returncode, output, latest(Path(scenario).name))
 
 
+def run_until_calm(scenario: str, *arguments: str) -> Run:
+    """A `connlab run` to its end, and again if a busy machine spoiled it; one that was refused has no verdict."""
+    ended = run_in_turn(scenario, *arguments)
+    for _ in range(1, RUNS_MAX):
+        if ended.exit_code != 3 or ended.busy is None:
+            break
+        ended = run_in_turn(scenario, *arguments)
+    return ended
+
+
 @pytest.fixture(scope="session")
 def run() -> Callable[..., Run]:
-    """Runs a scenario to its end, and again if a busy machine spoiled it."""
+    """Runs a scenario with these settings, as `run_until_calm` does."""
 
     def _run(scenario: str, *settings: str, arm: str | None = None) -> Run:
         arguments = [f"--set={setting}" for setting in settings] + ([f"--arm={arm}"] if arm else [])
-        ended = run_in_turn(scenario, *arguments)
-        for _ in range(1, RUNS_MAX):
-            if ended.busy is None:
-                break
-            ended = run_in_turn(scenario, *arguments)
-        return ended
+        return run_until_calm(scenario, *arguments)
 
     return _run
 

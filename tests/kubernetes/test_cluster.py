@@ -13,14 +13,13 @@ import pytest
 
 from lab.setup_scripts import image_tags
 from tests.e2e.conftest import (
-    RUNS_MAX,
     SHORTER_OVERFLOW,
     Run,
     connlab,
     interrupt,
     killed_at,
     latest,
-    run_in_turn,
+    run_until_calm,
     start,
     wait_until,
 )
@@ -37,12 +36,7 @@ LONG = ("--set=load.users=20", "--set=load.ramp_hold=30m", "--set=load.max_durat
 
 def run(scenario: str, *arguments: str) -> Run:
     """A run on the cluster, made again if a busy machine spoiled it."""
-    ended = run_in_turn(scenario, "--engine", "kubernetes", *arguments)
-    for _ in range(1, RUNS_MAX):
-        if ended.exit_code != 3 or ended.busy is None:
-            break
-        ended = run_in_turn(scenario, "--engine", "kubernetes", *arguments)
-    return ended
+    return run_until_calm(scenario, "--engine", "kubernetes", *arguments)
 
 
 @pytest.fixture(autouse=True)

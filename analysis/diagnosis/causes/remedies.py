@@ -213,7 +213,7 @@ SILENCE = (
 
 
 def share_a_queue(run: RunSettings, role: str) -> str | None:
-    """Return what to do about several queues at one port, of which one may be full beside an empty one; None if one."""
+    """Return advice for a role with several accept queues at one port; None for one with a single queue."""
     queues = run.queues_of(role)
     if queues == 1:
         return None

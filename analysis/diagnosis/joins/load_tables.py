@@ -72,6 +72,26 @@ def insert(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, A
     database.unregister("incoming")
 
 
+def insert_rows(
+    database: duckdb.DuckDBPyConnection,
+    table: str,
+    names: Iterable[str],
+    rows: Sequence[Sequence[object]],
+    select: str = "*",
+) -> None:
+    """Append rows, whose values have these names, to a table; the first row tells which of them are integers."""
+    if rows:
+        insert(
+            database,
+            table,
+            {
+                name: np.array(values, dtype="int64" if isinstance(values[0], int) else "object")
+                for name, values in zip(names, zip(*rows, strict=True), strict=True)
+            },
+            select,
+        )
+
+
 def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "instances", {"instance": "VARCHAR", "role": "VARCHAR"})
     create(database, "addresses", {"instance": "VARCHAR", "address": "VARCHAR"})
@@ -98,6 +118,10 @@ def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 _ERRORS_AT_ONCE = 10_000
 
 
+_MESSAGE = ("instance", "line", "time_us", "serial", "text")
+_MESSAGES = "instance, line, time_us, nullif(serial, 0) AS connection, text"
+
+
 def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     columns = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "connection": "BIGINT", "text": "VARCHAR"}
     create(database, "errors", columns)
@@ -107,22 +131,9 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             said = ((number, logs.ERRORS[of](line)) for number, line in lines_of(file))
             found = ((instance, number, *message) for number, message in said if message is not None)
             while part := list(islice(found, _ERRORS_AT_ONCE)):
-                _insert_errors(database, part)
+                insert_rows(database, "errors", _MESSAGE, part, _MESSAGES)
         put_on_steady(database, "errors", instance, raw.clocks.of(instance), "time_us")
     tell_processes_apart(database, raw.manifest, "errors", "time_us", resolution_us=1_000_000)
-
-
-def _insert_errors(database: duckdb.DuckDBPyConnection, found: Iterable[Sequence[object]]) -> None:
-    names = ("instance", "line", "time_us", "serial", "text")
-    arrays = {
-        name: np.array(values, dtype=_dtype(values))
-        for name, values in zip(names, zip(*found, strict=True), strict=True)
-    }
-    insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
-
-
-def _dtype(values: Sequence[object]) -> str:
-    return "int64" if isinstance(values[0], int) else "object"
 
 
 def load_captured(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -240,26 +251,12 @@ def _load_inner_queues(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None
             for queue in queues_at(samples, number)
             if queue.depth
         ]
-        _insert_rows(database, "inner_queues", instance, ("time_us", "name", "depth", "queue_limit"), held)
+        here = f"'{instance}' AS instance, *"
+        insert_rows(database, "inner_queues", ("time_us", "name", "depth", "queue_limit"), held, here)
         with contextlib.suppress(OSError), open_regular(raw.places.log(instance, CONTAINER_LOG)) as file:
             said = list(read_refusals(file))
-            _insert_rows(database, "inner_refusals", instance, ("line", "time_us", "name"), said)
+            insert_rows(database, "inner_refusals", ("line", "time_us", "name"), said, here)
         put_on_steady(database, "inner_refusals", instance, raw.clocks.of(instance), "time_us")
-
-
-def _insert_rows(
-    database: duckdb.DuckDBPyConnection,
-    table: str,
-    instance: str,
-    names: Sequence[str],
-    rows: Sequence[Sequence[object]],
-) -> None:
-    if rows:
-        arrays = {
-            name: np.array(values, dtype=_dtype(values))
-            for name, values in zip(names, zip(*rows, strict=True), strict=True)
-        }
-        insert(database, table, arrays, f"'{instance}' AS instance, *")
 
 
 PROCESSES = {"instance": "VARCHAR", "time_us": "BIGINT", "pid": "BIGINT", "comm": "VARCHAR"}

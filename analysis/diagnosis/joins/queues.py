@@ -7,13 +7,10 @@ has each queue at each tick; `unaccepted` has the connections that no program ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import duckdb
-import numpy as np
 
 from analysis.database import create
-from analysis.diagnosis.joins.load_tables import insert
+from analysis.diagnosis.joins.load_tables import insert_rows
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.samples import Listener, Samples
@@ -34,13 +31,13 @@ def load_queues(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         instance, _, port = name.partition(":")
         samples = raw.samples[instance]
         rows = [row for n in range(len(samples.ticks)) for row in _of_tick(samples, n, int(port) if port else None)]
-        _insert(database, "tick_queues", _TICK_QUEUES, [(name, *row) for row in rows])
+        insert_rows(database, "tick_queues", _TICK_QUEUES, [(name, *row) for row in rows])
     for instance in dict.fromkeys(name.partition(":")[0] for (name,) in found):
         readings = [each for each in raw.samples[instance].sockets if isinstance(each.get("unaccepted"), list)]
         named = [(instance, reading["time_us"], *end) for reading in readings for end in _unaccepted(reading)]
-        _insert(database, "unaccepted", _UNACCEPTED, named)
+        insert_rows(database, "unaccepted", _UNACCEPTED, named)
         more = [(instance, each["time_us"], integer(each, "unaccepted_more") or 0) for each in readings]
-        _insert(database, "unaccepted_readings", _READINGS, more)
+        insert_rows(database, "unaccepted_readings", _READINGS, more)
 
 
 def _of_tick(samples: Samples, n: int, port: int | None) -> list[tuple[object, ...]]:
@@ -60,14 +57,3 @@ def _unaccepted(reading: Record) -> list[tuple[object, ...]]:
         (integer(one, "port"), one.get("peer"), integer(one, "peer_port")) for one in records(reading, "unaccepted")
     )
     return [end for end in ends if isinstance(end[1], str) and None not in end]
-
-
-def _insert(
-    database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Sequence[Sequence[object]]
-) -> None:
-    if rows:
-        arrays = {
-            name: np.array(values, dtype="int64" if type_ == "BIGINT" else "object")
-            for (name, type_), values in zip(columns.items(), zip(*rows, strict=True), strict=True)
-        }
-        insert(database, table, arrays)
