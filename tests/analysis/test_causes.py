@@ -766,15 +766,15 @@ def test_a_request_that_waited_for_a_pooled_connection(scene: Scene) -> None:
     assert scene.cause()[0] == "waited-for-a-connection"
 
 
-def sent_again(scene: Scene, closed_s: float) -> None:
-    """A request of HTTP/2 that was sent first on a connection that the client closed so late."""
+def sent_again(scene: Scene, closed_s: float, again_us: int = 1_500_000) -> None:
+    """A request of HTTP/2 that was sent first on a connection that the client closed so late; and again after so long."""
     scene.dial(time_us=at_us(BEGIN_S + 1), id=2)
     scene.run.clients["k6-1"].dials += [
         {"kind": "close", "id": 1, "time_us": at_us(closed_s), "bytes_sent": 1, "bytes_received": 1, "error": None},
         {"kind": "close", "id": 2, "time_us": at_us(BEGIN_S + 9), "bytes_sent": 1, "bytes_received": 1, "error": None},
     ]
     scene.request(
-        2, status=200, dial=2, protocol="http2", sent_again=1, first_dial=1, again_us=1_500_000, blocked_us=1_500_000
+        2, status=200, dial=2, protocol="http2", sent_again=1, first_dial=1, again_us=again_us, blocked_us=1_500_000
     )
     scene.connection().handshake(BEGIN_S + 1).ask(BEGIN_S + 1.501).answer(BEGIN_S + 1.999)
 
@@ -784,6 +784,15 @@ def test_a_request_sent_again_was_sent_away_or_refused(scene: Scene, closed_s: f
     sent_again(scene, closed_s)
 
     assert scene.cause()[0] == cause
+
+
+def test_a_request_sent_again_may_have_waited_longer_for_its_first_connection(scene: Scene) -> None:
+    scene.dial(id=1)
+    sent_again(scene, BEGIN_S + 5, again_us=300_000)
+    cause, evidence = scene.cause()
+
+    assert cause == "waited-for-tls-handshake"
+    assert evidence.startswith("dial k6-1/1 was connected at ")
 
 
 def test_a_request_sent_again_is_unexplained_if_nobody_knows_what_became_of_its_first_connection(scene: Scene) -> None:

@@ -241,7 +241,10 @@ CAUSES = (
         ),
         when=f"{main_part('queue_us')} OR {main_part('up_queue_us')}",
         apart=APART,
-        says=f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0), {_queued_says("flow", "queue_us")},
+        says=f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0),
+               if(waited_dial IS NULL, {_queued_says("flow", "queue_us")},
+                  format('the connection on which it was sent first, dial {{}}/{{}}, lay in the accept queue for {{}} of'
+                         || ' {{}}', instance, waited_dial, took(queue_us), took(total_us))),
                {UP} || '; ' || {_queued_says("up", "up_queue_us")})""",
         label="waited in the accept queue",
         symptom="slow, no error; connecting took no time",
@@ -272,9 +275,10 @@ CAUSES = (
         when=f"{main_part('tls_wait_us')} OR {main_part('up_tls_wait_us')}",
         apart=APART,
         says=f"""if(tls_wait_us >= up_tls_wait_us,
-            format('dial {{}}/{{}} was connected at {{}}; its TLS handshake took {{}} of {{}}', instance, dial,
-                   moment(dial_time_us + dial_duration_us), took(greatest(tls_us, tls_wait_us)), took(total_us))
-                || {_handshake_says("flow")},
+            format('dial {{}}/{{}} was connected at {{}}; its TLS handshake took {{}} of {{}}', instance,
+                   coalesce(waited_dial, dial), moment(opened_us),
+                   took(if(waited_dial IS NULL, greatest(tls_us, tls_wait_us), tls_wait_us)), took(total_us))
+                || if(waited_dial IS NULL, {_handshake_says("flow")}, '; the request was sent on it first'),
             {UP} || '; ' || {UP_FLOW} || format(': its TLS handshake took {{}} of {{}}',
                    took(up_tls_end_time_us - up_client_hello_time_us), took(total_us)) || {_handshake_says("up")})""",
         seen=True,

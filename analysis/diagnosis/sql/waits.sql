@@ -2,7 +2,7 @@
 -- - pool: it waited for a connection that was there already; at the proxy, too (up_pool).
 -- - stream: the same over HTTP/2 and by gRPC: it waited for a stream of a connection that was there before it.
 -- - goaway, refused: over HTTP/2 it was sent in vain before, and sent again when the server had sent it back. What its
---   second connection cost is a part of that.
+--   second connection cost is a part of that; its wait before, for a stream or a new connection, is one of its own.
 -- - syn: from the first SYN to the first answer, of a connection made for it, if the server's kernel counted a drop at
 --   a full queue around each lost SYN.
 -- - lost: the same, if nothing was dropped there: the SYNs, or the answers to them, got lost on the way. A SYN that
@@ -68,42 +68,56 @@ WITH measured AS (
       FROM measured
            ASOF LEFT JOIN scraped AS waiting ON waiting.instance = measured.server AND waiting.time_us <= begun_us
            ASOF LEFT JOIN scraped AS begun ON begun.instance = measured.server AND begun.time_us >= begun_us
+), again AS (
+    SELECT resent.instance, resent.id, resent.first_dial, resent.why, resent.again_us,
+           dials.time_us + dials.duration_us AS first_opened_us, connections.queued_us, accepted.accepted_after_us
+      FROM resent
+           LEFT JOIN dials ON dials.instance = resent.instance AND dials.id = resent.first_dial
+           LEFT JOIN dial_links ON dial_links.instance = dials.instance AND dial_links.dial = dials.id
+           LEFT JOIN connections ON connections.observer = dial_links.observer AND connections.id = dial_links.flow
+           LEFT JOIN accepted ON accepted.observer = connections.observer AND accepted.id = connections.id
+     WHERE resent.why IS NOT NULL
 ), parts AS (
     SELECT instance, id, readings.* EXCLUDE (instance, id),
-           resent.why = 'goaway' OR resent.why = 'refused' AS again,
-           coalesce(protocol IN ('http2', 'grpc') AND dial_time_us + dial_duration_us <= time_us, false) AS had_one,
-           blocked_us - if(again, resent.again_us, 0) AS unsent_us,
+           again.why IS NOT NULL AS was_again,
+           least(again.first_opened_us, dial_time_us + dial_duration_us) AS opened_us,
+           NOT reused AND NOT was_again AS dialed,
+           coalesce(protocol IN ('http2', 'grpc') AND opened_us <= time_us, false) AS had_one,
+           if(had_one, NULL, again.first_dial) AS waited_dial,
+           blocked_us - coalesce(again.again_us, 0) AS unsent_us,
            CASE WHEN reused AND coalesce(protocol, '') <> 'http2' AND NOT had_one THEN unsent_us END AS pool_us,
-           CASE WHEN reused AND had_one THEN unsent_us END AS stream_us,
-           CASE WHEN resent.why = 'goaway' THEN resent.again_us END AS goaway_us,
-           CASE WHEN resent.why = 'refused' THEN resent.again_us END AS refused_us,
+           CASE WHEN (reused OR was_again) AND had_one THEN unsent_us END AS stream_us,
+           CASE WHEN again.why = 'goaway' THEN again.again_us END AS goaway_us,
+           CASE WHEN again.why = 'refused' THEN again.again_us END AS refused_us,
            CASE WHEN try_reused THEN try_connect_us END AS up_pool_us,
-           CASE WHEN NOT reused AND flow_syns_lost > 0 AND flow_answered_us IS NOT NULL
+           CASE WHEN dialed AND flow_syns_lost > 0 AND flow_answered_us IS NOT NULL
                  AND flow_syns_overflowed + flow_syns_syn_queue_full = flow_syns_lost
                 THEN least(flow_answered_us, end_us) - flow_first_time_us END AS syn_us,
            CASE WHEN up_syns_lost > 0 AND up_answered_us IS NOT NULL
                  AND up_syns_overflowed + up_syns_syn_queue_full = up_syns_lost
                 THEN least(up_answered_us, end_us) - greatest(up_first_time_us, time_us) END AS up_syn_us,
-           CASE WHEN NOT reused AND flow_syns_lost > 0 AND flow_answered_us IS NOT NULL
+           CASE WHEN dialed AND flow_syns_lost > 0 AND flow_answered_us IS NOT NULL
                  AND flow_syns_not_dropped = flow_syns_lost
                 THEN least(flow_answered_us, end_us) - flow_first_time_us
-                WHEN NOT reused AND coalesce(flow_syns_lost, 0) = 0 AND flow_answered_us IS NOT NULL
+                WHEN dialed AND coalesce(flow_syns_lost, 0) = 0 AND flow_answered_us IS NOT NULL
                  AND list_contains($unseen_syns::VARCHAR[], instance)
                  AND flow_first_time_us - dial_time_us >= $syn_timeout_us
                 THEN least(flow_answered_us, end_us) - dial_time_us END AS lost_us,
            CASE WHEN up_syns_lost > 0 AND up_answered_us IS NOT NULL AND up_syns_not_dropped = up_syns_lost
                 THEN least(up_answered_us, end_us) - greatest(up_first_time_us, time_us) END AS up_lost_us,
-           CASE WHEN NOT reused AND flow_ack_dropped_min > 0
+           CASE WHEN dialed AND flow_ack_dropped_min > 0
                 THEN least(coalesce(flow_queued_us, end_us), end_us) - flow_handshake_ack_time_us END AS ack_us,
            CASE WHEN up_ack_dropped_min > 0
                 THEN least(coalesce(up_queued_us, end_us), end_us)
                      - greatest(up_handshake_ack_time_us, time_us) END AS up_ack_us,
-           CASE WHEN flow_accepted_after_us IS NOT NULL
+           CASE WHEN NOT had_one AND again.accepted_after_us IS NOT NULL
+                THEN least(again.accepted_after_us, end_us) - greatest(again.queued_us, time_us)
+                WHEN NOT was_again AND flow_accepted_after_us IS NOT NULL
                 THEN least(flow_accepted_after_us, end_us) - greatest(flow_queued_us, time_us) END AS queue_us,
            CASE WHEN up_accepted_after_us IS NOT NULL
                 THEN least(up_accepted_after_us, end_us) - greatest(up_queued_us, time_us) END AS up_queue_us,
-           CASE WHEN NOT reused AND tls_us > 0 OR protocol = 'http2' AND NOT had_one
-                THEN if(protocol = 'http2', unsent_us - greatest(dial_time_us + dial_duration_us - time_us, 0), tls_us)
+           CASE WHEN dialed AND tls_us > 0 OR protocol = 'http2' AND opened_us > time_us
+                THEN if(protocol = 'http2', unsent_us - greatest(opened_us - time_us, 0), tls_us)
                       - greatest(coalesce(queue_us, 0), 0) - greatest(coalesce(ack_us, 0), 0)
                      - coalesce(acted.overlap_us, 0) - greatest(coalesce(acted.throttled_us, 0), 0)
            END AS tls_wait_us,
@@ -125,7 +139,7 @@ WITH measured AS (
            acted.throttled_us - until_had_us AS throttled_us,
            acted.paused, acted.throttled_server, acted.throttled_says
       FROM readings JOIN cases USING (instance, id) LEFT JOIN acted USING (instance, id)
-           LEFT JOIN resent USING (instance, id)
+           LEFT JOIN again USING (instance, id)
 )
 SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
        coalesce(list_contains($loops::VARCHAR[], server), false) AS has_loops,
@@ -139,7 +153,7 @@ SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
        greatest(lost_us, 0) AS lost_us, greatest(up_lost_us, 0) AS up_lost_us,
        greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
        greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
-       greatest(tls_wait_us, 0) AS tls_wait_us, greatest(up_tls_wait_us, 0) AS up_tls_wait_us,
+       greatest(tls_wait_us, 0) AS tls_wait_us, greatest(up_tls_wait_us, 0) AS up_tls_wait_us, waited_dial, opened_us,
        greatest(thread_us, 0) AS thread_us,
        greatest(server_us, 0) AS server_us, taken_us,
        greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
