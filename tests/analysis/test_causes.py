@@ -814,6 +814,14 @@ def test_an_error_of_http_2_names_its_cause(scene: Scene, code: int, cause: str)
     assert scene.cause()[0] == cause
 
 
+def test_a_call_that_met_a_goaway_on_its_way(scene: Scene) -> None:
+    scene.dial()
+    scene.request(0.5, protocol="grpc", error_code=1000, error="Unavailable: the connection is draining")
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001)
+
+    assert scene.cause()[0] == "goaway"
+
+
 def test_a_call_that_its_connection_had_no_stream_for(scene: Scene) -> None:
     scene.dial(time_us=at_us(BEGIN_S - 2))
     scene.request(2, status=200, protocol="grpc", reused=True, blocked_us=1_900_000)

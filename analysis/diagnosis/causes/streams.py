@@ -8,7 +8,10 @@ from analysis.diagnosis.causes.waiting import APART, main_part
 _WHERE = "On the connection between {client} and {server}, which carries many requests at once."
 # k6's codes of an error of HTTP/2: 1610 and above for a GOAWAY, 1630 and above for a stream, each with the protocol's
 # own code and 1 added. REFUSED_STREAM is 7, ENHANCE_YOUR_CALM 11.
-_GOAWAY_FAILED = "(outcome = 'failed' AND error_code BETWEEN 1610 AND 1629)"
+# grpc-go names no code. It sends a call again by itself once, and fails it if the next connection drains, too.
+_GOAWAY_FAILED = """(outcome = 'failed' AND (error_code BETWEEN 1610 AND 1629
+        OR coalesce(protocol = 'grpc' AND (ends_with(error, 'the connection is draining')
+                                           OR ends_with(error, 'server is draining the connection')), false)))"""
 _REFUSED = "(outcome = 'failed' AND error_code IN (1638, 1642))"
 _CONNECTION = """format('dial {}/{}', instance, dial)"""
 _WAITED = "(outcome = 'slow' OR error_code = 1050)"
