@@ -53,7 +53,7 @@ func (a *Attempt) HTTP2() bool { return a.conn != nil && a.http2 }
 // Blocked is how long it waited until it was sent, for the last time if that was more than once.
 func (a *Attempt) Blocked() time.Duration { return a.sent.Sub(a.Start) }
 
-// SentAgain is how often net/http sent the request again by itself, the dial of the connection on which it was sent
+// SentAgain is how often the client sent the request again by itself, the dial of the connection on which it was sent
 // first, and how long it had been sent in vain; 0 for a request that was sent once.
 func (a *Attempt) SentAgain() (times int, first uint64, in time.Duration) {
 	if a.sends < 2 {
@@ -86,8 +86,17 @@ func (a *Attempt) FailedToDial() string {
 	return ""
 }
 
-// Got gives an attempt of Begin or NewAttempt its connection.
-func (a *Attempt) Got(conn net.Conn, reused bool) { a.conn, a.reused = recordedOf(conn), reused }
+// Got gives an attempt of Begin or NewAttempt the connection on which it is sent.
+func (a *Attempt) Got(conn net.Conn, reused bool, at time.Time) {
+	a.conn, a.reused = recordedOf(conn), reused
+	a.sentOn(a.conn, at)
+}
+
+// Again makes the attempt of NewAttempt one of the same request as earlier, which the server did not process.
+func (a *Attempt) Again(earlier *Attempt) {
+	a.Start = earlier.Start
+	a.sends, a.first, a.firstSent = earlier.sends, earlier.first, earlier.firstSent
+}
 
 // NewAttempt returns the attempt of a request that k6's net/http does not make: one without a connection, yet.
 func NewAttempt(state *lib.State, start time.Time) *Attempt {
@@ -171,13 +180,17 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // send notes that the request is sent over a connection, which carried is over TLS.
 func (a *Attempt) send(conn *Conn, carried net.Conn) {
-	a.sent = time.Now()
-	if a.sends == 0 {
-		a.first, a.firstSent = conn, a.sent
-	}
-	a.sends++
+	a.sentOn(conn, time.Now())
 	secured, isTLS := carried.(*tls.Conn)
 	a.http2 = isTLS && conn.chose(secured) == "h2"
+}
+
+func (a *Attempt) sentOn(conn *Conn, at time.Time) {
+	a.sent = at
+	if a.sends == 0 {
+		a.first, a.firstSent = conn, at
+	}
+	a.sends++
 }
 
 // recordedOf returns the recorded connection that carries conn, which may be TLS over it; nil if there is none.

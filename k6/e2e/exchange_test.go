@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -319,5 +321,69 @@ export default () => {
 	late := record.by(t, "late")
 	if late.Status != 0 || late.ErrorCode != 1212 || *late.GRPCStatus != 14 || late.Remote != nil || late.Dial == nil {
 		t.Errorf("%+v", late)
+	}
+}
+
+// A goawayFirst sends back the first call of its first connection by a GOAWAY. The other connections are the server's.
+type goawayFirst struct {
+	net.Listener
+
+	was bool
+}
+
+func (l *goawayFirst) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if l.was || err != nil {
+		return conn, err
+	}
+	l.was = true
+	go sendBack(conn)
+	return l.Listener.Accept()
+}
+
+func sendBack(conn net.Conn) {
+	framer := http2.NewFramer(conn, conn)
+	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	_ = framer.WriteSettings()
+	for nextStream(framer) != 0 {
+		_ = framer.WriteGoAway(0, http2.ErrCodeNo, nil)
+	}
+}
+
+func TestACallThatAGOAWAYSentBackIsOneCall(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	go func() { _ = server.Serve(&goawayFirst{Listener: listener}) }()
+	t.Cleanup(server.Stop)
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "health.proto"), []byte(healthProto), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(folder, "own.js")
+	text := `
+import { Client } from 'k6/net/grpc';
+const client = new Client();
+client.load([], './health.proto');
+export default () => {
+  client.connect('` + listener.Addr().String() + `', { plaintext: true });
+  client.invoke('grpc.health.v1.Health/Check', {}, { tags: { name: 'call' } });
+};`
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	record := startOwn(t, script, knobs("http://127.0.0.1:1")).wait(t).record(t)
+	call := record.by(t, "call")
+	if call.Status != 200 || call.ErrorCode != 0 || *call.GRPCStatus != 0 {
+		t.Errorf("%+v", call)
+	}
+	if call.SentAgain != 1 || call.FirstDial == 0 || call.FirstDial == *call.Dial || call.AgainUS > call.BlockedUS {
+		t.Errorf("it was sent again: %+v", call)
 	}
 }

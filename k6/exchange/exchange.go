@@ -35,6 +35,8 @@ type Exchange struct {
 	log     *Log
 	id      string
 	attempt *dial.Attempt
+	// before is the last call of the same context, which this one may be sent again for.
+	before *Exchange
 
 	mu sync.Mutex
 	Outcome
@@ -136,7 +138,7 @@ func (e *Exchange) got(conn net.Conn, at time.Time, reused bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.had, e.gotConn = conn, at
-	e.attempt.Got(conn, reused)
+	e.attempt.Got(conn, reused, at)
 }
 
 func (e *Exchange) note(change func()) {

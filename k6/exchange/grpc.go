@@ -37,6 +37,8 @@ type caller struct {
 	state *lib.State
 	tags  *metrics.TagSet
 	url   string
+	// last is the last call that was made.
+	last *atomic.Pointer[Exchange]
 }
 
 // callerVU is a VU as k6/net/grpc sees it: the context of its calls tells whose they are.
@@ -57,6 +59,7 @@ func (v callerVU) Context() context.Context {
 	if next := v.next.Load(); next != nil {
 		from = *next
 	}
+	from.last = new(atomic.Pointer[Exchange])
 	return context.WithValue(ctx, callerKey{}, from)
 }
 
@@ -171,6 +174,7 @@ func (f follower) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Co
 	}
 	attempt := dial.NewAttempt(from.state, time.Now())
 	call := f.log.begin(GRPC, "POST", from.url, from.tags, attempt)
+	call.before = from.last.Swap(call)
 	return context.WithValue(ctx, callKey{}, call)
 }
 
@@ -188,6 +192,12 @@ func (f follower) HandleRPC(ctx context.Context, stat stats.RPCStats) {
 		return
 	}
 	switch said := stat.(type) {
+	case *stats.Begin:
+		if said.IsTransparentRetryAttempt && call.before != nil {
+			call.note(func() { call.attempt.Again(call.before.attempt) })
+			f.log.drop(call.before)
+		}
+		call.before = nil
 	case *stats.OutHeader:
 		if conn := dial.ConnOf(said.LocalAddr); conn != nil {
 			call.got(conn, time.Now(), conn.Use())

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -126,9 +127,10 @@ func (l *Log) Take(now time.Time, ended bool) []*Exchange {
 	return taken
 }
 
-// drop forgets an exchange that never began.
+// drop forgets an exchange that never began, or that another one goes on with.
 func (l *Log) drop(exchange *Exchange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, exchange.id)
+	l.waiting = slices.DeleteFunc(l.waiting, func(one *Exchange) bool { return one == exchange })
 }

@@ -77,12 +77,7 @@ func (r *requests) appendLine(lines []byte, trail *httpext.Trail, attempt *dial.
 	if attempt.HTTP2() {
 		lines = append(lines, `,"protocol":"http2"`...)
 	}
-	if times, first, in := attempt.SentAgain(); times > 0 {
-		lines = strconv.AppendInt(append(lines, `,"sent_again":`...), int64(times), 10)
-		lines = strconv.AppendUint(append(lines, `,"first_dial":`...), first, 10)
-		lines = record.AppendMicroseconds(append(lines, `,"again_us":`...), in)
-	}
-	return append(lines, "}\n"...)
+	return append(appendSentAgain(lines, attempt), "}\n"...)
 }
 
 type times struct{ blocked, tls, sending, waiting time.Duration }
@@ -142,7 +137,17 @@ func (r *requests) appendExchange(lines []byte, of *exchange.Exchange, done exch
 	}
 	lines = strconv.AppendInt(append(lines, `,"messages_sent":`...), done.Sent, 10)
 	lines = strconv.AppendInt(append(lines, `,"messages_received":`...), done.Received, 10)
-	return append(lines, "}\n"...)
+	return append(appendSentAgain(lines, attempt), "}\n"...)
+}
+
+func appendSentAgain(lines []byte, attempt *dial.Attempt) []byte {
+	times, first, in := attempt.SentAgain()
+	if times == 0 {
+		return lines
+	}
+	lines = strconv.AppendInt(append(lines, `,"sent_again":`...), int64(times), 10)
+	lines = strconv.AppendUint(append(lines, `,"first_dial":`...), first, 10)
+	return record.AppendMicroseconds(append(lines, `,"again_us":`...), in)
 }
 
 func appendConnection(lines []byte, attempt *dial.Attempt) []byte {

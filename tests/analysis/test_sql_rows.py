@@ -348,8 +348,9 @@ def test_over_http_2_the_nth_answer_is_the_nth_line_of_those_alike(tables: Table
     assert tables.made("request_links", "id, line", slack_us=5, late_us=5) == [(1, 13), (2, 11), (3, 12)]
 
 
-def test_why_a_request_was_sent_again_is_told_by_its_first_connection(tables: Tables) -> None:
-    again = {"instance": "k6-1", "remote": "s:80", "protocol": "http2"}
+@pytest.mark.parametrize("protocol", ["http2", "grpc"])
+def test_why_a_request_was_sent_again_is_told_by_its_first_connection(tables: Tables, protocol: str) -> None:
+    again = {"instance": "k6-1", "remote": "s:80", "protocol": protocol}
     # The GOAWAY of dial 1 sends two requests to dial 2. A refused stream goes again over its own connection, dial 3.
     carried = [(1, 1, 0, 100), (2, 1, 10, 900), (3, 3, 0, 100), (4, 3, 2000, 3000)]
     tables.given("requests", "id dial time_us end_us", *carried, **again, blocked_us=0)

@@ -1,12 +1,12 @@
--- Requests of HTTP/2 that their client sent again by itself: it may, if the server says that it did not process them. A
--- GOAWAY says so of all above a number, and the connection takes no further one: the client closes it as soon as the
--- others have their answers, and before the connection that carries them now. A refused stream is said of one, and the
--- connection goes on. `ended_us`: when it was closed after a GOAWAY; `together`: how many it sent back; `lasted`: how
--- many it had carried.
+-- Requests of HTTP/2, and calls of gRPC, that their client sent again by itself: it may, if the server says that it did
+-- not process them. A GOAWAY says so of all above a number, and the connection takes no further one: the client closes it
+-- as soon as the others have their answers, and before the connection that carries them now. A refused stream is said of
+-- one, and the connection goes on. `ended_us`: when it was closed after a GOAWAY; `together`: how many it sent back;
+-- `lasted`: how many it had carried.
 CREATE TABLE resent AS
 WITH carried AS (
     SELECT instance, dial, count(*) AS carried, max(time_us + blocked_us) AS last_sent_us, max(end_us) AS last_end_us
-      FROM requests WHERE protocol = 'http2' AND remote IS NOT NULL GROUP BY ALL
+      FROM requests WHERE protocol IN ('http2', 'grpc') AND remote IS NOT NULL GROUP BY ALL
 ), found AS (
     SELECT requests.instance, requests.id, requests.first_dial, requests.sent_again, requests.again_us,
            coalesce(carried.carried, 0) AS carried, firsts.time_us AS closed_us,
@@ -18,7 +18,7 @@ WITH carried AS (
            LEFT JOIN carried ON carried.instance = requests.instance AND carried.dial = requests.first_dial
            LEFT JOIN closes AS firsts ON firsts.instance = requests.instance AND firsts.id = requests.first_dial
            LEFT JOIN closes AS lasts ON lasts.instance = requests.instance AND lasts.id = requests.dial
-     WHERE requests.protocol = 'http2' AND requests.sent_again > 0
+     WHERE requests.protocol IN ('http2', 'grpc') AND requests.sent_again > 0
 )
 SELECT instance, id, first_dial, sent_again, again_us, carried,
        CASE WHEN stayed THEN 'refused' WHEN closed_us IS NOT NULL THEN 'goaway' END AS why,
