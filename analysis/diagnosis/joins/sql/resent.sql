@@ -1,8 +1,8 @@
--- Requests of HTTP/2, and calls of gRPC, that their client sent again by itself: it may, if the server says that it did
--- not process them. A GOAWAY says so of all above a number, and the connection takes no further one: the client closes it
--- as soon as the others have their answers, and before the connection that carries them now. A refused stream is said of
--- one, and the connection goes on. `ended_us`: when it was closed after a GOAWAY; `together`: how many it sent back;
--- `lasted`: how many it had carried.
+-- Requests of HTTP/2, and calls of gRPC, that their client sent again by itself: it may, if the server says that it
+-- did not process them. A GOAWAY says so of all above a number, and the connection takes no further one: the client
+-- closes it as soon as the others have their answers, and before the connection that carries them now. A refused stream
+-- is said of one, and the connection goes on. `ended_us`: when it was closed after a GOAWAY; `together`: how many it
+-- sent back; `lasted`: how many it had carried.
 CREATE TABLE resent AS
 WITH carried AS (
     SELECT instance, dial, count(*) AS carried, max(time_us + blocked_us) AS last_sent_us, max(end_us) AS last_end_us
