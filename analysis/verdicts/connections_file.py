@@ -58,6 +58,10 @@ class Times(Written):
     max: int | None
 
 
+# What an earlier version wrote has no times of TLS.
+_NONE = Times(count=0, p50=None, p99=None, max=None)
+
+
 class Cost(Written):
     """What the observation itself took; percent of one processor."""
 
@@ -81,7 +85,10 @@ class Server(Written):
     syns_lost: Annotated[int, Field(description="SYNs that nothing answered")]
     handshake_us: Times
     first_data_us: Annotated[Times, Field(description="From the handshake's end to the first data of either side")]
-    first_byte_us: Annotated[Times, Field(description="From the client's first data to the server's")]
+    tls_us: Annotated[Times, Field(description="From the ClientHello to the handshake's last part")] = _NONE
+    first_byte_us: Annotated[
+        Times, Field(description="From the client's first data to the server's; without connections by TLS")
+    ]
     in_queue_us: Annotated[Times, Field(description="In the accept queue, at most; exact to one tick")]
     client_retransmissions: int
     server_retransmissions: int

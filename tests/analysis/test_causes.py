@@ -767,7 +767,7 @@ def test_a_request_that_waited_for_a_pooled_connection(scene: Scene) -> None:
 
 
 def sent_again(scene: Scene, closed_s: float, again_us: int = 1_500_000) -> None:
-    """A request of HTTP/2 that was sent first on a connection that the client closed so late; and again after so long."""
+    """A request of HTTP/2 that went first on a connection that the client closed so late, and again after so long."""
     scene.dial(time_us=at_us(BEGIN_S + 1), id=2)
     scene.run.clients["k6-1"].dials += [
         {"kind": "close", "id": 1, "time_us": at_us(closed_s), "bytes_sent": 1, "bytes_received": 1, "error": None},

@@ -1938,8 +1938,8 @@ def ledger(apart: Tables, *rows: Row) -> None:
     types = [f"{name}:BIGINT" if name in _TIMES.split() else name for name in plain]
     filled = [tuple((plain | row).values()) for row in rows]
     ends = {"server_address": "s", "server_port": 80, "client_isn": 7}
-    numbered = [(*row, port) for port, row in enumerate(filled, start=1)]
-    apart.given("ledger", " ".join([*types, "client_port"]), *numbered, **ends)
+    numbered = [(*row, port, port) for port, row in enumerate(filled, start=1)]
+    apart.given("ledger", " ".join([*types, "client_port", "id"]), *numbered, **ends)
 
 
 OUT: Row = {"direction": "out", "to_instance": "a>s:80"}
@@ -1987,24 +1987,26 @@ def test_servers_account_for_an_instance_s_connections_by_the_server_s_end(apart
     reset = {"outcome": "reset", "cause": "b", "closed_by": "server"}
     slow = {"client_retransmissions": 3, "handshake_us": 20, "in_queue_us": 7, "first_data_us": 9}
     ledger(
-        apart, reset | {"syns_lost": 1, "handshake_us": 10, "time_wait_owner": "client"},
+        apart, reset | {"syns_lost": 1, "handshake_us": 10, "time_wait_owner": "client", "first_byte_us": 10},
         {"outcome": "recovered", "cause": "a", "syns_lost": 2, **slow},
         reset | {"server_retransmissions": 4, "first_byte_us": 5}, OUT, {"observer": "b", "to_instance": "b:80"},
     )  # fmt: skip
     nothing = {"count": 0, "p50": None, "p99": None, "max": None}
+    # The first data of a server's TLS is no answer.
+    apart.given("tls_handshakes", TLS_HANDSHAKES, ("a", 1, 10, 20, 700, None))
     first, second = apart.made("servers", instance="a")
     assert first == (
         "a:80", "in", 3, 3, 3, 4, {"recovered": 1, "reset": 2}, {"a": 1, "b": 2},
         {"count": 2, "p50": 15.0, "p99": pytest.approx(19.9), "max": 20},
-        {"count": 1, "p50": 9.0, "p99": 9.0, "max": 9},
+        {"count": 1, "p50": 9.0, "p99": 9.0, "max": 9}, {"count": 1, "p50": 690.0, "p99": 690.0, "max": 690},
         {"count": 1, "p50": 5.0, "p99": 5.0, "max": 5}, {"count": 1, "p50": 7.0, "p99": 7.0, "max": 7},
         {"nobody": 1, "server": 2}, {"client": 1, "unknown": 2},
     )  # fmt: skip
     assert second == (
-        "a>s:80", "out", 1, 0, 0, 0, {"ok": 1}, {}, nothing, nothing, nothing, nothing, {"nobody": 1}, {"unknown": 1},
+        "a>s:80", "out", 1, 0, 0, 0, {"ok": 1}, {}, *[nothing] * 5, {"nobody": 1}, {"unknown": 1},
     )  # fmt: skip
     # The file connections.json has them in this order.
-    maps = [each for each in first[:13] if isinstance(each, dict) and "p50" not in each]
+    maps = [each for each in first[:14] if isinstance(each, dict) and "p50" not in each]
     assert [list(each) for each in maps] == [["recovered", "reset"], ["a", "b"], ["nobody", "server"]]
 
 

@@ -243,8 +243,8 @@ CAUSES = (
         apart=APART,
         says=f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0),
                if(waited_dial IS NULL, {_queued_says("flow", "queue_us")},
-                  format('the connection on which it was sent first, dial {{}}/{{}}, lay in the accept queue for {{}} of'
-                         || ' {{}}', instance, waited_dial, took(queue_us), took(total_us))),
+                  format('the connection on which it was sent first, dial {{}}/{{}}, lay in the accept queue for {{}}'
+                         || ' of {{}}', instance, waited_dial, took(queue_us), took(total_us))),
                {UP} || '; ' || {_queued_says("up", "up_queue_us")})""",
         label="waited in the accept queue",
         symptom="slow, no error; connecting took no time",
