@@ -8,7 +8,7 @@ RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go version
 
 # What only tests and benchmarks need: the linter, network namespaces, a capture, and what others read both with.
 FROM go AS go-check
-RUN apt-get update && apt-get install -y iproute2 iptables net-tools tcpdump tshark && apt-get clean
+RUN apt-get update && apt-get install -y iproute2 iptables net-tools tcpdump tcptrace tshark && apt-get clean
 ARG GOPROXY
 RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go install honnef.co/go/tools/cmd/staticcheck@v0.7.0 \
  && rm -rf /root/.cache/go-build

@@ -97,10 +97,15 @@ BENCHES = (
     Bench(
         "flows",
         f"{_GO} ./bench-flows",
-        "`flows` beside tshark and gopacket, on the same 2,000,000 packets",
+        "`flows` beside tshark, gopacket and tcptrace, on the same 2,000,000 packets",
         (
             Goal("tshark_ratio", "`flows`: times as fast as tshark", 300, at_most=False, shown="{:.0f}"),
             Goal("gopacket_ratio", "`flows`: times as fast as gopacket", 3, at_most=False, shown="{:.1f}"),
+            Goal("tcptrace_ratio", "`flows`: times as fast as tcptrace", 1, at_most=False, shown="{:.1f}"),
+            *(
+                Goal(f"{peer}_memory_ratio", f"the same: {peer}'s memory, in times its own", 1, False, "{:.1f}")
+                for peer in ("tshark", "gopacket", "tcptrace")
+            ),
         ),
     ),
     Bench(

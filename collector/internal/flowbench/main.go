@@ -1,6 +1,6 @@
-// Command flowbench times flows against other ways to the same fields: tshark,
-// and gopacket's fastest decoder under the same reduction. All read the same
-// file, one after the other. Its last line is JSON.
+// Command flowbench measures time and memory of flows against other ways to
+// the same account: tshark, tcptrace, and gopacket's fastest decoder under the
+// same reduction. All read the same file, in turns. Its last line is JSON.
 package main
 
 import (
@@ -26,17 +26,29 @@ var tsharkFields = []string{
 	"tcp.analysis.duplicate_ack", "tcp.analysis.lost_segment",
 }
 
+// tcptraceArguments ask for all that it counts of each connection, in its
+// quickest format. The synthetic packets all have the IP ID 0, from which it
+// would conclude that the capture has them twice.
+var tcptraceArguments = []string{"-n", "-l", "--csv", "--nocheck_hwdups"}
+
 // cost is what one run of a program took.
 type cost struct {
 	wall, cpu time.Duration
 	rssMB     float64
 }
 
+// contender is a program with its arguments, and what its runs took.
+type contender struct {
+	name, key string
+	command   []string
+	runs      []cost
+}
+
 func main() {
 	log.SetFlags(0)
 	programs := flag.String("programs", ".", "folder of flows and gopacketflows")
-	rounds := flag.Int("rounds", 15, "runs of flows and of gopacketflows before and after each of tshark; the fastest counts")
-	tsharkRounds := flag.Int("tshark-rounds", 1, "runs of tshark; the fastest counts")
+	rounds := flag.Int("rounds", 4, "runs of each but tshark before and after each run of tshark; the fastest counts")
+	tsharkRounds := flag.Int("tshark-rounds", 2, "runs of tshark; the fastest counts")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		log.Fatal("usage: flowbench [-programs FOLDER] [-rounds N] [-tshark-rounds N] CAPTURE")
@@ -53,70 +65,85 @@ func bench(programs, capture string, rounds, tsharkRounds int) error {
 	}
 	defer os.RemoveAll(out)
 	ours, theirs := filepath.Join(out, "flows.parquet"), filepath.Join(out, "gopacket.parquet")
-	var flows, gopacket, tshark []cost
+	flows := &contender{name: "flows", command: []string{filepath.Join(programs, "flows"), "--out", ours, capture}}
+	gopacket := &contender{
+		name: "gopacket, same output", key: "gopacket",
+		command: []string{filepath.Join(programs, "gopacketflows"), capture, theirs},
+	}
+	tcptrace := &contender{
+		name: "tcptrace -l", key: "tcptrace",
+		command: append(append([]string{"tcptrace"}, tcptraceArguments...), capture),
+	}
+	tshark := &contender{
+		name: "tshark -T fields", key: "tshark",
+		command: []string{"tshark", "-n", "-r", capture, "-T", "fields"},
+	}
+	for _, field := range tsharkFields {
+		tshark.command = append(tshark.command, "-e", field)
+	}
 	// In turns, so that none has all of a quiet or a busy time.
-	inTurns := func(rounds int) error {
+	inTurns := func() error {
 		for range rounds {
-			err := measure(&flows, filepath.Join(programs, "flows"), "--out", ours, capture)
-			if err == nil {
-				err = measure(&gopacket, filepath.Join(programs, "gopacketflows"), capture, theirs)
-			}
-			if err != nil {
-				return err
+			for _, each := range []*contender{flows, gopacket, tcptrace} {
+				if err := each.measure(); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	}
-	if err := inTurns(rounds); err != nil {
+	if err := inTurns(); err != nil {
 		return err
 	}
 	if err := mustBeEqual(ours, theirs); err != nil {
 		return err
 	}
-	arguments := []string{"-n", "-r", capture, "-T", "fields"}
-	for _, field := range tsharkFields {
-		arguments = append(arguments, "-e", field)
-	}
 	for range tsharkRounds {
-		if err := measure(&tshark, "tshark", arguments...); err != nil {
+		if err := tshark.measure(); err != nil {
 			return err
 		}
-		if err := inTurns(rounds); err != nil {
+		if err := inTurns(); err != nil {
 			return err
 		}
 	}
-
-	fmt.Printf("%-22s %10s %10s %10s %9s\n", "", "wall s", "CPU s", "RSS MB", "× flows")
-	best := fastest(flows)
-	ratio := func(c cost) float64 { return c.wall.Seconds() / best.wall.Seconds() }
-	for _, row := range []struct {
-		name string
-		cost cost
-	}{{"flows", best}, {"gopacket, same output", fastest(gopacket)}, {"tshark -T fields", fastest(tshark)}} {
-		fmt.Printf("%-22s %10.3f %10.3f %10.0f %9.1f\n",
-			row.name, row.cost.wall.Seconds(), row.cost.cpu.Seconds(), row.cost.rssMB, ratio(row.cost))
-	}
-	return json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"bench": "flows", "tshark_ratio": math.Round(ratio(fastest(tshark))),
-		"gopacket_ratio": math.Round(100*ratio(fastest(gopacket))) / 100, "flows_s": best.wall.Seconds(), "flows_mb": math.Round(best.rssMB),
-	})
+	return report(flows, gopacket, tcptrace, tshark)
 }
 
-// measure runs a program, drops what it prints on standard output, and adds
+// report prints a table, and the line for the record.
+func report(flows *contender, others ...*contender) error {
+	best := fastest(flows.runs)
+	line := map[string]any{
+		"bench": "flows", "flows_s": best.wall.Seconds(), "flows_mb": math.Round(best.rssMB), "runs": len(flows.runs),
+	}
+	fmt.Printf("%-22s %5s %10s %10s %10s %9s %9s\n", "", "runs", "wall s", "CPU s", "RSS MB", "× wall", "× RSS")
+	for _, each := range append([]*contender{flows}, others...) {
+		cost := fastest(each.runs)
+		time, memory := cost.wall.Seconds()/best.wall.Seconds(), cost.rssMB/best.rssMB
+		fmt.Printf("%-22s %5d %10.3f %10.3f %10.0f %9.1f %9.1f\n",
+			each.name, len(each.runs), cost.wall.Seconds(), cost.cpu.Seconds(), cost.rssMB, time, memory)
+		if each != flows {
+			line[each.key+"_ratio"] = math.Round(100*time) / 100
+			line[each.key+"_memory_ratio"] = math.Round(100*memory) / 100
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(line)
+}
+
+// measure runs the program, drops what it prints on standard output, and adds
 // what that took.
-func measure(to *[]cost, program string, arguments ...string) error {
+func (c *contender) measure() error {
 	var stderr bytes.Buffer
-	command := exec.Command(program, arguments...)
+	command := exec.Command(c.command[0], c.command[1:]...)
 	command.Stderr = &stderr
 	start := time.Now()
 	err := command.Run()
 	wall := time.Since(start)
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(stderr.Bytes()))
+		return fmt.Errorf("%s: %w: %s", c.command[0], err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	usage := command.ProcessState.SysUsage().(*syscall.Rusage)
 	cpu := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-	*to = append(*to, cost{wall, cpu, float64(usage.Maxrss) / 1024})
+	c.runs = append(c.runs, cost{wall, cpu, float64(usage.Maxrss) / 1024})
 	return nil
 }
 
