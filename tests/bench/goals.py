@@ -108,6 +108,28 @@ BENCHES = (
             ),
         ),
     ),
+    *(
+        Bench(
+            name,
+            f"{_PYTHON}.captures {name}",
+            f"the account of {captures} beside tshark's conversations and expert information",
+            (
+                Goal("said_share", f"{captures}: facts that `inspect` says", 1, at_most=False, shown="{:.0%}"),
+                Goal("only_tshark", "the same: facts that tshark says, and `inspect` does not", 0),
+                Goal("ratio", "the same: times as fast as tshark, at the median", 1, at_most=False, shown="{:.2f}"),
+                *more,
+            ),
+            asked_for=name == "captures",
+        )
+        for name, captures, more in (
+            (
+                "inspect",
+                "the lab's own captures",
+                (Goal("large_ratio", "the largest of them: the same", 5, at_most=False, shown="{:.1f}"),),
+            ),
+            ("captures", "public captures", ()),
+        )
+    ),
     Bench(
         "backend",
         "backend/bench-startup",

@@ -12,6 +12,8 @@ RECORDS = _DOCS / "performance.jsonl"
 DOCUMENT = _DOCS / "performance.md"
 HOUR_DOCUMENT = _DOCS / "reliability.md"
 _BEGIN, _END = "<!-- bench: made by 'make bench' -->", "<!-- end of bench -->"
+_BEGIN_CAPTURES, _END_CAPTURES = "<!-- captures: made by 'make bench' -->", "<!-- end of captures -->"
+_TIMES = ("inspect_s", "tshark_s", "ratio")
 
 Line = dict[str, Any]
 
@@ -82,10 +84,40 @@ def hour(line: Line | None) -> Iterator[str]:
     )
 
 
+def captures(lines: dict[str, Line]) -> Iterator[str]:
+    """Say of each capture what its right answer is, which of it each tool says, and what each takes."""
+    measured = [lines[name] for name in ("inspect", "captures") if name in lines]
+    yield "| capture | right answer | `inspect` says | tshark says | `inspect`, s | tshark, s | times as fast |"
+    yield "|---|---|---|---|---:|---:|---:|"
+    for row in (row for line in measured for row in line["rows"]):
+        facts = row["facts"]
+        says = (_part(facts, row[key]) for key in ("inspect_says", "tshark_says"))
+        cells = (Path(row["capture"]).name, "; ".join(facts), *says, *(f"{row[key]:.2f}" for key in _TIMES))
+        yield f"| {' | '.join(cells)} |"
+    for line in measured:
+        busy = "" if line["quiet"] else ", while other programs ran"
+        yield ""
+        yield (
+            f"{line['captures']} captures of `make bench-{line['bench']}`, {line['facts']} facts: `inspect` says"
+            f" {line['said_share']:.0%} of them, tshark {line['tshark_said_share']:.0%}. Each time is the median of"
+            f" {line['repetitions']} runs{busy}."
+        )
+
+
+def _part(facts: list[str], said: list[str]) -> str:
+    """Say how much of an answer is said, and what is not."""
+    missing = [fact for fact in facts if fact not in said]
+    return f"not: {'; '.join(missing)}" if missing else "all"
+
+
 def write() -> None:
     """Write each table between its two marks."""
     lines = load()
-    for document, made in ((DOCUMENT, table(lines)), (HOUR_DOCUMENT, hour(lines.get("hour")))):
-        before, rest = document.read_text(encoding="utf-8").split(_BEGIN)
-        after = rest.split(_END)[1]
-        document.write_text("\n".join((f"{before}{_BEGIN}", *made, f"{_END}{after}")), encoding="utf-8")
+    for document, begin, end, made in (
+        (DOCUMENT, _BEGIN, _END, table(lines)),
+        (DOCUMENT, _BEGIN_CAPTURES, _END_CAPTURES, captures(lines)),
+        (HOUR_DOCUMENT, _BEGIN, _END, hour(lines.get("hour"))),
+    ):
+        before, rest = document.read_text(encoding="utf-8").split(begin)
+        after = rest.split(end)[1]
+        document.write_text("\n".join((f"{before}{begin}", *made, f"{end}{after}")), encoding="utf-8")

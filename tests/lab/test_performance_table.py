@@ -36,7 +36,8 @@ def test_a_bound_is_itself_good_enough(at_most: bool, met: list[bool]) -> None: 
 def test_the_document_has_what_was_measured_last() -> None:
     lines = table.load()
     assert lines.keys() <= {bench.name for bench in BENCHES}
-    assert "\n".join(table.table(lines)) in table.DOCUMENT.read_text(encoding="utf-8")
+    for made in (table.table(lines), table.captures(lines)):
+        assert "\n".join(made) in table.DOCUMENT.read_text(encoding="utf-8")
     assert "\n".join(table.hour(lines.get("hour"))) in table.HOUR_DOCUMENT.read_text(encoding="utf-8")
 
 
@@ -47,3 +48,13 @@ def test_an_hour_says_how_much_each_part_grew() -> None:
     assert "| nginx | 20.0 | 21.0 | +5.0% |" in said
     assert "| k6 | 100.0 | 90.0 | -10.0% |" in said
     assert "took 1,200 MB" in said[-1]
+
+
+def test_a_capture_s_row_names_what_a_tool_does_not_say() -> None:
+    row = {"capture": "a/b.pcap", "facts": ["x", "y"], "inspect_says": ["x", "y"], "tshark_says": ["x"]}
+    times = {"inspect_s": 2.0, "tshark_s": 1, "ratio": 0.5}
+    counts = {"bench": "captures", "captures": 1, "facts": 2, "said_share": 1.0, "tshark_said_share": 0.5}
+    line = {**counts, "repetitions": 3, "quiet": True, "rows": [row | times]}
+    said = list(table.captures({"captures": line}))
+    assert "| b.pcap | x; y | all | not: y | 2.00 | 1.00 | 0.50 |" in said
+    assert "`inspect` says 100% of them, tshark 50%." in said[-1]
