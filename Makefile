@@ -140,7 +140,7 @@ fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: tries hostile input: each Go
 # --- the lab's own speed --------------------------------------------------------------------------------------
 
 .PHONY: bench bench-analysis
-bench: setup-test ## measures what the lab costs, into docs/performance.md; needs a quiet machine; bench-<name>: one of them, bench-captures of CAPTURES=<folder>
+bench: setup-test ## measures what the lab costs, into docs/performance.md; needs a quiet machine; bench-<name>: one of them, bench-captures of CAPTURES=<folder>, bench-noise of RUNS=<folder>
 	@.venv/bin/python -m tests.bench
 
 bench-%: setup-test

@@ -159,6 +159,20 @@ BENCHES = (
         ),
     ),
     Bench(
+        "noise",
+        f"{_PYTHON}.noise",
+        "how often a comparison calls noise a difference, beside k6's thresholds and hyperfine's statistics",
+        tuple(
+            Goal(f"judges.{key}.called_share", says, bound, shown=_PERCENT)
+            for key, says, bound in (
+                ("compare_p95", "runs of one arm: `compare` calls their p95 changed", 0.05),
+                ("compare_mean", "the same: their mean", 0.05),
+                ("gate", "the same: `gate` calls their p95 worse by 10 %", 0.01),
+            )
+        ),
+        asked_for=True,
+    ),
+    Bench(
         "hour",
         f"{_PYTHON}.hour",
         "one run of an hour: memory, files and the sampler's rhythm",

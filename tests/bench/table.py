@@ -13,6 +13,7 @@ DOCUMENT = _DOCS / "performance.md"
 HOUR_DOCUMENT = _DOCS / "reliability.md"
 _BEGIN, _END = "<!-- bench: made by 'make bench' -->", "<!-- end of bench -->"
 _BEGIN_CAPTURES, _END_CAPTURES = "<!-- captures: made by 'make bench' -->", "<!-- end of captures -->"
+_BEGIN_NOISE, _END_NOISE = "<!-- noise: made by 'make bench-noise' -->", "<!-- end of noise -->"
 _TIMES = ("inspect_s", "tshark_s", "ratio")
 
 Line = dict[str, Any]
@@ -110,12 +111,31 @@ def _part(facts: list[str], said: list[str]) -> str:
     return f"not: {'; '.join(missing)}" if missing else "all"
 
 
+def noise(line: Line | None) -> Iterator[str]:
+    """Say how often each way to compare calls a difference where there is none, and where there is one."""
+    if line is None:
+        yield "Not measured yet."
+        return
+    few, many = line["runs_of_an_arm"]
+    yield (
+        f"Measured on {line['when']}: {line['runs']} runs of {line['arms']} arms, {few} to {many} of each, dealt out"
+        f" {line['splits']} times each, so {line['asked']:,} comparisons."
+    )
+    yield ""
+    yield f"| judge | figure | calls noise a difference | of these | finds times {line['planted']:g} | of these |"
+    yield "|---|---|---:|---:|---:|---:|"
+    for each in line["judges"].values():
+        counts = (f"{each[key]:,} | {each[f'{key}_share']:.1%}" for key in ("called", "found"))
+        yield f"| {each['judge']} | `{each['figure']}` | {' | '.join(counts)} |"
+
+
 def write() -> None:
     """Write each table between its two marks."""
     lines = load()
     for document, begin, end, made in (
         (DOCUMENT, _BEGIN, _END, table(lines)),
         (DOCUMENT, _BEGIN_CAPTURES, _END_CAPTURES, captures(lines)),
+        (DOCUMENT, _BEGIN_NOISE, _END_NOISE, noise(lines.get("noise"))),
         (HOUR_DOCUMENT, _BEGIN, _END, hour(lines.get("hour"))),
     ):
         before, rest = document.read_text(encoding="utf-8").split(begin)

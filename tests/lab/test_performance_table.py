@@ -36,7 +36,7 @@ def test_a_bound_is_itself_good_enough(at_most: bool, met: list[bool]) -> None: 
 def test_the_document_has_what_was_measured_last() -> None:
     lines = table.load()
     assert lines.keys() <= {bench.name for bench in BENCHES}
-    for made in (table.table(lines), table.captures(lines)):
+    for made in (table.table(lines), table.captures(lines), table.noise(lines.get("noise"))):
         assert "\n".join(made) in table.DOCUMENT.read_text(encoding="utf-8")
     assert "\n".join(table.hour(lines.get("hour"))) in table.HOUR_DOCUMENT.read_text(encoding="utf-8")
 
@@ -58,3 +58,11 @@ def test_a_capture_s_row_names_what_a_tool_does_not_say() -> None:
     said = list(table.captures({"captures": line}))
     assert "| b.pcap | x; y | all | not: y | 2.00 | 1.00 | 0.50 |" in said
     assert "`inspect` says 100% of them, tshark 50%." in said[-1]
+
+
+def test_a_judge_s_row_has_how_often_it_was_wrong_and_right() -> None:
+    judge = {"judge": "x", "figure": "y", "called": 12, "called_share": 0.06, "found": 150, "found_share": 0.75}
+    counts = {"arms": 2, "runs": 17, "runs_of_an_arm": [8, 9], "splits": 100, "asked": 200, "planted": 1.5}
+    said = list(table.noise({"bench": "noise", "when": "2026-01-02", **counts, "judges": {"x": judge}}))
+    assert "17 runs of 2 arms, 8 to 9 of each, dealt out 100 times each, so 200 comparisons." in said[0]
+    assert said[-1] == "| x | `y` | 12 | 6.0% | 150 | 75.0% |"
