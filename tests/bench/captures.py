@@ -2,7 +2,7 @@
 
     .venv/bin/python -m tests.bench.captures inspect|captures [REPETITIONS]
 
-`inspect` takes the captures of this repository, and a large one that it makes. `captures` takes from the folder that
+`inspect` takes the captures of this repository, and two large ones that it makes. `captures` takes from the folder that
 the variable CAPTURES names, and those below it, what the table knows: files of github.com/chrissanders/packets, and of
 github.com/seladb/PcapPlusPlus in Tests/Pcap++Test/PcapExamples.
 
@@ -28,8 +28,12 @@ from typing import Any
 from tests.bench import synthetic
 
 _ROOT = Path(__file__).resolve().parents[2]
-_LOAD = synthetic.Load(requests=100_000, calls=10, instances=1)
-_LARGE = f"synthetic, {_LOAD.connections:,} connections"
+# What is made: the time of either tool grows with the size, but not alike.
+_LOADS = {
+    f"synthetic, {load.connections:,} connections": load
+    for load in (synthetic.Load(requests, calls=10, instances=1) for requests in (100_000, 500_000))
+}
+_LARGE = list(_LOADS)[-1]
 _REPETITIONS = 3
 _SAYS = ("inspect_says", "tshark_says")
 
@@ -65,7 +69,7 @@ _OWN: dict[str, tuple[_Fact, ...]] = {
         _unanswered(5, " of each"),
     ),
     "collector/internal/flow/testdata/long-polling.pcap": (_connections(132), _answered(132)),
-    _LARGE: (_connections(_LOAD.connections), _answered(_LOAD.connections)),
+    **{name: (_connections(load.connections), _answered(load.connections)) for name, load in _LOADS.items()},
 }
 _PUBLIC: dict[str, tuple[_Fact, ...]] = {
     "latency1.pcapng": (_answered(1), ("it took 0.10 s", r"\b0\.10\d*\b|\b10\d ms", r"\b0\.10\d*\b")),
@@ -163,10 +167,12 @@ def main() -> int:
 
 
 def _own(scratch: Path) -> dict[str, Path]:
-    """Return the captures of this repository and the large one, by their names in the table."""
-    synthetic.write(scratch / "run", _LOAD)
-    large = scratch / "run/raw/backend-1/collector/capture.pcap"
-    return {known: large if known == _LARGE else _ROOT / known for known in _OWN}
+    """Return the captures of this repository and the large ones, by their names in the table."""
+    files = {known: _ROOT / known for known in _OWN}
+    for name, load in _LOADS.items():
+        synthetic.write(scratch / name, load)
+        files[name] = scratch / name / "raw/backend-1/collector/capture.pcap"
+    return files
 
 
 def _public() -> dict[str, Path]:
