@@ -139,12 +139,18 @@ fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: tries hostile input: each Go
 
 # --- the lab's own speed --------------------------------------------------------------------------------------
 
-.PHONY: bench bench-analysis
-bench: setup-test ## measures what the lab costs, into docs/performance.md; needs a quiet machine; bench-<name>: one of them, bench-captures of CAPTURES=<folder>, bench-noise of RUNS=<folder>
+.PHONY: bench bench-captures bench-noise bench-analysis
+bench: setup-test ## measures what the lab costs, into docs/performance.md; needs a quiet machine; bench-<name>: one of them
 	@.venv/bin/python -m tests.bench
 
 bench-%: setup-test
 	@.venv/bin/python -m tests.bench "$$stem"
+
+bench-captures: setup-test ## CAPTURES=<folder>: what inspect and tshark say of public captures, into docs/performance.md
+	@CAPTURES="$${CAPTURES:-}" .venv/bin/python -m tests.bench captures
+
+bench-noise: python ## [RUNS=<folder>]: how often a comparison calls noise a difference, into docs/performance.md
+	@RUNS="$${RUNS:-}" .venv/bin/python -m tests.bench noise
 
 bench-analysis: python ## [REQUESTS=1000000] [CALLS=10]: measures time and memory of the analysis of a large run
 	@.venv/bin/python -m tests.bench.analysis "$${REQUESTS:-1000000}" "$${CALLS:-10}"

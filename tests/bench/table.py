@@ -14,6 +14,13 @@ HOUR_DOCUMENT = _DOCS / "reliability.md"
 _BEGIN, _END = "<!-- bench: made by 'make bench' -->", "<!-- end of bench -->"
 _BEGIN_CAPTURES, _END_CAPTURES = "<!-- captures: made by 'make bench' -->", "<!-- end of captures -->"
 _BEGIN_NOISE, _END_NOISE = "<!-- noise: made by 'make bench-noise' -->", "<!-- end of noise -->"
+_JUDGES = {
+    "compare": "`connlab compare`: changed",
+    "gate": "`connlab gate`, `WORSE_THAN=10%`: worse",
+    "k6": "a threshold of k6, 1.1 times: one repetition",
+    "k6_repeated": "the same: the median of a half",
+    "hyperfine": "hyperfine's Welch t test, p < 0.05",
+}
 _TIMES = ("inspect_s", "tshark_s", "ratio")
 
 Line = dict[str, Any]
@@ -96,12 +103,12 @@ def captures(lines: dict[str, Line]) -> Iterator[str]:
         cells = (Path(row["capture"]).name, "; ".join(facts), *says, *(f"{row[key]:.2f}" for key in _TIMES))
         yield f"| {' | '.join(cells)} |"
     for line in measured:
+        times = "the median of {} runs".format(line["repetitions"]) if line["repetitions"] > 1 else "that of one run"
         busy = "" if line["quiet"] else ", while other programs ran"
         yield ""
         yield (
             f"{line['captures']} captures of `make bench-{line['bench']}`, {line['facts']} facts: `inspect` says"
-            f" {line['said_share']:.0%} of them, tshark {line['tshark_said_share']:.0%}. Each time is the median of"
-            f" {line['repetitions']} runs{busy}."
+            f" {line['said_share']:.0%} of them, tshark {line['tshark_said_share']:.0%}. Each time is {times}{busy}."
         )
 
 
@@ -116,17 +123,18 @@ def noise(line: Line | None) -> Iterator[str]:
     if line is None:
         yield "Not measured yet."
         return
-    few, many = line["runs_of_an_arm"]
+    few, many = line["repetitions"]
     yield (
-        f"Measured on {line['when']}: {line['runs']} runs of {line['arms']} arms, {few} to {many} of each, dealt out"
-        f" {line['splits']} times each, so {line['asked']:,} comparisons."
+        f"{line['arms']} figures of arms, {line['noisy']} of them noisy (a standard deviation above 5 % of the mean);"
+        f" {few if few == many else f'{few} to {many}'} {line['source']} of each, dealt out {line['splits']} times:"
+        f" {line['arms'] * line['splits']:,} comparisons."
     )
     yield ""
-    yield f"| judge | figure | calls noise a difference | of these | finds times {line['planted']:g} | of these |"
-    yield "|---|---|---:|---:|---:|---:|"
-    for each in line["judges"].values():
-        counts = (f"{each[key]:,} | {each[f'{key}_share']:.1%}" for key in ("called", "found"))
-        yield f"| {each['judge']} | `{each['figure']}` | {' | '.join(counts)} |"
+    yield f"| judge | calls noise a difference | the same, in noisy figures | finds times {line['planted']:g} |"
+    yield "|---|---:|---:|---:|"
+    for name, each in line["judges"].items():
+        counts = (f"{each[key]:,} ({each[f'{key}_share']:.1%})" for key in ("called", "called_noisy", "found"))
+        yield f"| {_JUDGES[name]} | {' | '.join(counts)} |"
 
 
 def write() -> None:

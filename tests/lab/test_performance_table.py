@@ -61,8 +61,10 @@ def test_a_capture_s_row_names_what_a_tool_does_not_say() -> None:
 
 
 def test_a_judge_s_row_has_how_often_it_was_wrong_and_right() -> None:
-    judge = {"judge": "x", "figure": "y", "called": 12, "called_share": 0.06, "found": 150, "found_share": 0.75}
-    counts = {"arms": 2, "runs": 17, "runs_of_an_arm": [8, 9], "splits": 100, "asked": 200, "planted": 1.5}
-    said = list(table.noise({"bench": "noise", "when": "2026-01-02", **counts, "judges": {"x": judge}}))
-    assert "17 runs of 2 arms, 8 to 9 of each, dealt out 100 times each, so 200 comparisons." in said[0]
-    assert said[-1] == "| x | `y` | 12 | 6.0% | 150 | 75.0% |"
+    shares = {"called_share": 0.06, "called_noisy_share": 0.12, "found_share": 0.75}
+    judge = {"called": 12, "called_noisy": 6, "found": 150} | shares
+    counts = {"arms": 2, "noisy": 1, "repetitions": [8, 9], "splits": 100, "planted": 1.5, "source": "runs"}
+    line = {**counts, "judges": {"gate": judge}}
+    said = list(table.noise(line))
+    assert "8 to 9 runs of each, dealt out 100 times: 200 comparisons." in said[0]
+    assert said[-1] == "| `connlab gate`, `WORSE_THAN=10%`: worse | 12 (6.0%) | 6 (12.0%) | 150 (75.0%) |"
