@@ -1670,13 +1670,15 @@ def test_a_connection_that_no_try_used_is_a_check(tables: Tables) -> None:
 
 def test_a_request_that_the_server_closed_upon_and_that_did_not_fail_was_sent_again(tables: Tables) -> None:
     columns = "id closed_by first_rst_by client_last_data_time_us"
-    # Closed upon the request; failed for it; answered before; reset; closed by the client.
+    # Closed upon the request; failed for it; answered before; reset; closed by the client; before the request was sent.
     flows = [(1, "server", None, 9), (2, "server", None, 9), (3, "server", None, 4), (4, None, "server", 9)]
     ends = {"in_window": True, "established": True, "server_last_data_time_us": 5}
-    tables.given("connections", columns, *flows, (5, "client", None, 9), **MADE, **ends)
-    tables.given("requests", "id dial status error_code", (1, 2, 0, 1000), instance="k6-1", tls_us=0)
-    tables.given("dial_links", "dial flow", (2, 2), (1, 1), instance="k6-1", observer="nginx")
-    assert tables.made("resent_to", instance="nginx") == [(2,)]
+    tables.given("connections", columns, *flows, (5, "client", None, 9), (6, "server", None, 4), **MADE, **ends)
+    columns = "id dial status error_code first_dial sent_again protocol"
+    again = [(2, 7, 200, 0, 6, 1, None), (3, 8, 200, 0, 3, 1, "http2")]
+    tables.given("requests", columns, (1, 2, 0, 1000, None, None, None), *again, instance="k6-1", tls_us=0)
+    tables.given("dial_links", "dial flow", (2, 2), (1, 1), (3, 3), (6, 6), instance="k6-1", observer="nginx")
+    assert tables.made("resent_to", instance="nginx") == [(3,)]
 
 
 def test_syns_that_came_to_no_socket_are_those_of_connections_without_answer_and_without_drop(tables: Tables) -> None:

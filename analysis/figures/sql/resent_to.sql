@@ -8,9 +8,17 @@ WITH failed AS (
     SELECT try_links.observer, try_links.flow
       FROM try_links JOIN tries USING (instance, line, try)
      WHERE tries.try = tries.tries AND tries.status = 502
+), told AS (
+    SELECT DISTINCT dial_links.observer, dial_links.flow
+      FROM requests
+           JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.first_dial
+     WHERE requests.sent_again > 0 AND requests.protocol IS DISTINCT FROM 'http2'
 )
 SELECT count(*) AS resent
-  FROM connections ANTI JOIN failed ON failed.observer = connections.observer AND failed.flow = connections.id
+  FROM connections
+       ANTI JOIN failed ON failed.observer = connections.observer AND failed.flow = connections.id
+       LEFT JOIN told ON told.observer = connections.observer AND told.flow = connections.id
  WHERE in_window AND established AND to_instance = $instance
-   AND client_last_data_time_us > server_last_data_time_us
-   AND (closed_by = 'server' OR (first_rst_by = 'server' AND client_fin_time_us IS NULL));
+   AND (told.flow IS NOT NULL
+        OR (client_last_data_time_us > server_last_data_time_us
+            AND (closed_by = 'server' OR (first_rst_by = 'server' AND client_fin_time_us IS NULL))));
