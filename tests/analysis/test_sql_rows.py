@@ -1272,8 +1272,10 @@ def test_a_request_is_near_a_race_where_its_connection_had_been_idle_nearly_as_l
 def test_a_process_ended_between_the_reading_that_had_it_and_the_next(tables: Tables) -> None:
     readings = [(10, 7, "gunicorn"), (10, 8, "gunicorn"), (20, 7, "gunicorn"), (30, None, None)]
     tables.given("server_processes", "time_us pid comm", *readings, instance="s-1")
-    columns = "pid, seen_us, gone_us"
-    assert tables.made("ended_processes", columns) == [(7, 20, 30), (8, 10, 20)]
+    # The server says so of one that no reading has, twice, and of one that was read.
+    tables.given("told_endings", "line time_us pid", (1, 12, 9), (2, 15, 9), (3, 20, 8), instance="s-1")
+    columns = "pid, line, seen_us, gone_us"
+    assert tables.made("ended_processes", columns) == [(7, None, 20, 30), (8, None, 10, 20), (9, 1, 12, 1_000_012)]
 
 
 def test_others_are_clients_that_are_not_on_the_path(tables: Tables) -> None:

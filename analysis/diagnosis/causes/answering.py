@@ -23,8 +23,10 @@ PROXY_FULL = "proxy-connections-exhausted"
 _ON_CONNECTION = "On the connection between {client} and {server}."
 
 # Processes are read once a second.
-_ENDED = """coalesce(format('; process {} ({}) ended between {} and {}', ended_pid, ended_comm,
-        moment(ended_seen_us), moment(ended_gone_us)), '')"""
+_ENDED = """coalesce(format('; process {} ({}){} ended between {} and {}', ended_pid,
+        coalesce(ended_comm, format('container.log line {}', ended_line)),
+        if(ended_others > 0, format(', or one of {} others,', ended_others), ''), moment(ended_seen_us),
+        moment(ended_gone_us)), '')"""
 
 # The server's data that the client had before it asked does not count.
 _UNANSWERED = """(NOT opaque AND coalesce(flow_server_last_data_time_us, 0) < time_us + blocked_us)"""
@@ -419,8 +421,9 @@ CAUSES = (
         meaning="A process of the server ended, and its connections with it.",
         proof=(
             "The server's FIN or RST came while the request waited for its answer, and a process of the server was"
-            " there in the reading before it, and not in the one after it. Readings are a second apart. At a proxy:"
-            " the same for its connection, and the proxy answered 502."
+            " there in the reading before it, and not in the one after it; or no reading has the process, and the"
+            " server printed in that second that it ended. Readings are a second apart. At a proxy: the same for its"
+            " connection, and the proxy answered 502."
         ),
         when=(
             f"ended_pid IS NOT NULL AND acted_says IS NULL AND ({_BROKEN} AND {_UNANSWERED} AND NOT proxied AND"

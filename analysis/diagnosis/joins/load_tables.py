@@ -186,6 +186,7 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "machines", {"instance": "VARCHAR", "machine": "VARCHAR"})
     create(database, "waiting_sockets", {"instance": "VARCHAR", **dict.fromkeys(("time_us", "count"), "BIGINT")})
     create(database, "server_processes", PROCESSES)
+    create(database, "told_endings", ENDINGS)
     # Whether the server that answers the requests asks another one.
     asks = len(raw.manifest.path) > len(raw.manifest.request_path)
     for instance, samples in raw.samples.items():
@@ -260,10 +261,11 @@ def _load_inner_queues(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None
 
 
 PROCESSES = {"instance": "VARCHAR", "time_us": "BIGINT", "pid": "BIGINT", "comm": "VARCHAR"}
+ENDINGS = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "pid": "BIGINT"}
 
 
 def _load_processes(database: duckdb.DuckDBPyConnection, raw: RawRun, instance: str, samples: Samples) -> None:
-    """Load the processes of a server at each reading; a reading without any has a row without a number."""
+    """Load a server's processes at each reading, which also has a row without a number, and those it said ended."""
     manifest = raw.manifest
     name = next((role for role in manifest.roles if instance in manifest.of_role(role)), None)
     if name is None or manifest.kind_of(name) == "client" or not samples.processes:
@@ -278,6 +280,10 @@ def _load_processes(database: duckdb.DuckDBPyConnection, raw: RawRun, instance: 
     times_us, pids, comms = (np.array(part) for part in zip(*rows, strict=True))
     columns = {"time_us": times_us.astype("int64"), "pid": pids.astype("int64"), "comm": comms.astype("object")}
     insert(database, "server_processes", columns, f"'{instance}' AS instance, time_us, nullif(pid, 0) AS pid, comm")
+    with contextlib.suppress(OSError), open_regular(raw.places.log(instance, CONTAINER_LOG)) as file:
+        endings = list(processes.read_endings(file))
+        insert_rows(database, "told_endings", ("line", "time_us", "pid"), endings, f"'{instance}' AS instance, *")
+    put_on_steady(database, "told_endings", instance, raw.clocks.of(instance), "time_us")
 
 
 def create_ticks(database: duckdb.DuckDBPyConnection) -> None:

@@ -5,15 +5,17 @@ WITH broken AS (
            server_close_us(up_server_fin_time_us, up_first_rst_by, up_first_rst_time_us) AS up_close_us
       FROM cases WHERE outcome <> 'ok'
 ), ended AS (
-    SELECT broken.instance, broken.id, count(*) AS ended_count, min(ended_processes.pid) AS ended_pid,
-           min(ended_processes.comm) AS ended_comm, max(ended_processes.seen_us) AS ended_seen_us,
-           min(ended_processes.gone_us) AS ended_gone_us
+    SELECT broken.instance, broken.id, ended_processes.pid AS ended_pid, ended_processes.comm AS ended_comm,
+           ended_processes.line AS ended_line, ended_processes.seen_us AS ended_seen_us,
+           ended_processes.gone_us AS ended_gone_us,
+           count(*) OVER (PARTITION BY broken.instance, broken.id) - 1 AS ended_others
       FROM broken
            JOIN ended_processes
                 ON ended_processes.instance = if(line_line IS NULL, flow_to_instance, up_to_instance)
                AND if(line_line IS NULL, flow_close_us, up_close_us) + $apart_us >= ended_processes.seen_us
                AND if(line_line IS NULL, flow_close_us, up_close_us) - $apart_us <= ended_processes.gone_us + $ending_us
-     GROUP BY ALL
+    QUALIFY row_number() OVER (PARTITION BY broken.instance, broken.id
+                               ORDER BY ended_line ASC NULLS FIRST, ended_seen_us DESC, ended_pid ASC) = 1
 ), heard AS (
     SELECT broken.instance, broken.id, max(exchanges.heard_us) AS flow_heard_us
       FROM broken
