@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from analysis.database import composed, sql
 from analysis.diagnosis import causes, syn_ladder
 from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings
 from analysis.diagnosis.causes import UNEXPLAINED, Cause
+from analysis.diagnosis.causes.answering import PROXY_FULL
 from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
 from analysis.diagnosis.causes.remedies import NO_KNOB, RunSettings, more_places
 from analysis.formatting import format_count, format_ms, format_races
@@ -204,7 +205,12 @@ def advise_on_cause(
     try:
         found = remedy(settings)
     except KeyError as missing:
-        return Advice(cause, count, _without(settings, str(missing.args[0]), bounded=remedy is more_places))
+        bounds: list[str | None] = []
+        if remedy is more_places:
+            bounds = [settings.limit(settings.crowded, what) for what in ("connections", "backlog")]
+        elif cause == PROXY_FULL:
+            bounds = [settings.limit(settings.proxy, "process_connections")]
+        return Advice(cause, count, _without(settings, str(missing.args[0]), bounds))
     if found is None:
         return Advice(cause, count, NO_KNOB)
     if isinstance(found, str):
@@ -214,16 +220,16 @@ def advise_on_cause(
     return Advice(cause, count, why, found.knob, found.value, test.command, found.besides, found.choices)
 
 
-def _without(run: RunSettings, knob: str, *, bounded: bool) -> str:
-    """Return why there is no value where the manifest lacks a knob, as of a script; `bounded`: what to try."""
+def _without(run: RunSettings, knob: str, bounds: Sequence[str | None]) -> str:
+    """Return why there is no value where the manifest lacks a knob, as of a script, and which `bounds` to raise."""
     workload = run.manifest["knobs"].get("load.workload", {}).get("value")
     if workload != "script" or not knob.startswith("load."):
         return f"the value depends on {knob}, which the run's manifest does not have"
     who = "the scenario's own script" if run.client == "k6" else run.client
     why = f"the value depends on the load, and the lab does not know how much load {who} makes"
-    places = [run.limit(run.crowded, what) for what in ("connections", "backlog")] if bounded else []
-    now = " and ".join(f"{place} = {run.shown(place)}" for place in places if place)
-    return f"{why}; {now} {'bound' if all(places) else 'bounds'} the connections at once: try more" if now else why
+    known = [each for each in bounds if each]
+    now = " and ".join(f"{each} = {run.shown(each)}" for each in known)
+    return f"{why}; {now} {'bound' if len(known) > 1 else 'bounds'} the connections at once: try more" if now else why
 
 
 _ALONE = "default"

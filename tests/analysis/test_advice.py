@@ -71,6 +71,15 @@ def test_of_packets_that_got_lost_the_timer_of_the_hop_is_named(hop: tuple[str, 
     assert why in found.why
 
 
+def test_of_a_script_s_load_through_a_full_proxy_the_knob_to_raise_is_named() -> None:
+    manifest = make_manifest() | {"path": PROXIED}
+    del manifest["knobs"]["load.users"]
+    nginx = {"nginx.worker_connections": knob(64), "nginx.worker_processes": knob("1")}
+    manifest["knobs"] |= {"load.workload": knob("script"), **nginx}
+    found = advice.advise_on_cause(manifest, {"hops": []}, "proxy-connections-exhausted", 9)
+    assert found.why.endswith("; nginx.worker_connections = 64 bounds the connections at once: try more")
+
+
 def test_of_a_script_s_load_the_lab_does_not_know_how_much_it_is() -> None:
     manifest = make_manifest() | {"path": DIRECT}
     del manifest["knobs"]["load.users"]
