@@ -64,6 +64,22 @@ ASKED, ACKNOWLEDGED = (True, Flags.ACK, 1, 9), (False, Flags.ACK, 1, 10)
 BARE, LATER = (True, Flags.ACK, 1, 0), (True, Flags.ACK, 10, 0)
 
 
+def packets_of(sent: str) -> list[Packet]:
+    kinds = {"syn": SYN, "syn-ack": SYN_ACK, "ack": BARE, "asks": ASKED, "seen": ACKNOWLEDGED, "later": LATER,
+             "unseen": (False, Flags.ACK, 1, 0), "reset": RESET}  # fmt: skip
+    packets: list[Packet] = []
+    time_us = 0
+    for word in sent.split():
+        if word.isdigit():
+            time_us += 1000 * int(word)
+            continue
+        of_client, flags, seq, size = kinds[word]
+        acknowledged = 1 if of_client else size
+        time_us += 100
+        packets.append(Packet(len(packets), time_us, of_client, flags, size if of_client else 0, seq, acknowledged))
+    return packets
+
+
 @pytest.mark.parametrize(
     ("sent", "dropped"),
     [
@@ -81,17 +97,15 @@ BARE, LATER = (True, Flags.ACK, 1, 0), (True, Flags.ACK, 10, 0)
     ],
 )
 def test_packets_surely_or_perhaps_met_a_full_queue(sent: str, dropped: tuple[int, int]) -> None:
-    kinds = {"syn": SYN, "syn-ack": SYN_ACK, "ack": BARE, "asks": ASKED, "seen": ACKNOWLEDGED, "later": LATER,
-             "unseen": (False, Flags.ACK, 1, 0), "reset": RESET}  # fmt: skip
-    packets: list[Packet] = []
-    time_us = 0
-    for word in sent.split():
-        if word.isdigit():
-            time_us += 1000 * int(word)
-            continue
-        of_client, flags, seq, size = kinds[word]
-        acknowledged = 1 if of_client else size
-        time_us += 100
-        packets.append(Packet(len(packets), time_us, of_client, flags, size if of_client else 0, seq, acknowledged))
-    found = admissions.admission(packets)
+    found = admissions.admission(packets_of(sent))
     assert (len(found.dropped), len(found.dropped) + found.perhaps_dropped) == dropped
+
+
+def test_a_socket_that_waits_for_data_takes_no_bare_ack_and_counts_it_as_no_overflow() -> None:
+    packets = packets_of("syn syn-ack ack 2 asks 200 asks seen")
+    found = admissions.admission(packets, defers=True)
+    assert (found.dropped, found.perhaps_dropped, found.entered_us) == ([packets[3]], 0, packets[4].time_us)
+    # It waits no longer.
+    packets = packets_of("syn syn-ack ack asks 200 asks syn-ack later unseen")
+    found = admissions.admission(packets, defers=True)
+    assert (found.dropped, found.entered_us) == ([packets[3], packets[4]], packets[6].time_us)

@@ -638,6 +638,35 @@ def test_all_syns_before_the_answered_one_were_lost(tables: Tables) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("deferred", "synacks", "came_us", "found"),
+    [
+        (4, 1, (45, 49), (45, True)),
+        (4, 1, (None, 49), (49, True)),
+        (4, 1, (None, None), (None, False)),
+        # It has sent its SYN-ACK again: it waits no longer.
+        (4, 2, (45, 49), (12, True)),
+        (3, 1, (45, 49), (12, True)),
+        (3, 1, (None, None), (12, True)),
+    ],
+)
+def test_a_socket_that_waits_for_data_queues_a_connection_with_that(
+    tables: Tables,
+    deferred: int,
+    synacks: int,
+    came_us: tuple[int | None, int | None],
+    found: tuple[int | None, bool],
+) -> None:
+    tables.given("hops", hop=0, client="k6", server="nginx", observer="nginx")
+    tables.given("instances", "instance role", ("k6-1", "k6"), ("nginx", "nginx"))
+    tables.given("ticks", "deferred", (3,), (deferred,), instance="nginx")
+    flow = {**MADE, "first_time_us": 10, "syn_times_us": [10], "syn_count": 1, "answered": True, "established": True}
+    times = {"synack_count": synacks, "synack_times_us": [11], "handshake_ack_time_us": 12}
+    ends = dict(zip(("client_first_data_time_us", "client_fin_time_us"), came_us, strict=True))
+    tables.given("flows", **flow, **times, **ends, id=1, handshakes_only=False)
+    assert tables.made("connections", "queued_us, entered", start_us=0, end_us=50) == [found]
+
+
 def test_a_rst_in_place_of_the_handshake_s_last_ack_leaves_nothing_in_the_queue(tables: Tables) -> None:
     """A health check that only connects ends so: the server's kernel forgets the connection, and counts none."""
     tables.given("hops", hop=0, client="k6", server="nginx", observer="nginx")
@@ -2311,7 +2340,7 @@ def test_flows_of_what_was_watched_name_its_listener_or_the_server_elsewhere(apa
 CONNECTION = {"observer": "web", "id": 1, "first_time_us": 10, "last_time_us": 90, "syn_times_us": [10], "syns_lost": 0,
               "answered": True, "established": True, "entered": True, "refused": False, "truncated_start": False,
               "client_inferred": False, "handshakes_only": False, "closed_by": "client",
-              "reset_early": False}  # fmt: skip
+              "nothing_came": False}  # fmt: skip
 CLOSED_BY_RST = {"server_first_data_time_us": 40, "server_last_data_time_us": 50, "client_first_data_time_us": 30,
                  "client_last_data_time_us": 30, "close_kind": "rst"}  # fmt: skip
 # Its client had the connection at 20, asked, and left at 80.
@@ -2349,7 +2378,7 @@ UNANSWERED = {"answered": False, "established": False, "syn_times_us": [10, 1_00
         (UNANSWERED, 9_000_000, 2, [("never-answered", "accept-queue-drop")]),
         (UNANSWERED, 9_000_000, 1, [("never-answered", "unexplained")]),
         (UNANSWERED, 3_000_000, 2, [("undecided", "waited-for-syn-retry")]),
-        ({"entered": False, "reset_early": True}, 99, 0, [("idle", None)]),
+        ({"entered": False, "nothing_came": True}, 99, 0, [("idle", None)]),
         ({"last_time_us": 9}, 99, 0, []),
     ],
 )
@@ -2358,7 +2387,7 @@ def test_ledger_of_what_was_watched_has_outcome_and_proven_cause(
 ) -> None:
     """Of a capture that was made elsewhere nobody knows the end (None): it has its last packet."""
     more = dict.fromkeys(("direction", "to_instance", "observer"), "VARCHAR") | dict.fromkeys(
-        ("handshakes_only", "entered", "refused", "aborted", "reset_early"), "BOOLEAN"
+        ("handshakes_only", "entered", "refused", "aborted", "nothing_came"), "BOOLEAN"
     )
     values = {"syn_count": len(values.get("syn_times_us", [10]))} | values
     accepted = {name: values.pop(name) for name in ("accepted_after_us", "accepted_before_us") if name in values}

@@ -42,9 +42,9 @@ _NOT_DROPPED = "'; the server''s kernel dropped none of them'"
 
 
 def _made_late_says(prefix: str, part: str) -> str:
-    return f"""format('flow {{}}/{{}}: the ACK of {{}} met a full accept queue of {{}}, and so did {{}} packets in all,'
-        || ' until one made the connection at {{}} ({{}} of {{}})', {prefix}_observer, {prefix}_id,
-        moment({prefix}_handshake_ack_time_us), {prefix}_to_instance, {prefix}_ack_dropped_min,
+    return f"""format('flow {{}}/{{}}: from the ACK of {{}} on, {{}} packets met a full accept queue of {{}}, until one'
+        || ' made the connection at {{}} ({{}} of {{}})', {prefix}_observer, {prefix}_id,
+        moment({prefix}_handshake_ack_time_us), {prefix}_ack_dropped_min, {prefix}_to_instance,
         moment({prefix}_queued_us), took({part}), took(total_us))"""
 
 

@@ -7,6 +7,10 @@ handshake and answers with RST. The server repeats its SYN-ACK meanwhile, and th
 then the data can come long after it, or too late for the server's patience. Each packet so dropped counts as
 ListenOverflows and ListenDrops.
 
+A socket with TCP_DEFER_ACCEPT, as Apache's, takes no bare ACK: the data behind it makes the connection. The kernel
+counts the ACK as TCPDeferAcceptDrop, and not as an overflow. When the socket has waited for long enough, it repeats its
+SYN-ACK, and takes what answers that.
+
 With net.ipv4.tcp_abort_on_overflow the server forgets the handshake at once: the last ACK that meets a full queue,
 which counts the same, is answered with RST.
 """
@@ -54,7 +58,7 @@ def build_admissions(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
                 continue
             # A listener of an observed instance is named instance:port.
             aborts = raw.manifest.sysctl(row[7].partition(":")[0], _ABORT_ON_OVERFLOW) == "1"
-            each = admission(packets, aborts=aborts)
+            each = admission(packets, aborts=aborts, defers=row[8])
             dropped_us = [packet.time_us for packet in each.dropped]
             dropped_max = len(dropped_us) + each.perhaps_dropped
             admissions.append((observer, row[0], each.entered_us, dropped_us, dropped_max, each.aborted))
@@ -73,10 +77,10 @@ _ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"
 _RACE_US = 1000
 
 
-def admission(packets: Sequence[Packet], *, aborts: bool = False) -> Admission:
+def admission(packets: Sequence[Packet], *, aborts: bool = False, defers: bool = False) -> Admission:
     """Return how a connection whose handshake the client completed came into the accept queue, by all its packets.
 
-    `aborts`: whether its server has tcp_abort_on_overflow set.
+    `aborts`: whether its server has tcp_abort_on_overflow set; `defers`: whether its socket waits for data.
     """
     # A full queue drops no RST: it ends the open handshake.
     sent = [packet for packet in packets if packet.from_client and not packet.flags & (Flags.SYN | Flags.RST)]
@@ -86,6 +90,10 @@ def admission(packets: Sequence[Packet], *, aborts: bool = False) -> Admission:
     reset = next((packet for packet in packets if not packet.from_client and packet.flags & Flags.RST), None)
     end = answer or reset
     before = [packet for packet in sent if end is None or packet.number < end.number]
+    if defers and any(map(_is_data, before)):
+        answers = [packet.number for packet in packets if not packet.from_client and packet.flags & Flags.SYN]
+        waits_until = max(answers[1:], default=packets[-1].number)
+        before = [packet for packet in before if _is_data(packet) or packet.number > waits_until]
     if not before:
         return Admission(None)
     if aborts and answer is None and reset is not None and not reset.flags & Flags.ACK:

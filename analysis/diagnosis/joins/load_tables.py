@@ -161,13 +161,15 @@ DROP_COUNTERS = (
     "TcpExt.TCPReqQFullDrop",
 )
 # What tells whether a SYN came to a socket: SYN-ACKs sent again, cookies; and of a namespace that follows connections,
-# how many there are, how many there may be, and the packets dropped because there was no place for another.
+# how many there are, how many there may be, and the packets dropped because there was no place for another. Then the
+# ACKs that a socket with TCP_DEFER_ACCEPT did not take.
 SOCKET_COUNTERS = {
     "syns_again": "TcpExt.TCPSynRetrans",
     "cookies_sent": "TcpExt.SyncookiesSent",
     "tracked": "conntrack.table.entries",
     "tracked_max": "conntrack.table.max",
     "untracked": "conntrack.drop",
+    "deferred": "TcpExt.TCPDeferAcceptDrop",
 }
 
 

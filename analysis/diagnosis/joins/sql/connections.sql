@@ -3,8 +3,10 @@
 -- server answered with an ACK of that, the client with its RST, and then with the SYN once more (challenged_us).
 -- A capture of handshakes alone lacks the ACK that completes one, so there a SYN-ACK has to stand for it.
 -- queued_us: when the server's kernel put the connection into the accept queue: with the handshake's last ACK, unless
--- that met a full queue (.admissions). entered: whether it ever did. aborted: it met a RST for that.
--- reset_early: the client answered the SYN-ACK with a RST, as a health check that only connects does.
+-- that met a full queue (.admissions), or with its first data or FIN, if the socket waits for that (TCP_DEFER_ACCEPT).
+-- entered: whether it ever did. aborted: it met a RST for that.
+-- nothing_came: what makes a connection. The client answered the SYN-ACK with a RST, as a health check that only
+-- connects does, or sent nothing to a socket that waits for it.
 -- queued_late: whether that was after the window, whose counters do not have it. dropped_late: how many of its packets
 -- were surely dropped after the window.
 -- gave_up_us: when the client, which had asked, ended the connection before the server sent any data. A client that
@@ -16,6 +18,8 @@ CREATE TABLE connections AS
 WITH formers AS (
     SELECT observer AS former_observer, id AS former_id, first_rst_time_us AS former_rst_us
       FROM flows WHERE first_rst_by = 'client'
+), deferring AS (
+    SELECT instance FROM ticks GROUP BY instance HAVING max(deferred) > min(deferred)
 ), candidates AS (
     SELECT hops.hop, flows.*,
            established OR (handshakes_only AND answered) AS stood,
@@ -24,14 +28,19 @@ WITH formers AS (
                 WHEN first_rst_by = 'server' THEN first_rst_time_us END AS answered_us,
            CASE WHEN former_rst_us > first_time_us
                 THEN list_last(list_filter(syn_times_us, lambda time: time < former_rst_us)) END AS challenged_us,
-           coalesce(NOT handshakes_only AND first_rst_by = 'client' AND handshake_ack_time_us IS NULL
-                    AND client_first_data_time_us IS NULL, false) AS reset_early,
+           deferring.instance IS NOT NULL AND synack_count = 1 AND NOT handshakes_only AS defers,
+           CASE WHEN defers THEN least(client_first_data_time_us, client_fin_time_us, server_first_data_time_us)
+                ELSE coalesce(handshake_ack_time_us, synack_times_us[1]) END AS made_us,
+           coalesce((defers AND made_us IS NULL)
+                    OR NOT handshakes_only AND first_rst_by = 'client' AND handshake_ack_time_us IS NULL
+                    AND client_first_data_time_us IS NULL, false) AS nothing_came,
            admissions.id IS NOT NULL AS examined, entered_us, coalesce(ack_dropped_us, []) AS ack_dropped_us,
            coalesce(ack_dropped_max, 0) AS ack_dropped_max, coalesce(aborted, false) AS aborted
       FROM flows JOIN hops ON hops.observer = flows.observer
            JOIN instances AS clients ON clients.instance = from_instance AND clients.role = hops.client
            JOIN instances AS servers ON servers.instance = to_instance AND servers.role = hops.server
            LEFT JOIN admissions ON admissions.observer = flows.observer AND admissions.id = flows.id
+           LEFT JOIN deferring ON deferring.instance = to_instance
            LEFT JOIN formers ON former_observer = flows.observer AND former_id = reused_port_of
 ), lost AS (
     SELECT *, CASE WHEN answered_us IS NULL THEN syn_count
@@ -41,9 +50,10 @@ WITH formers AS (
                 ELSE list_filter(syn_times_us, lambda time: time < answered_us)[1:-2] END AS unanswered_us
       FROM candidates
 )
-SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, challenged_us, ack_dropped_us),
+SELECT * EXCLUDE (established, defers, made_us, examined, entered_us, unanswered, unanswered_us, challenged_us,
+                  ack_dropped_us),
        stood AS established,
-       stood AND NOT reset_early AND (NOT examined OR entered_us IS NOT NULL) AS entered,
+       stood AND NOT nothing_came AND (NOT examined OR entered_us IS NOT NULL) AS entered,
        coalesce(stood AND (NOT examined OR entered_us IS NOT NULL) AND server_first_data_time_us IS NULL
                 AND first_rst_by = 'server'
                 AND to_instance IN (SELECT instance FROM ticks GROUP BY instance
@@ -54,7 +64,7 @@ SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, 
        len(ack_dropped_us) AS ack_dropped_min,
        len(list_filter(list_concat(syns_lost_us, ack_dropped_us), lambda time: time > $end_us)) AS dropped_late,
        CASE WHEN examined THEN entered_us
-            WHEN stood AND NOT reset_early THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us,
+            WHEN stood AND NOT nothing_came THEN made_us END AS queued_us,
        coalesce(queued_us > $end_us, false) AS queued_late,
        CASE WHEN first_rst_by = 'client' THEN least(client_fin_time_us, first_rst_time_us)
             ELSE client_fin_time_us END AS client_end_us,

@@ -42,7 +42,7 @@ WITH facts AS (
                 WHEN NOT established AND first_rst_by = 'client' THEN 'given-up'
                 WHEN NOT established AND ends AND until_us < answered_us + 1000000 THEN 'undecided'
                 WHEN NOT established THEN 'half-open'
-                WHEN NOT entered AND NOT reset_early THEN 'never-accepted'
+                WHEN NOT entered AND NOT nothing_came THEN 'never-accepted'
                 WHEN handshakes_only AND close_kind = 'rst' AND closed_by = 'server' THEN 'reset'
                 WHEN handshakes_only THEN 'connected'
                 WHEN too_late THEN 'given-up'
