@@ -12,7 +12,7 @@ WITH failed AS (
     SELECT DISTINCT dial_links.observer, dial_links.flow
       FROM requests
            JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.first_dial
-     WHERE requests.sent_again > 0 AND requests.protocol IS DISTINCT FROM 'http2'
+     WHERE requests.sent_again > 0 AND coalesce(requests.protocol, '') NOT IN ('http2', 'grpc')
 )
 SELECT count(*) AS resent
   FROM connections
