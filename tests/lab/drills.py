@@ -184,7 +184,8 @@ def read(text: str) -> Read:
         early_answers=any(well for second, well in seconds if second < 5),
         failed=" 0 failed" not in text.splitlines()[3],
         threads_full=busy >= most,
-        queued=depth > 0,
+        # One may be on its way to be accepted.
+        queued=depth > 1,
     )
 
 
