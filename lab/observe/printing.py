@@ -1,5 +1,6 @@
 """What an observation found, for the terminal."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -120,19 +121,26 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
     if target["kind"] == "files":
         servers = sorted(servers, key=lambda each: -each["connections"])[:_SERVERS_MAX]
     for each in servers:
-        outcomes = ", ".join(f"{count:,} {_WORDS.get(name, name)}" for name, count in each["outcomes"].items())
-        yield f"  {each['server']}: {format_count(each['connections'], 'connection')}: {outcomes}"
+        yield f"  {each['server']}: {_connections(each['connections'], each['outcomes'])}"
         for cause, count in each["causes"].items():
             named = f" ({cause})" if cause_named(cause).label != cause else ""
             yield f"    {count:,}: {cause_named(cause).label}{named}"
     if target["kind"] == "files":
         if len(servers) < len(target["servers"]):
             yield f"  {len(target['servers']) - len(servers):,} servers more are on the page"
+        if len(servers) > 1:
+            outcomes = sum((Counter(each["outcomes"]) for each in target["servers"]), Counter[str]())
+            yield f"  in all {_connections(outcomes.total(), outcomes)}"
         return
     cost = target["cost"]
     sampler = "unknown" if cost["sampler_percent"] is None else f"{cost['sampler_percent']:g} %"
     capture = "" if cost["capture_percent"] is None else f", the capture {cost['capture_percent']:g} %"
     yield f"  the sampler took {sampler} of a processor{capture}"
+
+
+def _connections(count: int, outcomes: Mapping[str, int]) -> str:
+    named = (f"{each:,} {_WORDS.get(name, name)}" for name, each in outcomes.items())
+    return f"{format_count(count, 'connection')}: {', '.join(named)}"
 
 
 def _drops(listener: Mapping[str, Any]) -> str:

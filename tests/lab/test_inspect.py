@@ -563,6 +563,13 @@ def test_one_server_can_be_chosen(inspected: Inspect) -> None:
     assert by_outcome(inspected("a.pcap", a_pcap=capture, options=options)) == {"idle": 1}
 
 
+def test_connections_to_several_servers_are_counted_in_all_too(inspected: Inspect) -> None:
+    capture = overflowing()
+    Connection(capture, "172.18.0.2:50000", "172.18.0.9:5432", isn=5).handshake(3)
+    lines = list(printing.connection_lines(inspected("a.pcap", a_pcap=capture), Path()))
+    assert "  in all 11 connections: 4 answered, 6 never-answered, 1 idle" in lines
+
+
 def test_a_packed_capture_is_unpacked(inspected: Inspect) -> None:
     packed = gzip.compress(overflowing().content())
     assert by_outcome(inspected("a.pcap.gz", a_pcap_gz=packed)) == {"answered": 4, "never-answered": 6}
