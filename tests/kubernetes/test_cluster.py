@@ -58,8 +58,6 @@ def assert_reproduced(ended: Run) -> None:
     [
         ("nginx-backlog", "--arm", "small-backlog"),
         ("backend-restart", "--arm", "one-backend"),
-        # A pod has one address.
-        ("one-port", "--arm", "one-port", "--set=nginx.addresses=1"),
         ("haproxy-maxconn-queue", "--arm", "proxy"),
         ("gateway-pool-sized", "--set=load.calls=4"),
     ],
