@@ -1,9 +1,9 @@
 -- What the proxies' access logs say of the window, by the figures' names. They have milliseconds, rounded down.
 -- nginx writes no connect time for a try that was never connected, and no status for one that it gave up itself. A try
--- that ended in its TLS handshake has none either, and was connected: the error log says so, or the connection from the
--- port that the log names.
+-- that ended in its TLS handshake, or as soon as it was connected, has none either: the error log says so, or the
+-- connection from the port that the log names.
 WITH ended AS (
-    SELECT tries.*, connect_us IS NOT NULL OR coalesce(securing, false)
+    SELECT tries.*, connect_us IS NOT NULL OR coalesce(securing OR had, false)
                OR coalesce(how = 'port' AND established, false) AS stood
       FROM tries
            LEFT JOIN try_links USING (instance, line, try)

@@ -1,9 +1,11 @@
 -- One row for each server that the proxy tried for a request. A try begins when the ones before it are over, and the
 -- last one is over when the request is. A log whose format is declared may leave open whether it was connected
 -- (`guessed`): then it was if the answer may be the server's. A proxy counts a try as connected only once the TLS
--- handshake is over: where its error log says that it was in this, the connection stood (`securing`).
+-- handshake is over: where its error log says that it was in this, the connection stood (`securing`). nginx has no
+-- connect time either for a connection that the server closed as soon as it was made; then its error log says that it
+-- had the connection (`had`).
 CREATE TABLE tries AS
-WITH handshakes AS (
+WITH told AS (
     SELECT access.instance, access.line, list(errors.text) AS texts
       FROM access
            JOIN errors ON errors.instance = access.instance AND errors.connection = access.connection
@@ -11,6 +13,8 @@ WITH handshakes AS (
                                                   - $turn_us) // 1000000 * 1000000
                                              AND 1000 * access.time_ms + $turn_us
      WHERE errors.text LIKE '%while SSL handshaking to upstream%'
+        OR errors.text LIKE '%while sending request to upstream%'
+        OR errors.text LIKE '%while reading response header from upstream%'
      GROUP BY ALL
 ), split AS (
     SELECT instance, line, time_ms, status AS line_status, coalesce(guessed, false) AS guessed, texts,
@@ -23,9 +27,14 @@ WITH handshakes AS (
            string_split(upstream_connection_requests, ', ') AS places,
            string_split(upstream_reused, ', ') AS kept,
            string_split(upstream_local_port, ', ') AS ports
-      FROM access LEFT JOIN handshakes USING (instance, line) WHERE upstream_addr <> ''
+      FROM access LEFT JOIN told USING (instance, line) WHERE upstream_addr <> ''
 ), numbered AS (
     SELECT *, unnest(range(1, len(servers) + 1)) AS try FROM split
+), heard AS (
+    SELECT *, CASE WHEN connects[try] IS NULL
+                   THEN list_filter(coalesce(texts, []), lambda text:
+                       regexp_extract(text, 'upstream: "(?:\w+://)?([^/"]+)', 1) = servers[try]) ELSE [] END AS said
+      FROM numbered
 )
 SELECT instance, line, try, len(servers) AS tries, servers[try] AS server,
        host_of(servers[try]) AS server_address, port_of(servers[try]) AS server_port,
@@ -35,11 +44,10 @@ SELECT instance, line, try, len(servers) AS tries, servers[try] AS server,
        round(1000000 * answers[try])::BIGINT AS response_us,
        1000 * time_ms - round(1000000 * coalesce(list_sum(answers[try:]), 0))::BIGINT AS start_us,
        dials IS NOT NULL AS names_dial, try_cast(dials[try] AS BIGINT) AS dial,
-       guessed, connects[try] IS NULL AND len(list_filter(coalesce(texts, []), lambda text:
-           regexp_extract(text, 'upstream: "(?:\w+://)?([^/"]+)', 1) = servers[try])) > 0 AS securing,
-       connects[try] IS NOT NULL OR securing
+       guessed, len(list_filter(said, lambda text: contains(text, 'while SSL handshaking'))) > 0 AS securing,
+       len(said) > 0 AND NOT securing AS had, connects[try] IS NOT NULL OR securing OR had
            OR (guessed AND connects IS NULL AND line_status NOT IN (502, 503, 504)) AS connected,
        try_cast(places[try] AS BIGINT) AS place, try_cast(kept[try] AS BOOLEAN) AS reused,
        try_cast(ports[try] AS BIGINT) AS local_port
-  FROM numbered
+  FROM heard
  ORDER BY instance, line, try;
