@@ -508,6 +508,18 @@ def test_a_try_was_connected_if_its_tls_handshake_had_begun_by_the_error_log(
 
 
 @pytest.mark.parametrize(
+    ("doing", "had"), [("reading response header from", True), ("sending request to", True), ("connecting to", False)]
+)
+def test_a_try_was_connected_if_the_error_log_says_what_it_did_then(tables: Tables, doing: str, *, had: bool) -> None:
+    line = {"instance": "nginx", "line": 1, "connection": 3, "time_ms": 1900, "request_time": 0.1, "status": 502}
+    tried = {"upstream_addr": "a:80", "upstream_status": "502", "upstream_response_time": "0.1"}
+    tables.given("access", **line, **tried, upstream_connect_time="-")
+    text = f'upstream prematurely closed connection while {doing} upstream, upstream: "http://a:80/x"'
+    tables.given("errors", instance="nginx", line=9, connection=3, time_us=1_000_000, text=text)
+    assert tables.made("tries", "had, connected, securing", turn_us=0) == [(had, had, False)]
+
+
+@pytest.mark.parametrize(
     ("syns_us", "proof", "found"),
     [
         ([], {}, (0, 0)),

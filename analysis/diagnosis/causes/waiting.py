@@ -41,6 +41,13 @@ def _recovered_says(prefix: str, part: str) -> str:
 _NOT_DROPPED = "'; the server''s kernel dropped none of them'"
 
 
+# No part explains the request: all are less than half of its time, or the greatest is the answer's way to a client that
+# was not too busy to read it. With the time that the server surely had it, half is proven.
+_UNREAD = """(unread_us > 0 AND (outcome = 'slow' OR error_code = 1050) AND 2 * (parts_us + unread_us) >= total_us
+        AND (2 * parts_us < total_us OR lag_us = part_max_us AND lag_us <= handler_us + unread_us
+             AND coalesce(idle_percent >= idle_percent_min, false)))"""
+
+
 def _made_late_says(prefix: str, part: str) -> str:
     return f"""format('flow {{}}/{{}}: from the ACK of {{}} on, {{}} packets met a full accept queue of {{}}, until one'
         || ' made the connection at {{}} ({{}} of {{}})', {prefix}_observer, {prefix}_id,
@@ -485,16 +492,16 @@ CAUSES = (
         proof=(
             "The server's kernel shows when the program had taken the connection at the latest, and when the request"
             " had come. Packets, or a proxy's log, show when its answer began, or that its client left before it. The"
-            " role declares no page about its threads, so no record says whether it worked meanwhile or let the request"
-            " wait inside."
+            " role declares no page about its threads, or no reading of it came meanwhile, so no record says whether it"
+            " worked all that time or let the request wait inside."
         ),
-        when=main_part("server_us"),
-        apart=APART,
+        when=f"{main_part('server_us')} OR {_UNREAD}",
+        apart=f"if({_UNREAD}, greatest((2 * (parts_us + unread_us) - total_us) // 4, 0), {APART})",
         says="""format(
             '{} had taken the connection and had the request at {} at the latest, and {} {} later (of {})',
             server, moment(taken_us), CASE WHEN status = 0 AND receiving_us > 0 THEN 'was still answering'
                 WHEN left_us IS NULL THEN 'its client left without an answer' ELSE 'answered' END,
-            took(server_us), took(total_us))
+            took(greatest(server_us, unread_us)), took(total_us))
             || coalesce(format('; up to {} waited meanwhile at its {} (limit {})', inside_depth, inside_queue,
                                inside_limit), '')""",
         label="time in the server",

@@ -20,7 +20,9 @@
 -- - handler: there were threads in every reading before, meanwhile and after, nobody waited to be accepted, and the
 --   server's own account of its work agrees. Where no reading came meanwhile, waves of requests may have come and gone
 --   unseen: then it is no more than an average request took.
--- - server: with a server that tells nothing of its threads, from when it surely had connection and request.
+-- - server: with a server that tells nothing of its threads, from when it surely had connection and request. unread is
+--   the same without the handler's part, where no reading of the threads came meanwhile. It is no part of the proven
+--   time: it explains a request that these do not.
 -- - lag: the answer was on its way.
 -- - retry: the proxy had tried other servers, or other connections, before.
 -- - throttled: a processor limit held a server; less what it took until the server had the connection.
@@ -32,8 +34,8 @@ WITH measured AS (
            if(acted.paused = served.server, acted.overlap_us, 0)
                + if(acted.throttled_server = served.server, greatest(acted.throttled_us, 0), 0) AS held_us,
            served.to_us - served.from_us - held_us AS service_us,
-           CASE WHEN list_contains($silent::VARCHAR[], served.server) THEN served.to_us - served.taken_us - held_us
-           END AS server_us, served.taken_us,
+           served.to_us - served.taken_us - held_us AS had_us,
+           CASE WHEN list_contains($silent::VARCHAR[], served.server) THEN had_us END AS server_us, served.taken_us,
            acceptance_known OR queue_last.ticks = queue_first.ticks AS accepted_at_once,
            last.scrapes - first.scrapes AS scrapes, last.saturated - first.saturated AS saturated,
            settled.scrapes AS scrapes_before, settled.saturated AS saturated_till,
@@ -131,6 +133,8 @@ WITH measured AS (
            CASE WHEN without_hole AND NOT saturated_before AND saturated = 0 AND NOT saturated_after
                  AND accepted_at_once AND 2 * processing_us >= service_us
                 THEN if(scrapes > 0, service_us, least(service_us, average_us)) END AS handler_us,
+           CASE WHEN server_us IS NULL AND thread_us IS NULL AND scrapes = 0
+                THEN had_us - coalesce(handler_us, 0) END AS unread_us,
            end_us - left_us AS lag_us,
            CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us,
            greatest(syn_us, up_syn_us, lost_us, up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us, 0)
@@ -155,7 +159,7 @@ SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
        greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
        greatest(tls_wait_us, 0) AS tls_wait_us, greatest(up_tls_wait_us, 0) AS up_tls_wait_us, waited_dial, opened_us,
        greatest(thread_us, 0) AS thread_us,
-       greatest(server_us, 0) AS server_us, taken_us,
+       greatest(server_us, 0) AS server_us, greatest(unread_us, 0) AS unread_us, taken_us,
        greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
        greatest(retry_us, 0) AS retry_us,
        greatest(pause_us, 0) AS pause_us, paused,
