@@ -7,9 +7,9 @@ health of the instruments says so.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 import numpy as np
@@ -254,12 +254,23 @@ def _load_inner_queues(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None
             for queue in queues_at(samples, number)
             if queue.depth
         ]
-        here = f"'{instance}' AS instance, *"
-        insert_rows(database, "inner_queues", ("time_us", "name", "depth", "queue_limit"), held, here)
-        with contextlib.suppress(OSError), open_regular(raw.places.log(instance, CONTAINER_LOG)) as file:
-            said = list(read_refusals(file))
-            insert_rows(database, "inner_refusals", ("line", "time_us", "name"), said, here)
-        put_on_steady(database, "inner_refusals", instance, raw.clocks.of(instance), "time_us")
+        names = ("time_us", "name", "depth", "queue_limit")
+        insert_rows(database, "inner_queues", names, held, f"'{instance}' AS instance, *")
+        _load_said(database, raw, instance, "inner_refusals", read_refusals)
+
+
+def _load_said(
+    database: duckdb.DuckDBPyConnection,
+    raw: RawRun,
+    instance: str,
+    table: str,
+    read: Callable[[BinaryIO], Iterable[Sequence[object]]],
+) -> None:
+    """Load what `read` finds in an instance's container.log; it has the table's columns, without the instance."""
+    names = [name for name in database.table(table).columns if name != "instance"]
+    with contextlib.suppress(OSError), open_regular(raw.places.log(instance, CONTAINER_LOG)) as file:
+        insert_rows(database, table, names, list(read(file)), f"'{instance}' AS instance, *")
+    put_on_steady(database, table, instance, raw.clocks.of(instance), "time_us")
 
 
 PROCESSES = {"instance": "VARCHAR", "time_us": "BIGINT", "pid": "BIGINT", "comm": "VARCHAR"}
@@ -282,10 +293,7 @@ def _load_processes(database: duckdb.DuckDBPyConnection, raw: RawRun, instance: 
     times_us, pids, comms = (np.array(part) for part in zip(*rows, strict=True))
     columns = {"time_us": times_us.astype("int64"), "pid": pids.astype("int64"), "comm": comms.astype("object")}
     insert(database, "server_processes", columns, f"'{instance}' AS instance, time_us, nullif(pid, 0) AS pid, comm")
-    with contextlib.suppress(OSError), open_regular(raw.places.log(instance, CONTAINER_LOG)) as file:
-        endings = list(processes.read_endings(file))
-        insert_rows(database, "told_endings", ("line", "time_us", "pid"), endings, f"'{instance}' AS instance, *")
-    put_on_steady(database, "told_endings", instance, raw.clocks.of(instance), "time_us")
+    _load_said(database, raw, instance, "told_endings", processes.read_endings)
 
 
 def create_ticks(database: duckdb.DuckDBPyConnection) -> None:
