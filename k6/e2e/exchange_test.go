@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -282,35 +281,47 @@ export default () => {
 	}
 }
 
-func TestACallWhoseConnectionIsGoneSaysSo(t *testing.T) {
-	t.Parallel()
+// serveHealth answers calls on the connections of a wrapped listener, to the end of the test.
+func serveHealth(t *testing.T, wrap func(net.Listener) net.Listener) (*grpc.Server, string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	go func() { _ = server.Serve(listener) }()
+	go func() { _ = server.Serve(wrap(listener)) }()
+	t.Cleanup(server.Stop)
+	return server, listener.Addr().String()
+}
+
+// startCalls starts a script that connects to an address and makes calls: check(name) makes one.
+func startCalls(t *testing.T, address, calls string) *run {
+	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "health.proto"), []byte(healthProto), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	script := filepath.Join(folder, "own.js")
 	text := `
 import { Client } from 'k6/net/grpc';
 import { sleep } from 'k6';
 const client = new Client();
 client.load([], './health.proto');
+const check = (name) => client.invoke('grpc.health.v1.Health/Check', {}, { tags: { name } });
 export default () => {
-  client.connect('` + listener.Addr().String() + `', { plaintext: true });
-  client.invoke('grpc.health.v1.Health/Check', {}, { tags: { name: 'first' } });
-  sleep(2);
-  client.invoke('grpc.health.v1.Health/Check', {}, { tags: { name: 'late' } });
+  client.connect('` + address + `', { plaintext: true });
+  ` + calls + `
 };`
-	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	for file, content := range map[string]string{filepath.Join(folder, "health.proto"): healthProto, script: text} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r := startOwn(t, script, knobs("http://127.0.0.1:1"))
+	return startOwn(t, script, knobs("http://127.0.0.1:1"))
+}
+
+func TestACallWhoseConnectionIsGoneSaysSo(t *testing.T) {
+	t.Parallel()
+	server, address := serveHealth(t, func(listener net.Listener) net.Listener { return listener })
+	r := startCalls(t, address, `check('first'); sleep(2); check('late');`)
 	r.eventually(t, "a call", func() bool {
 		content, _ := os.ReadFile(filepath.Join(r.raw, "dials.jsonl"))
 		return strings.Contains(string(content), `"kind":"dial"`)
@@ -342,43 +353,16 @@ func (l *goawayFirst) Accept() (net.Conn, error) {
 }
 
 func sendBack(conn net.Conn) {
-	framer := http2.NewFramer(conn, conn)
-	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
-		return
-	}
-	_ = framer.WriteSettings()
-	for nextStream(framer) != 0 {
+	framer := greet(conn)
+	for framer != nil && nextStream(framer) != 0 {
 		_ = framer.WriteGoAway(0, http2.ErrCodeNo, nil)
 	}
 }
 
 func TestACallThatAGOAWAYSentBackIsOneCall(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	healthpb.RegisterHealthServer(server, health.NewServer())
-	go func() { _ = server.Serve(&goawayFirst{Listener: listener}) }()
-	t.Cleanup(server.Stop)
-	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "health.proto"), []byte(healthProto), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	script := filepath.Join(folder, "own.js")
-	text := `
-import { Client } from 'k6/net/grpc';
-const client = new Client();
-client.load([], './health.proto');
-export default () => {
-  client.connect('` + listener.Addr().String() + `', { plaintext: true });
-  client.invoke('grpc.health.v1.Health/Check', {}, { tags: { name: 'call' } });
-};`
-	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	record := startOwn(t, script, knobs("http://127.0.0.1:1")).wait(t).record(t)
+	_, address := serveHealth(t, func(listener net.Listener) net.Listener { return &goawayFirst{Listener: listener} })
+	record := startCalls(t, address, `check('call');`).wait(t).record(t)
 	call := record.by(t, "call")
 	if call.Status != 200 || call.ErrorCode != 0 || *call.GRPCStatus != 0 {
 		t.Errorf("%+v", call)

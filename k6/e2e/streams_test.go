@@ -35,15 +35,23 @@ func serveStreams(t *testing.T, answer func(connection int, framer *http2.Framer
 			}
 			go func(conn net.Conn, number int) {
 				defer func() { _ = conn.Close() }()
-				framer := http2.NewFramer(conn, conn)
-				if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err == nil {
-					_ = framer.WriteSettings()
+				if framer := greet(conn); framer != nil {
 					answer(number, framer)
 				}
 			}(conn, number)
 		}
 	}()
 	return "https://" + listener.Addr().String()
+}
+
+// greet begins HTTP/2 on a connection; nil if the client does not.
+func greet(conn net.Conn) *http2.Framer {
+	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+		return nil
+	}
+	framer := http2.NewFramer(conn, conn)
+	_ = framer.WriteSettings()
+	return framer
 }
 
 // nextStream reads until a request comes, and returns its number; 0 at the connection's end.
