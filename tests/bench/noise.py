@@ -2,10 +2,11 @@
 
     [RUNS=<folder of runs>] .venv/bin/python -m tests.bench.noise [SPLITS]
 
-Repetitions of one arm, with the same settings on the same machine, are dealt out at random to two halves, many times:
-whoever then sees a difference is wrong. For the other question, the times of the second half count for half as much
-again. The repetitions are the recordings of docs/experiments.jsonl, in each of which a figure is the mean of its arm's
-runs, or with RUNS the runs of a folder. All judge by the same figure, a time of the client:
+Repetitions of one arm, with the same settings on the same machine, are split at random into two halves, many times.
+There is no difference between the halves, so a tool that reports one is wrong. To ask whether it finds a real
+difference, the times of the second half are multiplied by 1.5. The repetitions are the recordings of
+docs/experiments.jsonl, in each of which a figure is the mean of its arm's runs, or with RUNS the runs of a folder. All
+judge by the same figure, a time of the client:
 
 - `connlab compare`: it is `changed`.
 - `connlab gate` with WORSE_THAN=10%: the second half is `worse`. It says so of seven repetitions or more.
@@ -47,7 +48,7 @@ _OF_A_RECORDING = re.compile(r"(?P<arm>arms\.\w+\.)?(?P<figure>client\.(latency|
 
 
 class _Arm(NamedTuple):
-    """Repetitions of one arm that have one figure, and no other."""
+    """Repetitions of one arm; each run has a single figure."""
 
     figure: str
     runs: list[RunRecord]
