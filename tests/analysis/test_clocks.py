@@ -5,12 +5,14 @@ import shutil
 from functools import cache
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.derivation import JudgedRun, analyse, judge
+from analysis.diagnosis.causes.waiting import APART
 from analysis.evidence import clocks
 from analysis.evidence.clock_fit import SAME, Bounds, Rate, fit
 from analysis.evidence.clocks import Clocks
@@ -121,6 +123,22 @@ def test_a_cause_whose_proof_needs_better_clocks_is_unexplained(
     found = joined.execute("SELECT evidence FROM attributed WHERE cause = 'unexplained'").fetchall()
     assert len(found) == 2  # those who waited; nobody's clock has a part in the others' lost SYNs
     assert all(says.startswith("waited-in-accept-queue is in doubt") and doubt in says for (says,) in found)
+
+
+@pytest.mark.parametrize(
+    ("next_us", "parts_us", "borne_us"),
+    [
+        (10_000, 240_000, 25_000),  # so much more is proven than what lies above the bound
+        (100_000, 240_000, 11_500),  # two waits alike: either is the main part, unless clocks are a tenth of it apart
+        (100_000, 195_000, 2_500),  # less than half is proven, and the rest is just within the bound
+        (100_000, 185_000, 0),
+    ],
+)
+def test_two_waits_that_are_alike_are_no_doubt(next_us: int, parts_us: int, borne_us: int) -> None:
+    waits = f"105000 AS part_max_us, {next_us} AS part_next_us, {parts_us} AS parts_us"
+    times = "410000 AS total_us, 220000 AS bound_us"
+    found = duckdb.execute(f"SELECT {APART} FROM (SELECT {waits}, {times})").fetchall()  # noqa: S608
+    assert found == [(borne_us,)]
 
 
 RATES = st.builds(Rate, st.just(BEGIN_US), st.floats(-250_000, 3_000_000), st.floats(-100e-6, 100e-6))
