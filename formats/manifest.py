@@ -175,8 +175,8 @@ class ActionRecord(_Part):
         at_ms: when it was to be, from the start of the measurement.
         for_ms: how long it was to last; null if nothing was said.
         grace_ms: how long requests under way might go on; null for the engine's own time.
-        cpus: of cpu: the processors that it left the server.
-        throttled_periods: of cpu: in how many periods of 100 ms the server had used up its share, and its kernel let
+        cpus: of cpu: the processors that it left the instance.
+        throttled_periods: of cpu: in how many periods of 100 ms the instance had used up its share, and its kernel let
             none of its processes run (cpu.stat, nr_throttled); null where the lab cannot read that.
         throttled_us: of cpu: for how long, in sum, once for each processor; null likewise.
         to: of link: the role to which it leads.

@@ -25,6 +25,8 @@ _NEEDS: dict[Deed, dict[str, str]] = {
     "filter": {"for": "for: 2s", "answer": "answer: none"},
 }
 _MAY: dict[Deed, tuple[str, ...]] = {"restart": ("for", "grace"), "drain": ("grace",)}
+# What the lab also does to who makes the load.
+_ALSO_OF_CLIENTS = ("link", "cpu")
 # What ends a server until it is started again.
 _ENDS = ("stop", "drain")
 # What must end on an instance before the next of the same kind; names move at once.
@@ -60,8 +62,8 @@ def action_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
 
 def _instance(resolved: ResolvedScenario, topology: Topology, index: int, action: Action) -> Iterator[Problem]:
     where = resolved.where("actions", index, "instance")
-    known = topology.all if action.do == "link" else topology.servers
-    if action.instance in topology.clients and action.do != "link":
+    known = topology.all if action.do in _ALSO_OF_CLIENTS else topology.servers
+    if action.instance in topology.clients and action.do not in _ALSO_OF_CLIENTS:
         what = f"{action.instance} makes the load, and is not a server"
         yield Problem(what, where, f"act on {' or '.join(topology.servers)}")
     elif action.instance not in known:

@@ -158,6 +158,20 @@ def test_a_limit_is_not_the_handler_s_work(scene: Scene) -> None:
     assert scene.cause()[0] == "cpu-throttled"
 
 
+def test_a_client_that_a_limit_held_was_late_by_itself(scene: Scene) -> None:
+    limit = {"cpus": 0.1, "throttled_periods": 19, "throttled_us": 1_700_000}
+    act(scene.run, "cpu", "k6-1", BEGIN_S + 0.1, BEGIN_S + 2.1, **limit)
+    scene.dial()
+    scene.request(2.2, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.9).answer(BEGIN_S + 0.902)
+    cause, evidence = scene.cause()
+
+    assert cause == "generator-starved"
+    assert evidence.startswith(
+        "k6-1: the limit held it for 2.000 s of the 2.200 s that the request took; it was throttled in 19 of 20 periods"
+    )
+
+
 @pytest.mark.parametrize("wait", WAITS)
 def test_who_waited_to_be_accepted_did_so_whatever_was_paused_meanwhile(scene: Scene, wait: str) -> None:
     act(scene.run, "pause", "backend-1", BEGIN_S - 0.1, BEGIN_S + 1.8)

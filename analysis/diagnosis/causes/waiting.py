@@ -522,25 +522,32 @@ CAUSES = (
     ),
     Cause(
         name="generator-starved",
-        meaning="The answer was on its way or had arrived, and the client was late to read it.",
+        meaning="The client was late by itself: to send the request, or to read an answer that was on its way or there.",
         proof=(
             "The server's last data in the capture, or the proxy's line, is that much earlier than the request's end at"
-            " the client, and the machine's processors were not idle in between."
+            " the client, and the machine's processors were not idle in between. Or a processor limit held the client:"
+            " the manifest has the limit, and it is proven and counted as for `cpu-throttled`."
         ),
-        when=f"{main_part('lag_us')} AND idle_percent < idle_percent_min",
+        when=f"{main_part('starved_us')} OR ({main_part('lag_us')} AND idle_percent < idle_percent_min)",
         apart=APART,
-        says="""format(
-            'the answer left at {}, the client had it {} later ({} of {}); the processors were idle for {:.1f} %',
-            moment(left_us), took(lag_us), took(lag_us), took(total_us), idle_percent)""",
+        says="""if(starved_us >= lag_us,
+            format('{}: the limit held it for {} of the {} that the request took; it was {}', instance,
+                   took(starved_us), took(total_us), starved_says),
+            format(
+                'the answer left at {}, the client had it {} later ({} of {}); the processors were idle for {:.1f} %',
+                moment(left_us), took(lag_us), took(lag_us), took(total_us), idle_percent))""",
         label="the client was late",
         symptom="slow at the client alone",
-        look="the processor of the client's machine",
-        because="the client read the answer late, because the machine was too busy",
+        look="the processor of the client's machine; `nr_throttled` in the cpu.stat of the client's control group",
+        because="the client was late by itself, for it had too little of a processor",
         where="At {client}, the load generator.",
         hop=FIRST_HOP,
-        explains=("The machine had no processor time left, so the load generator measured its own delay.",),
+        explains=("The load generator had no processor time left, so it measured its own delay.",),
         knobs={"load.users": "how many users there are"},
-        remedy="the load generator was too slow, not the path: reduce the load, or spread it over load.instances",
-        lesson=None,
+        remedy=(
+            "the load generator was too slow, not the path: raise its processor limit, reduce the load, or spread it"
+            " over load.instances"
+        ),
+        lesson="generator-starved",
     ),
 )

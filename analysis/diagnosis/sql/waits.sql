@@ -25,7 +25,8 @@
 --   time: it explains a request that these do not.
 -- - lag: the answer was on its way.
 -- - retry: the proxy had tried other servers, or other connections, before.
--- - throttled: a processor limit held a server; less what it took until the server had the connection.
+-- - throttled, starved: a processor limit held a server, or the client; less what it took until the server had the
+--   connection.
 -- - pause: the lab had paused a server that had the connection already; who waited to be accepted then, waited there.
 --   The server's own account of its work runs on meanwhile; the pause is neither its handler's nor its threads'.
 CREATE TABLE waits AS
@@ -122,6 +123,7 @@ WITH measured AS (
                 THEN if(protocol = 'http2', unsent_us - greatest(opened_us - time_us, 0), tls_us)
                       - greatest(coalesce(queue_us, 0), 0) - greatest(coalesce(ack_us, 0), 0)
                      - coalesce(acted.overlap_us, 0) - greatest(coalesce(acted.throttled_us, 0), 0)
+                     - greatest(coalesce(acted.starved_us, 0), 0)
            END AS tls_wait_us,
            CASE WHEN NOT coalesce(try_reused, false) AND up_tls_end_time_us IS NOT NULL
                 THEN least(up_tls_end_time_us, end_us) - greatest(up_client_hello_time_us, time_us)
@@ -135,13 +137,13 @@ WITH measured AS (
                 THEN if(scrapes > 0, service_us, least(service_us, average_us)) END AS handler_us,
            CASE WHEN server_us IS NULL AND thread_us IS NULL AND scrapes = 0
                 THEN had_us - coalesce(handler_us, 0) END AS unread_us,
-           end_us - left_us AS lag_us,
+           end_us - left_us - greatest(coalesce(acted.starved_us, 0), 0) AS lag_us,
            CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us,
            greatest(syn_us, up_syn_us, lost_us, up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us, 0)
                AS until_had_us,
            CASE WHEN until_had_us = 0 THEN acted.overlap_us END AS pause_us,
-           acted.throttled_us - until_had_us AS throttled_us,
-           acted.paused, acted.throttled_server, acted.throttled_says
+           acted.throttled_us - until_had_us AS throttled_us, acted.starved_us - until_had_us AS starved_us,
+           acted.paused, acted.throttled_server, acted.throttled_says, acted.starved_says
       FROM readings JOIN cases USING (instance, id) LEFT JOIN acted USING (instance, id)
            LEFT JOIN again USING (instance, id)
 )
@@ -163,6 +165,7 @@ SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
        greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
        greatest(retry_us, 0) AS retry_us,
        greatest(pause_us, 0) AS pause_us, paused,
-       greatest(throttled_us, 0) AS throttled_us, throttled_server, throttled_says
+       greatest(throttled_us, 0) AS throttled_us, throttled_server, throttled_says,
+       greatest(starved_us, 0) AS starved_us, starved_says
   FROM parts
  ORDER BY instance, id;
