@@ -6,8 +6,8 @@ left out. Headers alone show this, so nothing is known of a status; over TLS or 
 for its answer, data has no such order.
 
 Where the client records its requests, the table has those connections alone of which a request was slow at a server
-that tells nothing of its threads, because a connection's first and last data say nothing of the requests in between;
-and those on which an answer went on after its client had given up.
+that tells nothing of its threads, or for a client whose processors the lab limited, because a connection's first and
+last data say nothing of the requests in between; and those on which an answer went on after its client had given up.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def build_exchanges(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "exchanges", _COLUMNS)
     create(database, "unread_exchanges", {"observer": "VARCHAR", "why": "VARCHAR"})
     if raw.clients or raw.with_results:
-        found = database.execute(sql(__name__, "carrying_slow"), {"silent": silent_servers(raw.manifest)})
+        limited = [action.instance for action in raw.manifest.actions if action.do == "cpu"]
+        instances = {"silent": silent_servers(raw.manifest), "limited": limited}
+        found = database.execute(sql(__name__, "carrying_slow"), instances)
     else:
         found = database.execute(sql(__name__, "carrying"))
     carrying = found.fetchall()
