@@ -329,7 +329,8 @@ class Action(Part):
         ),
     ]
     instance: Annotated[
-        Text, Field(description="The server, such as nginx or backend-1; of a link, the sender; of cpu and link also a client")
+        Text,
+        Field(description="The server, such as nginx or backend-1; of a link, its sender. cpu and link: also a client"),
     ]
     lasts: Annotated[
         Duration | None,

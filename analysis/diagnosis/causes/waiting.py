@@ -522,7 +522,7 @@ CAUSES = (
     ),
     Cause(
         name="generator-starved",
-        meaning="The client was late by itself: to send the request, or to read an answer that was on its way or there.",
+        meaning="The client was late by itself: to send the request, or to read an answer that was on its way.",
         proof=(
             "The server's last data in the capture, or the proxy's line, is that much earlier than the request's end at"
             " the client, and the machine's processors were not idle in between. Or a processor limit held the client:"

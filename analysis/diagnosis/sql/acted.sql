@@ -12,7 +12,8 @@ WITH limited AS (
       FROM cases, limited WHERE outcome = 'ok'
 ), shared AS (
     SELECT cases.instance, cases.id, cases.time_us, actions.instance AS touched, actions.deed, actions.words,
-           actions.throttled, touched = cases.instance AS of_client, actions.start_us, coalesce(actions.until_us, cases.end_us) AS over_us,
+           actions.throttled, touched = cases.instance AS of_client, actions.start_us,
+           coalesce(actions.until_us, cases.end_us) AS over_us,
            least(over_us, cases.end_us) - greatest(actions.start_us, cases.time_us) AS for_us
       FROM cases
            LEFT JOIN addresses AS firsts ON firsts.address = host_of(dial_remote)
