@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
+from statistics import NormalDist
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
-from scipy import special
 
 from analysis import formatting
 from analysis.compare import intervals
@@ -329,6 +329,7 @@ def _needed(estimate: _Estimate, size: int, arms: int) -> int | None:
     """Return how many runs of each arm would tell the difference from none with the probability POWER."""
     if estimate.point == 0:
         return None
-    reach = float(special.ndtri((1 + intervals.CONFIDENCE) / 2) + special.ndtri(intervals.POWER))
+    quantile = NormalDist().inv_cdf
+    reach = quantile((1 + intervals.CONFIDENCE) / 2) + quantile(intervals.POWER)
     needed = math.ceil(size * estimate.variance * (reach / estimate.point) ** 2)
     return min(max(needed, _fewest(arms)), intervals.REPETITIONS_MAX)

@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import ModuleType
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 # The value of a figure in each run of a group, and one or two such groups.
 Values: TypeAlias = tuple[int | float, ...]
@@ -133,9 +133,16 @@ def expanded_quantile(variances: Sequence[float] | Floats, sizes: Sequence[int])
     return _t(freedom) * math.sqrt(total / shown)
 
 
+def _special() -> ModuleType:
+    # It takes a quarter of a second to load, and most commands compute no interval.
+    from scipy import special  # noqa: PLC0415
+
+    return special
+
+
 def _t(freedom: float) -> float:
     """Return where Student's distribution leaves _TAIL above it."""
-    return float(special.stdtrit(freedom, 1 - _TAIL))
+    return float(_special().stdtrit(freedom, 1 - _TAIL))
 
 
 def interval_of(distribution: Floats, quantile: float) -> Interval:
@@ -174,7 +181,7 @@ def _ends(values: Floats, times: Integers, quantiles: Floats) -> list[Interval]:
         quantiles: how many standard deviations of a normal distribution each interval reaches to each side.
     """
     found = []
-    for row, tail in zip(values, special.ndtr(-quantiles), strict=True):
+    for row, tail in zip(values, _special().ndtr(-quantiles), strict=True):
         order = row.argsort()
         reached = times[order].cumsum()
         ends = []
@@ -258,4 +265,4 @@ def power(effect: float, n: int) -> float:
     if shift > 10 * critical:
         return 1.0  # scipy's distributions give out so far from their middle
     # The square of a noncentral t is a noncentral F, of whose distribution scipy's is the sounder.
-    return 1 - float(special.ncfdtr(1, freedom, shift**2, critical**2))
+    return 1 - float(_special().ncfdtr(1, freedom, shift**2, critical**2))

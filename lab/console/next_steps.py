@@ -1,7 +1,10 @@
 """The last line of a command: the next step, as a command to be copied."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analysis import command_hints
 from analysis.verdicts import derived, ledger_file
@@ -9,7 +12,10 @@ from formats.knob_types import format_knob_value
 from formats.series import Search
 from lab import paths
 from lab.scenarios.places import Place
-from lab.series.plan import Plan
+
+if TYPE_CHECKING:
+    # A plan brings the declarations of all roles, and a command that reads a run needs none of them.
+    from lab.series.plan import Plan
 
 # The first of the lessons to start with; README names them all.
 FIRST_LESSON = "accept-queue-turns"
