@@ -51,7 +51,7 @@ class Bench:
     timed: bool = True
 
 
-_PERCENT = "{:.1%}"
+_PERCENT, _SHARE = "{:.1%}", "{:.0%}"
 _PYTHON = ".venv/bin/python -m tests.bench"
 _GO = "setup/check.sh go-check collector"
 
@@ -80,6 +80,26 @@ BENCHES = (
             ),
         )
         for name, load, bound in (("events", "new connections", 0.05), ("events-kept", "kept connections", 0.03))
+    ),
+    *(
+        Bench(
+            name,
+            f"{_PYTHON}.instrument {name}",
+            f"{load}: the instrument, tcpdump with a loop of ss and nstat, and neither",
+            (
+                *(
+                    Goal(f"of_loop.{figure}", f"{of}: {says}, as a share of the loop's", 0.5, shown=_SHARE)
+                    for figure, of, says in (
+                        ("throughput_lost", load, "throughput lost"),
+                        ("p99_gained", "the same", "growth of p99"),
+                        ("own_share", "the same", "its own processor time"),
+                    )
+                ),
+                Goal("events.throughput_lost", "events instead of packets: throughput lost", 0.03, shown=_PERCENT),
+                Goal("events.p99_gained", "the same: p99 longer by", 0.03, shown=_PERCENT),
+            ),
+        )
+        for name, load in (("loop", "new connections"), ("loop-kept", "kept connections"))
     ),
     Bench(
         "k6",

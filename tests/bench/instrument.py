@@ -1,11 +1,13 @@
 """Measures what the instrument costs a run. One JSON line.
 
     .venv/bin/python -m tests.bench.instrument [REPETITIONS]
-    .venv/bin/python -m tests.bench.instrument events|events-kept [REPETITIONS]
+    .venv/bin/python -m tests.bench.instrument events|events-kept|loop|loop-kept [REPETITIONS]
 
 The first compares a run with sampler, scrapes and captures to one without, under both loads. The others compare four
-kinds of run under one load: without instrument, with the headers of every packet, with handshakes alone, and with
-handshakes and the kernel's events. The runs of all kinds come in turn.
+kinds of run under one load. `events`: without instrument, with the headers of every packet, with handshakes alone, and
+with handshakes and the kernel's events. `loop`: without instrument, with what a user would take instead (loop.sh, in
+the server's namespace), with the headers of every packet, and with handshakes and the kernel's events. The runs of all
+kinds come in turn.
 
 Two closed loops, as fast as they go: each request on a new connection, which is the worst case for a capture and for
 the sampler, and connections that are kept. Without means that the collectors stand still from the load's begin to its
@@ -13,21 +15,23 @@ end, and that there is no capture. k6 writes its records in all; `make bench-k6`
 """
 
 import json
-import os
 import statistics
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab import parallel
+from lab.engines.compose.containers import container_name
 from lab.engines.protocol import Engine, Watch
 from lab.runs import phases
 from lab.runs.live_display import Display
 from lab.runs.run_context import RunContext
 from lab.scenarios.topology import collector_of
+from tests.bench.loop import Loop, loop_beside
 from tests.bench.passing import passing_run
+from tests.bench.processor_time import ProcessorTime, measured_processor_time
 
 _SCENARIO = "connection-per-request"
 _FREE = ("load.users=20", "load.think_time=0s", "load.arrival_gap=0s")
@@ -36,28 +40,45 @@ _LOADS = {
     "new_connections": ("load.keep_alive=false", "load.calls=2000"),
     "kept_connections": ("load.keep_alive=true", "load.calls=5000"),
 }
-_OFF = "off"
-# Settings by the kind of run.
+_OFF, _LOOP = "off", "loop"
+# Settings by the kind of run; the collectors stand still in those without a capture.
+_NO_CAPTURE = ("capture.mode=off",)
 _KINDS = {
-    _OFF: ("capture.mode=off",),
+    _OFF: _NO_CAPTURE,
+    _LOOP: _NO_CAPTURE,
     "headers": (),
     "handshakes": ("capture.mode=handshakes",),
     "events": ("capture.mode=handshakes", "capture.events=kernel"),
 }
-_BENCHES = {"events": "new_connections", "events-kept": "kept_connections"}
+_EVENTS_AND_OTHERS = (_OFF, "headers", "handshakes", "events")
+_LOOP_AND_OTHERS = (_OFF, _LOOP, "headers", "events")
+_BENCHES = {
+    "events": ("new_connections", _EVENTS_AND_OTHERS),
+    "events-kept": ("kept_connections", _EVENTS_AND_OTHERS),
+    "loop": ("new_connections", _LOOP_AND_OTHERS),
+    "loop-kept": ("kept_connections", _LOOP_AND_OTHERS),
+}
 _REPETITIONS = 7
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What k6 says of one run, and the processor time that its containers took for each request.
+    """What k6 says of one run, and the processor time of the programs in its containers.
 
-    Where other programs share the processors, that time changes far less than the other two.
+    Where other programs share the processors, that time changes far less than what k6 says.
+
+    Attributes:
+        cpu_us: of all programs, for each request.
+        own_share: of the instrument's own programs, as a share of one processor. The kernel's part is not in it: it
+            charges the copy of a packet, or an event, to the program that sends or receives.
+        rounds_per_second: how often the loop looked; None without it.
     """
 
     per_second: float
     p99_ms: float
     cpu_us: float
+    own_share: float
+    rounds_per_second: float | None
 
 
 def main() -> int:
@@ -65,7 +86,8 @@ def main() -> int:
     name, numbers = (sys.argv[1], sys.argv[2:]) if sys.argv[1:2] and sys.argv[1] in _BENCHES else ("", sys.argv[1:])
     repetitions = int(numbers[0]) if numbers else _REPETITIONS
     if name:
-        found = _compare_kinds(_LOADS[_BENCHES[name]], repetitions)
+        load, kinds = _BENCHES[name]
+        found = _compare_kinds(_run_in_turn(_LOADS[load], kinds, repetitions))
     else:
         found = {load: _compare_with_off(settings, repetitions) for load, settings in _LOADS.items()}
     sys.stdout.write(json.dumps({"bench": name or "instrument", "repetitions": repetitions, **found}) + "\n")
@@ -84,19 +106,31 @@ def _compare_with_off(settings: Sequence[str], repetitions: int) -> dict[str, fl
     }
 
 
-def _compare_kinds(settings: Sequence[str], repetitions: int) -> dict[str, object]:
-    """Return each kind beside no instrument, and the events beside the same capture without them."""
-    seen = _run_in_turn(settings, tuple(_KINDS), repetitions)
-    found: dict[str, object] = {
+def _compare_kinds(seen: Mapping[str, Sequence[_Seen]]) -> dict[str, object]:
+    """Return each kind beside no instrument, and beside the loop or, of events, beside the same capture alone."""
+    kinds = {
         kind: {
             "per_second": round(_median_rate(runs)),
             "p99_ms": round(_median_p99_ms(runs), 2),
             "cpu_us": round(statistics.median(one.cpu_us for one in runs), 1),
+            "own_share": round(statistics.median(one.own_share for one in runs), 4),
         }
         | (_loss(runs, seen[_OFF]) if kind != _OFF else {})
         for kind, runs in seen.items()
     }
-    return found | {"events_alone": _loss(seen["events"], seen["handshakes"])}
+    if _LOOP not in seen:
+        return {**kinds, "events_alone": _loss(seen["events"], seen["handshakes"])}
+    rounds = statistics.median(one.rounds_per_second or 0 for one in seen[_LOOP])
+    of_loop = {
+        figure: _ratio(kinds["headers"][figure], kinds[_LOOP][figure])
+        for figure in ("throughput_lost", "p99_gained", "cpu_gained", "own_share")
+    }
+    return {**kinds, "of_loop": of_loop, "rounds_per_second": round(rounds, 1)}
+
+
+def _ratio(cost: float, of: float) -> float | None:
+    """Return the one cost as a share of the other; None where the other cost nothing that could be measured."""
+    return round(cost / of, 2) if of > 0 else None
 
 
 def _run_in_turn(settings: Sequence[str], kinds: Sequence[str], repetitions: int) -> Mapping[str, list[_Seen]]:
@@ -105,9 +139,8 @@ def _run_in_turn(settings: Sequence[str], kinds: Sequence[str], repetitions: int
         # Each goes first as often as the others.
         first = number % len(kinds)
         for kind in (*kinds[first:], *kinds[:first]):
-            found = _run((*_FREE, *settings, *_KINDS[kind]), with_instrument=kind != _OFF)
-            told = f"{found.per_second:.0f} requests a second, {found.cpu_us:.1f} µs of processor time for each"
-            sys.stderr.write(f"{number + 1} of {repetitions}: {kind}: {told}\n")
+            found = _run((*_FREE, *settings, *_KINDS[kind]), kind)
+            sys.stderr.write(f"{number + 1} of {repetitions}: {kind}: {found}\n")
             seen[kind].append(found)
     return seen
 
@@ -133,34 +166,25 @@ def _loss(on: Sequence[_Seen], off: Sequence[_Seen]) -> dict[str, float]:
 _load, _resume = phases.run_load, phases.release_clients
 
 
-def _run(settings: Sequence[str], *, with_instrument: bool) -> _Seen:
-    spent_s: list[float] = []
+def _run(settings: Sequence[str], kind: str) -> _Seen:
+    measured: list[tuple[ProcessorTime, Loop | None, Collection[str]]] = []
 
     def load(context: RunContext, watch: Watch, display: Display) -> str | None:
-        before_s = _processor_s()
-        ended = (_load if with_instrument else _without_collectors)(context, watch, display)
-        spent_s.append(_processor_s() - before_s)
+        run_load = _without_collectors if _KINDS[kind] == _NO_CAPTURE else _load
+        with (
+            loop_beside(context.topology.servers[0]) if kind == _LOOP else nullcontext() as loop,
+            measured_processor_time() as processor_time,
+        ):
+            ended = run_load(context, watch, display)
+        measured.append((processor_time, loop, [container_name(one) for one in context.topology.all]))
         return ended
 
     phases.run_load = load
     try:
         with passing_run(_SCENARIO, settings) as folder:
-            return _said(folder, spent_s[0])
+            return _said(folder, *measured[0])
     finally:
         phases.run_load = _load
-
-
-def _processor_s() -> float:
-    """Return the processor time that the programs in the run's containers have taken so far."""
-    containers = _lines_of("ps", "--quiet", "--filter", "label=connlab.run")
-    pids = [pid for each in containers for pid in _lines_of("top", each, "-eo", "pid")[1:]]
-    # The fields behind the name, which may hold blanks: proc_pid_stat(5).
-    fields = [Path(f"/proc/{pid.strip()}/stat").read_text().rpartition(") ")[2].split() for pid in pids]
-    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
-
-
-def _lines_of(*arguments: str) -> list[str]:
-    return subprocess.run(["docker", *arguments], check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def _without_collectors(context: RunContext, watch: Watch, display: Display) -> str | None:
@@ -179,11 +203,18 @@ def _without_collectors(context: RunContext, watch: Watch, display: Display) -> 
         parallel.each(context.engine.resume, collectors)
 
 
-def _said(folder: Path, spent_s: float) -> _Seen:
+def _said(folder: Path, processor_time: ProcessorTime, loop: Loop | None, path: Collection[str]) -> _Seen:
     (summary,) = folder.glob("raw/*/role/summary.json")
     metrics = json.loads(summary.read_text())["metrics"]
     requests, times_ms = metrics["http_reqs"]["values"], metrics["http_req_duration"]["values"]
-    return _Seen(requests["rate"], times_ms["p(99)"], 1e6 * spent_s / requests["count"])
+    taken_s = processor_time.by_container
+    return _Seen(
+        per_second=requests["rate"],
+        p99_ms=times_ms["p(99)"],
+        cpu_us=1e6 * sum(taken_s.values()) / requests["count"],
+        own_share=sum(taken_s[name] for name in taken_s if name not in path) / processor_time.elapsed_s,
+        rounds_per_second=loop.rounds_per_second if loop else None,
+    )
 
 
 if __name__ == "__main__":

@@ -13,6 +13,13 @@ DOCUMENT = _DOCS / "performance.md"
 HOUR_DOCUMENT = _DOCS / "reliability.md"
 _BEGIN, _END = "<!-- bench: made by 'make bench' -->", "<!-- end of bench -->"
 _BEGIN_CAPTURES, _END_CAPTURES = "<!-- captures: made by 'make bench' -->", "<!-- end of captures -->"
+_BEGIN_LOOP, _END_LOOP = "<!-- loop: made by 'make bench' -->", "<!-- end of loop -->"
+_KINDS = {
+    "off": "no instrument",
+    "loop": "tcpdump, ss and nstat, in the server's namespace",
+    "headers": "the instrument: every packet's headers",
+    "events": "the instrument: handshakes and events",
+}
 _BEGIN_NOISE, _END_NOISE = "<!-- noise: made by 'make bench-noise' -->", "<!-- end of noise -->"
 _JUDGES = {
     "compare": "`connlab compare`: changed",
@@ -51,9 +58,10 @@ def table(lines: dict[str, Line]) -> Iterator[str]:
                 yield f"| {command} | {goal.says} | {goal.wanted} | not yet | |"
                 continue
             value = _figure(line, goal.figure)
-            met = "yes" if goal.met(value) else "no"
+            measured = "unknown" if value is None else goal.shown.format(value)
+            met = "unknown" if value is None else "yes" if goal.met(value) else "no"
             remark = "" if line["quiet"] else " (busy machine)"
-            yield f"| {command} | {goal.says} | {goal.wanted} | {goal.shown.format(value)}{remark} | {met} |"
+            yield f"| {command} | {goal.says} | {goal.wanted} | {measured}{remark} | {met} |"
     seen = {(line["when"], line["kernel"], line["cpus"]) for line in lines.values()}
     for when, kernel, cpus in sorted(seen):
         names = ", ".join(
@@ -65,11 +73,11 @@ def table(lines: dict[str, Line]) -> Iterator[str]:
         yield f"Measured on {when}, with Linux {kernel} and {cpus} processors: {names}."
 
 
-def _figure(line: Line, name: str) -> float:
+def _figure(line: Line, name: str) -> float | None:
     found: Any = line
     for key in name.split("."):
         found = found[key]
-    return float(found)
+    return None if found is None else float(found)
 
 
 def hour(line: Line | None) -> Iterator[str]:
@@ -118,6 +126,34 @@ def _part(facts: list[str], said: list[str]) -> str:
     return f"not: {'; '.join(missing)}" if missing else "all"
 
 
+def loop(lines: dict[str, Line]) -> Iterator[str]:
+    """Say what each kind of instrument costs beside none."""
+    yield "| load | kind | requests/s | p99 | processor time of a request | its own programs, of one processor |"
+    yield "|---|---|---:|---:|---:|---:|"
+    measured = {
+        load: lines[name]
+        for name, load in (("loop", "new connections"), ("loop-kept", "kept connections"))
+        if name in lines
+    }
+    for load, line in measured.items():
+        for kind, says in _KINDS.items():
+            found = line[kind]
+            cells = [f"{found['per_second']:,}", f"{found['p99_ms']:.1f} ms", f"{found['cpu_us']:.0f} µs"]
+            if kind != "off":
+                changes = (-found["throughput_lost"], found["p99_gained"], found["cpu_gained"])
+                cells = [f"{cell} ({change:+.1%})" for cell, change in zip(cells, changes, strict=True)]
+            own = "" if kind == "off" else f"{found['own_share']:.1%}"
+            yield f"| {load} | {says} | {' | '.join(cells)} | {own} |"
+    for load, line in measured.items():
+        busy = "" if line["quiet"] else ", while other programs ran"
+        yield ""
+        yield (
+            f"With {load}: medians of {line['repetitions']} runs of each kind, in turn{busy}; in brackets the median"
+            " change against the run without instrument in the same turn. The loop looked"
+            f" {line['rounds_per_second']:g} times a second."
+        )
+
+
 def noise(line: Line | None) -> Iterator[str]:
     """Say how often each way to compare calls a difference where there is none, and where there is one."""
     if line is None:
@@ -143,6 +179,7 @@ def write() -> None:
     for document, begin, end, made in (
         (DOCUMENT, _BEGIN, _END, table(lines)),
         (DOCUMENT, _BEGIN_CAPTURES, _END_CAPTURES, captures(lines)),
+        (DOCUMENT, _BEGIN_LOOP, _END_LOOP, loop(lines)),
         (DOCUMENT, _BEGIN_NOISE, _END_NOISE, noise(lines.get("noise"))),
         (HOUR_DOCUMENT, _BEGIN, _END, hour(lines.get("hour"))),
     ):

@@ -27,6 +27,14 @@ def test_a_busy_machine_and_a_bench_without_a_result_are_told() -> None:
     assert "Measured on 2026-01-02, with Linux 6.1 and 2 processors: collector." in table.table({"collector": _LINE})
 
 
+def test_a_figure_that_could_not_be_measured_is_unknown_and_no_goal_that_was_met() -> None:
+    kind = {"throughput_lost": -0.01, "p99_gained": 0.02}
+    line = _LINE | {"events": kind, "of_loop": {"throughput_lost": None, "p99_gained": -0.5, "own_share": 0.1}}
+    lost, p99, *_ = (row for row in table.table({"loop": line}) if "`make bench-loop`" in row)
+    assert lost.endswith("| 50% or less | unknown | unknown |")
+    assert p99.endswith("| 50% or less | -50% | yes |")
+
+
 @pytest.mark.parametrize(("at_most", "met"), [(True, [True, True, False]), (False, [False, True, True])])
 def test_a_bound_is_itself_good_enough(at_most: bool, met: list[bool]) -> None:  # noqa: FBT001  a parameter
     goal = Goal("x", "", 3, at_most=at_most)
@@ -36,7 +44,7 @@ def test_a_bound_is_itself_good_enough(at_most: bool, met: list[bool]) -> None: 
 def test_the_document_has_what_was_measured_last() -> None:
     lines = table.load()
     assert lines.keys() <= {bench.name for bench in BENCHES}
-    for made in (table.table(lines), table.captures(lines), table.noise(lines.get("noise"))):
+    for made in (table.table(lines), table.captures(lines), table.loop(lines), table.noise(lines.get("noise"))):
         assert "\n".join(made) in table.DOCUMENT.read_text(encoding="utf-8")
     assert "\n".join(table.hour(lines.get("hour"))) in table.HOUR_DOCUMENT.read_text(encoding="utf-8")
 
@@ -58,6 +66,17 @@ def test_a_capture_s_row_names_what_a_tool_does_not_say() -> None:
     said = list(table.captures({"captures": line}))
     assert "| b.pcap | x; y | all | not: y | 2.00 | 1.00 | 0.50 |" in said
     assert "`inspect` says 100% of them, tshark 50%." in said[-1]
+
+
+def test_a_kind_s_row_has_its_change_against_no_instrument() -> None:
+    none = {"per_second": 5000, "p99_ms": 10.0, "cpu_us": 200.0, "own_share": 0.001}
+    loop = {"per_second": 4000, "p99_ms": 12.0, "cpu_us": 300.0, "own_share": 0.4}
+    loop |= {"throughput_lost": 0.2, "p99_gained": 0.21, "cpu_gained": 0.5}
+    kinds = {"off": none, "loop": loop, "headers": loop, "events": loop}
+    said = list(table.loop({"loop": _LINE | kinds | {"repetitions": 5, "rounds_per_second": 9.9}}))
+    assert "| new connections | no instrument | 5,000 | 10.0 ms | 200 µs |  |" in said
+    changed = "4,000 (-20.0%) | 12.0 ms (+21.0%) | 300 µs (+50.0%) | 40.0% |"
+    assert any(row.endswith(f"in the server's namespace | {changed}") for row in said)
 
 
 def test_a_judge_s_row_has_how_often_it_was_wrong_and_right() -> None:
