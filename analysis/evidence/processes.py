@@ -1,14 +1,9 @@
-"""What the processes of one instance used, from the sampler's readings once a second, and what it printed of them."""
+"""What the processes of one instance used, from the sampler's readings once a second."""
 
-import contextlib
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
-from typing import BinaryIO
+from collections.abc import Collection, Iterable, Sequence
 
 from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
-from analysis.evidence.logs import lines_of
 from analysis.evidence.window import Window
 
 # The collector's own, which share the process namespace with the role.
@@ -28,37 +23,6 @@ def select_role(series: Iterable[Record], names: Collection[str]) -> list[Record
         }
         for reading in series
     ]
-
-
-# Gunicorn's, nginx's, PHP-FPM's and Apache's ways to write a time: in UTC, unless it has a zone.
-_TIMES = (
-    (re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}", re.ASCII), "%Y-%m-%d %H:%M:%S %z"),
-    (re.compile(rb"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", re.ASCII), "%Y/%m/%d %H:%M:%S"),
-    (re.compile(rb"\d\d-\w{3}-\d{4} \d\d:\d\d:\d\d", re.ASCII), "%d-%b-%Y %H:%M:%S"),
-    (re.compile(rb"\w{3} \d\d \d\d:\d\d:\d\d\.\d{6} \d{4}", re.ASCII), "%b %d %H:%M:%S.%f %Y"),
-)
-# Looked for as they stand, because a log has a line for each request.
-_ENDS = (b"exit", b"died", b"killed", b"SIGKILL")
-# "Worker exiting (pid: 61)", "[pid 7] AH00052: child pid 12 exit signal", "worker process 12 exited with code 0".
-_PID = re.compile(rb"\b(?:pid:? ?|child |process )(\d{1,9})\b", re.IGNORECASE)
-
-
-def read_endings(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
-    """Yield number, second (Unix epoch, in µs) and process of each line that says: a process ends, or has ended."""
-    for number, line in lines_of(file):
-        pids = _PID.findall(line) if any(word in line for word in _ENDS) else []
-        second = _read_second(line) if pids else None
-        if second is not None:
-            yield number, 1_000_000 * second, int(pids[-1])
-
-
-def _read_second(line: bytes) -> int | None:
-    for pattern, layout in _TIMES:
-        if match := pattern.search(line):
-            with contextlib.suppress(ValueError):
-                when = datetime.strptime(match[0].decode(), layout)  # noqa: DTZ007  one zone for all is set below
-                return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
-    return None
 
 
 def under_load(series: Sequence[Record], window: Window) -> list[Record]:

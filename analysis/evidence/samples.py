@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +47,20 @@ class UnixListener:
     path: str
     depth: int
     limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class InnerQueue:
+    """A queue at one tick besides that of the traffic: how a person names it, how many wait there, and its limit."""
+
+    name: str
+    depth: int
+    limit: int
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes nobody more: it holds one more than its limit."""
+        return self.depth > self.limit
 
 
 @dataclass(slots=True)
@@ -133,6 +148,14 @@ class Samples:
     def traffic(self, tick: int) -> list[Listener]:
         """Return the listening sockets of the traffic port at a tick."""
         return listeners_of_traffic(self.ticks[tick].listeners, self.port, ipv6=self.ipv6)
+
+    def inner_queues(self, tick: int) -> Iterator[InnerQueue]:
+        """Yield each queue besides that of the traffic; of unix sockets those alone that the tick tells of."""
+        for socket in self.ticks[tick].unix:
+            yield InnerQueue(f"unix:{socket.path}", socket.depth, socket.limit)
+        for listener in self.ticks[tick].listeners:
+            if listener.port != self.port:
+                yield InnerQueue(f"port {listener.port}", listener.depth, listener.limit)
 
     def series(self, name: str) -> Integers:
         """Return a counter's value at each tick; 0 before its first, and for one that there is not."""

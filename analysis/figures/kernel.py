@@ -9,9 +9,8 @@ from itertools import pairwise
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins.load_tables import count_drops
 from analysis.evidence import timeline
-from analysis.evidence.inner_queues import InnerQueue, queues_at
 from analysis.evidence.jsonl import Record, integer, records
-from analysis.evidence.samples import Counter, Listener, Samples
+from analysis.evidence.samples import Counter, InnerQueue, Listener, Samples
 from analysis.evidence.timeline import Span
 from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown, Value, unknown
@@ -133,7 +132,7 @@ def _inner(of: Callable[[InnerQueue], int]) -> Callable[[Samples, Span, Mapping[
     """Return a value of the queue inside that was the fullest at a tick."""
 
     def value(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
-        queues = [queue for tick in range(span.first, span.last + 1) for queue in queues_at(samples, tick)]
+        queues = [queue for tick in range(span.first, span.last + 1) for queue in samples.inner_queues(tick)]
         fullest = max(queues, key=lambda each: (each.depth - each.limit, each.depth), default=None)
         return unknown("no other socket listened") if fullest is None else of(fullest)
 
@@ -141,7 +140,7 @@ def _inner(of: Callable[[InnerQueue], int]) -> Callable[[Samples, Span, Mapping[
 
 
 def _inner_full(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
-    return sum(any(queue.is_full for queue in queues_at(samples, tick)) for tick in range(span.first, span.last + 1))
+    return sum(any(queue.is_full for queue in samples.inner_queues(tick)) for tick in range(span.first, span.last + 1))
 
 
 def _inner_drops(bound: Callable[[int], int]) -> Callable[[Samples, Span, Mapping[str, str]], Value]:

@@ -627,8 +627,15 @@ def test_a_try_that_broke_off_has_the_connection_that_ended_then(
     assert tables.made("try_links_by_breach", "line, flow", slack_us=5, late_us=10) == found
 
 
+def test_a_kernel_counted_what_grew_between_its_ticks(tables: Tables) -> None:
+    rows = [("nginx", 0, 3, 7), ("nginx", 3, 3, 8), ("backend-1", 5, None, 4), ("backend-1", 5, None, 4)]
+    tables.given("ticks", "instance overflows cookies deferred", *rows)
+    found = tables.made("counted", "instance, overflowed, sent_cookies, deferred")
+    assert found == [("backend-1", False, None, False), ("nginx", True, False, True)]
+
+
 def test_candidates_show_a_sign_of_a_full_queue_that_the_kernel_counted(tables: Tables) -> None:
-    tables.given("ticks", "instance overflows", ("nginx", 0), ("nginx", 3), ("backend-1", 5), ("backend-1", 5))
+    tables.given("counted", "instance overflowed", ("nginx", True), ("backend-1", False))
     tables.given("hops", observer="nginx")
     flow = MADE | {"established": True, "answered": True, "handshakes_only": False, "synack_count": 1}
     del flow["to_instance"]
@@ -653,25 +660,26 @@ def test_all_syns_before_the_answered_one_were_lost(tables: Tables) -> None:
 @pytest.mark.parametrize(
     ("deferred", "synacks", "came_us", "found"),
     [
-        (4, 1, (45, 49), (45, True)),
-        (4, 1, (None, 49), (49, True)),
-        (4, 1, (None, None), (None, False)),
+        (True, 1, (45, 49), (45, True)),
+        (True, 1, (None, 49), (49, True)),
+        (True, 1, (None, None), (None, False)),
         # It has sent its SYN-ACK again: it waits no longer.
-        (4, 2, (45, 49), (12, True)),
-        (3, 1, (45, 49), (12, True)),
-        (3, 1, (None, None), (12, True)),
+        (True, 2, (45, 49), (12, True)),
+        (False, 1, (45, 49), (12, True)),
+        (False, 1, (None, None), (12, True)),
     ],
 )
 def test_a_socket_that_waits_for_data_queues_a_connection_with_that(
     tables: Tables,
-    deferred: int,
+    *,
+    deferred: bool,
     synacks: int,
     came_us: tuple[int | None, int | None],
     found: tuple[int | None, bool],
 ) -> None:
     tables.given("hops", hop=0, client="k6", server="nginx", observer="nginx")
     tables.given("instances", "instance role", ("k6-1", "k6"), ("nginx", "nginx"))
-    tables.given("ticks", "deferred", (3,), (deferred,), instance="nginx")
+    tables.given("counted", instance="nginx", deferred=deferred)
     flow = {**MADE, "first_time_us": 10, "syn_times_us": [10], "syn_count": 1, "answered": True, "established": True}
     times = {"synack_count": synacks, "synack_times_us": [11], "handshake_ack_time_us": 12}
     ends = dict(zip(("client_first_data_time_us", "client_fin_time_us"), came_us, strict=True))

@@ -80,6 +80,7 @@ def build_connection_tables(database: duckdb.DuckDBPyConnection, raw: RawRun, wi
     They are made out of `instances`, `ticks`, `flows` and `hops`.
     """
     load_queues(database, raw)
+    database.execute(sql(__name__, "counted"))
     build_admissions(database, raw)
     database.execute(sql(__name__, "connections"), window.edges)
     database.execute(sql(__name__, "connections_raced"), {"order_us": _ORDER_US})

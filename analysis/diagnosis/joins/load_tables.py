@@ -7,17 +7,16 @@ health of the instruments says so.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any
 
 import duckdb
 import numpy as np
 
 from analysis.database import Integers, composed, create, literal, sql
-from analysis.evidence import logs, processes
-from analysis.evidence.inner_queues import queues_at, read_refusals
-from analysis.evidence.jsonl import integer, records
+from analysis.evidence import container_log, logs, processes
+from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.logs import lines_of
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import put_on_steady, tell_processes_apart
@@ -59,7 +58,7 @@ def open_database(raw: RawRun) -> duckdb.DuckDBPyConnection:
     _load_error_log(database, raw)
     load_captured(database, raw)
     _load_samples(database, raw)
-    _load_inner_queues(database, raw)
+    _load_servers(database, raw)
     _load_scrapes(database, raw)
     return database
 
@@ -187,8 +186,6 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     )
     create(database, "machines", {"instance": "VARCHAR", "machine": "VARCHAR"})
     create(database, "waiting_sockets", {"instance": "VARCHAR", **dict.fromkeys(("time_us", "count"), "BIGINT")})
-    create(database, "server_processes", PROCESSES)
-    create(database, "told_endings", ENDINGS)
     # Whether the server that answers the requests asks another one.
     asks = len(raw.manifest.path) > len(raw.manifest.request_path)
     for instance, samples in raw.samples.items():
@@ -200,7 +197,6 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             if asks and instance in raw.manifest.of_role(raw.manifest.origin or "") and _TIME_WAIT in samples.counters:
                 counts = {"time_us": columns["time_us"], "count": samples.series(_TIME_WAIT)}
                 insert(database, "waiting_sockets", counts, f"'{instance}' AS instance, *")
-        _load_processes(database, raw, instance, samples)
     for machine, instances in raw.clocks.together(raw.samples).items():
         database.executemany("INSERT INTO machines VALUES (?, ?)", [[each, machine] for each in instances])
         # All samplers of a machine see the same host; one that has readings will do.
@@ -238,62 +234,51 @@ def _dropped_of_traffic(samples: Samples) -> Iterator[Integers]:
 INNER_QUEUES = {
     "instance": "VARCHAR", "time_us": "BIGINT", "name": "VARCHAR", "depth": "BIGINT", "queue_limit": "BIGINT",
 }  # fmt: skip
+PROCESSES = {"instance": "VARCHAR", "time_us": "BIGINT", "pid": "BIGINT", "comm": "VARCHAR"}
 INNER_REFUSALS = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "name": "VARCHAR"}
+ENDINGS = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "pid": "BIGINT"}
 
 
-def _load_inner_queues(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    """Load what waited inside the servers' containers, and what they printed of unix sockets that refused them."""
+def _load_servers(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """Load what waited inside the servers' containers, their processes, and what they printed of both."""
     create(database, "inner_queues", INNER_QUEUES)
+    create(database, "server_processes", PROCESSES)
     create(database, "inner_refusals", INNER_REFUSALS)
+    create(database, "told_endings", ENDINGS)
+    manifest = raw.manifest
     for instance, samples in raw.samples.items():
-        if instance in raw.manifest.clients:
+        if instance in manifest.clients:
             continue
         held = [
             (tick.time_us, queue.name, queue.depth, queue.limit)
             for number, tick in enumerate(samples.ticks)
-            for queue in queues_at(samples, number)
+            for queue in samples.inner_queues(number)
             if queue.depth
         ]
-        names = ("time_us", "name", "depth", "queue_limit")
-        insert_rows(database, "inner_queues", names, held, f"'{instance}' AS instance, *")
-        _load_said(database, raw, instance, "inner_refusals", read_refusals)
+        select = f"'{instance}' AS instance, *"
+        insert_rows(database, "inner_queues", ("time_us", "name", "depth", "queue_limit"), held, select)
+        role = next((role for name, role in manifest.roles.items() if instance in manifest.of_role(name)), None)
+        with contextlib.suppress(OSError), open_regular(raw.places.log(instance, CONTAINER_LOG)) as file:
+            said = container_log.read(file)
+            insert_rows(database, "inner_refusals", ("line", "time_us", "name"), said.refusals, select)
+            if role is not None and samples.processes:
+                insert_rows(database, "told_endings", ("line", "time_us", "pid"), said.endings, select)
+        for table in ("inner_refusals", "told_endings"):
+            put_on_steady(database, table, instance, raw.clocks.of(instance), "time_us")
+        if role is not None:
+            _load_processes(database, instance, processes.select_role(samples.processes, role.processes))
 
 
-def _load_said(
-    database: duckdb.DuckDBPyConnection,
-    raw: RawRun,
-    instance: str,
-    table: str,
-    read: Callable[[BinaryIO], Iterable[Sequence[object]]],
-) -> None:
-    """Load what `read` finds in an instance's container.log; it has the table's columns, without the instance."""
-    names = [name for name in database.table(table).columns if name != "instance"]
-    with contextlib.suppress(OSError), open_regular(raw.places.log(instance, CONTAINER_LOG)) as file:
-        insert_rows(database, table, names, list(read(file)), f"'{instance}' AS instance, *")
-    put_on_steady(database, table, instance, raw.clocks.of(instance), "time_us")
-
-
-PROCESSES = {"instance": "VARCHAR", "time_us": "BIGINT", "pid": "BIGINT", "comm": "VARCHAR"}
-ENDINGS = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "pid": "BIGINT"}
-
-
-def _load_processes(database: duckdb.DuckDBPyConnection, raw: RawRun, instance: str, samples: Samples) -> None:
-    """Load a server's processes at each reading, which also has a row without a number, and those it said ended."""
-    manifest = raw.manifest
-    name = next((role for role in manifest.roles if instance in manifest.of_role(role)), None)
-    if name is None or manifest.kind_of(name) == "client" or not samples.processes:
-        return
-    names = manifest.roles[name].processes
+def _load_processes(database: duckdb.DuckDBPyConnection, instance: str, readings: Iterable[Record]) -> None:
+    """Load a server's processes at each reading, which also has a row without a number."""
     rows = [
         (reading["time_us"], process["pid"], str(process.get("comm")))
-        for reading in processes.select_role(samples.processes, names)
+        for reading in readings
         for process in [*records(reading, "processes"), {"pid": 0}]
         if integer(process, "pid") is not None
     ]
-    times_us, pids, comms = (np.array(part) for part in zip(*rows, strict=True))
-    columns = {"time_us": times_us.astype("int64"), "pid": pids.astype("int64"), "comm": comms.astype("object")}
-    insert(database, "server_processes", columns, f"'{instance}' AS instance, time_us, nullif(pid, 0) AS pid, comm")
-    _load_said(database, raw, instance, "told_endings", processes.read_endings)
+    select = f"'{instance}' AS instance, time_us, nullif(pid, 0) AS pid, comm"
+    insert_rows(database, "server_processes", ("time_us", "pid", "comm"), rows, select)
 
 
 def create_ticks(database: duckdb.DuckDBPyConnection) -> None:

@@ -18,8 +18,6 @@ CREATE TABLE connections AS
 WITH formers AS (
     SELECT observer AS former_observer, id AS former_id, first_rst_time_us AS former_rst_us
       FROM flows WHERE first_rst_by = 'client'
-), deferring AS (
-    SELECT instance FROM ticks GROUP BY instance HAVING max(deferred) > min(deferred)
 ), candidates AS (
     SELECT hops.hop, flows.*,
            established OR (handshakes_only AND answered) AS stood,
@@ -28,19 +26,20 @@ WITH formers AS (
                 WHEN first_rst_by = 'server' THEN first_rst_time_us END AS answered_us,
            CASE WHEN former_rst_us > first_time_us
                 THEN list_last(list_filter(syn_times_us, lambda time: time < former_rst_us)) END AS challenged_us,
-           deferring.instance IS NOT NULL AND synack_count = 1 AND NOT handshakes_only AS defers,
+           coalesce(deferred, false) AND synack_count = 1 AND NOT handshakes_only AS defers,
            CASE WHEN defers THEN least(client_first_data_time_us, client_fin_time_us, server_first_data_time_us)
                 ELSE coalesce(handshake_ack_time_us, synack_times_us[1]) END AS made_us,
            coalesce((defers AND made_us IS NULL)
                     OR NOT handshakes_only AND first_rst_by = 'client' AND handshake_ack_time_us IS NULL
                     AND client_first_data_time_us IS NULL, false) AS nothing_came,
            admissions.id IS NOT NULL AS examined, entered_us, coalesce(ack_dropped_us, []) AS ack_dropped_us,
-           coalesce(ack_dropped_max, 0) AS ack_dropped_max, coalesce(aborted, false) AS aborted
+           coalesce(ack_dropped_max, 0) AS ack_dropped_max, coalesce(aborted, false) AS aborted,
+           sent_cookies
       FROM flows JOIN hops ON hops.observer = flows.observer
            JOIN instances AS clients ON clients.instance = from_instance AND clients.role = hops.client
            JOIN instances AS servers ON servers.instance = to_instance AND servers.role = hops.server
            LEFT JOIN admissions ON admissions.observer = flows.observer AND admissions.id = flows.id
-           LEFT JOIN deferring ON deferring.instance = to_instance
+           LEFT JOIN counted ON counted.instance = to_instance
            LEFT JOIN formers ON former_observer = flows.observer AND former_id = reused_port_of
 ), lost AS (
     SELECT *, CASE WHEN answered_us IS NULL THEN syn_count
@@ -51,13 +50,11 @@ WITH formers AS (
       FROM candidates
 )
 SELECT * EXCLUDE (established, defers, made_us, examined, entered_us, unanswered, unanswered_us, challenged_us,
-                  ack_dropped_us),
+                  ack_dropped_us, sent_cookies),
        stood AS established,
        stood AND NOT nothing_came AND (NOT examined OR entered_us IS NOT NULL) AS entered,
        coalesce(stood AND (NOT examined OR entered_us IS NOT NULL) AND server_first_data_time_us IS NULL
-                AND first_rst_by = 'server'
-                AND to_instance IN (SELECT instance FROM ticks GROUP BY instance
-                                    HAVING max(cookies) > min(cookies)), false) AS perhaps_unknown,
+                AND first_rst_by = 'server' AND sent_cookies, false) AS perhaps_unknown,
        first_time_us BETWEEN $start_us AND $end_us AS in_window,
        unanswered - if(list_contains(unanswered_us, challenged_us), 1, 0) AS syns_lost,
        list_filter(unanswered_us, lambda time: time IS DISTINCT FROM challenged_us) AS syns_lost_us,
