@@ -868,7 +868,7 @@ def test_what_stands_at_the_proxy_has_the_first_try_and_the_last(tables: Tables)
     tables.given("access", instance="nginx", line=9, status=200)
     tables.given("tries", "try server", (1, "a:80"), (2, "b:80"), instance="nginx", line=9, tries=2)
     tables.given("try_links", "try", (2,), instance="nginx", line=9, observer="backend-1", flow=7)
-    tables.given("connections", **(MADE | {"observer": "backend-1"}), id=7, syns_lost=1)
+    tables.given("followed", observer="backend-1", id=7, syns_lost=1)
     columns = "id, line_status, first_server, try_server, up_id, up_syns_lost"
     assert tables.made("proxied", columns, slack_us=5) == [(1, 200, "a:80", "b:80", 7, 1)]
 
@@ -877,9 +877,31 @@ def test_a_request_is_ok_slow_or_failed_and_has_its_connection(tables: Tables) -
     rows = [(1, 1, 200, 0, 10), (2, 2, 200, 0, 99), (3, 3, 0, 1212, 10)]
     tables.given("requests", "id dial status error_code end_us", *rows, instance="k6-1", time_us=0)
     tables.given("dial_links", instance="k6-1", dial=1, observer="nginx", flow=7, how="address")
-    tables.given("connections", **MADE, id=7)
-    found = tables.made("cases", "id, outcome, total_us, flow_id", slow_us=50)
-    assert found == [(1, "ok", 10, 7), (2, "slow", 99, None), (3, "failed", 10, None)]
+    tables.given("followed", observer="nginx", id=7, syns_lost=2)
+    found = tables.made("cases", "id, outcome, total_us, flow_id, flow_syns_lost", slow_us=50)
+    assert found == [(1, "ok", 10, 7, 2), (2, "slow", 99, None, None), (3, "failed", 10, None, None)]
+
+
+def test_what_passes_by_tls_tells_nothing_of_a_request_s_data(tables: Tables) -> None:
+    tables.given("requests", "id dial tls_us", (1, 1, 0), (2, 2, 9), instance="k6-1", status=200, error_code=0)
+    tables.given("dial_links", "dial flow", (1, 7), (2, 8), instance="k6-1", observer="nginx", how="address")
+    data_us = dict.fromkeys(
+        (f"{end}_{which}_data_time_us" for end in ("client", "server") for which in ("first", "last")), 5
+    )
+    tables.given("followed", "id", (7,), (8,), observer="nginx", **data_us, first_time_us=1)
+    columns = ", ".join(["opaque", "flow_first_time_us", *(f"flow_{name}" for name in data_us)])
+    assert tables.made("cases", columns, slow_us=50) == [(False, 1, 5, 5, 5, 5), (True, 1, None, None, None, None)]
+
+
+def test_a_connection_is_followed_through_all_tables_that_name_it(tables: Tables) -> None:
+    tables.given("connections", **MADE, id=7, syns_lost=1)
+    ends = {"observer": "nginx", "id": 7}
+    tables.given("tls_handshakes", **ends, tls_end_time_us=40)
+    tables.given("accepted", **ends, accepted_before_us=30)
+    tables.given("ahead", **ends, ahead=3)
+    tables.given("syn_drop_proof", **ends, syns_overflowed=1)
+    columns = "id, client_port, syns_lost, tls_end_time_us, accepted_before_us, ahead, syns_overflowed"
+    assert tables.made("followed", columns) == [(7, 1000, 1, 40, 30, 3, 1)]
 
 
 def test_a_port_is_held_in_time_wait(tables: Tables) -> None:
@@ -2333,8 +2355,8 @@ def test_a_try_s_connection_tells_what_the_log_leaves_open(
     tables.given("access", instance="caddy", line=9, status=502, guessed=True)
     tables.given("tries", "try", (1,), instance="caddy", line=9, tries=1, guessed=True, start_us=100)
     tables.given("try_links", "try", (1,), instance="caddy", line=9, observer="backend-1", flow=7)
-    made = MADE | {"observer": "backend-1", "first_time_us": 110, "answered_us": 140, "established": stood}
-    tables.given("connections", **made, id=7)
+    times = {"first_time_us": 110, "answered_us": 140}
+    tables.given("followed", observer="backend-1", id=7, established=stood, **times)
     assert tables.made("proxied", "try_status, try_connect_us", slack_us=5) == [found]
 
 

@@ -111,6 +111,7 @@ def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_
         apart_us: how far the times of two instances may be off against each other.
         behind: whether the server that answers the requests asks another one.
     """
+    database.execute(sql(__name__, "followed"))
     make(database, ["request_links"], {sql(__name__, "proxied"): {"slack_us": CLOCK_SLACK_US}})
     database.execute(sql(__name__, "cases"), {"slow_us": None if slow_ms is None else slow_ms * 1000})
     closes = {"idle_us": _CLOSED_AT_ONCE_US, "closes": _CLOSES_MIN, "slack_us": CLOCK_SLACK_US + apart_us}

@@ -14,32 +14,12 @@ SELECT requests.*,
        dials.time_us AS dial_time_us, dials.duration_us AS dial_duration_us, dials.local AS dial_local,
        dials.remote AS dial_remote, dials.error AS dial_error, dials.error_kind AS dial_error_kind,
        secured.dial IS NOT NULL AS opaque, dial_links.how AS flow_how,
-       flows.observer AS flow_observer, flows.id AS flow_id, flows.to_instance AS flow_to_instance,
-       flows.client_address AS flow_client_address, flows.client_port AS flow_client_port,
-       flows.first_time_us AS flow_first_time_us, flows.last_time_us AS flow_last_time_us,
-       flows.syn_count AS flow_syn_count, flows.syn_times_us AS flow_syn_times_us,
-       flows.answered AS flow_answered, flows.answered_us AS flow_answered_us,
-       flows.established AS flow_established, flows.refused AS flow_refused, flows.syns_lost AS flow_syns_lost,
-       flows.queued_us AS flow_queued_us, flows.handshake_ack_time_us AS flow_handshake_ack_time_us,
-       flows.ack_dropped_min AS flow_ack_dropped_min, flows.entered AS flow_entered,
-       flows.aborted AS flow_aborted, flows.perhaps_unknown AS flow_perhaps_unknown,
+       COLUMNS(flows.* EXCLUDE (client_first_data_time_us, client_last_data_time_us, server_first_data_time_us,
+                                server_last_data_time_us)) AS 'flow_\0',
        if(opaque, NULL, flows.client_first_data_time_us) AS flow_client_first_data_time_us,
        if(opaque, NULL, flows.client_last_data_time_us) AS flow_client_last_data_time_us,
        if(opaque, NULL, flows.server_first_data_time_us) AS flow_server_first_data_time_us,
        if(opaque, NULL, flows.server_last_data_time_us) AS flow_server_last_data_time_us,
-       flows.client_fin_time_us AS flow_client_fin_time_us, flows.server_fin_time_us AS flow_server_fin_time_us,
-       flows.first_rst_by AS flow_first_rst_by, flows.first_rst_time_us AS flow_first_rst_time_us,
-       flows.closed_by AS flow_closed_by, flows.close_kind AS flow_close_kind,
-       flow_tls.client_hello_time_us AS flow_client_hello_time_us,
-       flow_tls.server_hello_time_us AS flow_server_hello_time_us,
-       flow_tls.client_reply_time_us AS flow_client_reply_time_us, flow_tls.tls_end_time_us AS flow_tls_end_time_us,
-       flow_accepted.accepted_after_us AS flow_accepted_after_us,
-       flow_accepted.accepted_before_us AS flow_accepted_before_us,
-       flow_ahead.ahead AS flow_ahead, flow_ahead.ahead_in_vain AS flow_ahead_in_vain,
-       flow_proof.syns_overflowed AS flow_syns_overflowed, flow_proof.syns_syn_queue_full AS flow_syns_syn_queue_full,
-       flow_proof.syns_not_dropped AS flow_syns_not_dropped, flow_proof.syns_unsampled AS flow_syns_unsampled,
-       flow_proof.depth_min AS flow_depth_min, flow_proof.depth_max AS flow_depth_max,
-       flow_proof.queue_limit AS flow_queue_limit, flow_proof.queues AS flow_queues, flow_proof.queue AS flow_queue,
        served.instance AS own_instance, served.line AS own_line, served.status AS own_status,
        round(1000000 * served.request_time)::BIGINT AS own_took_us, served.how AS own_how,
        1000 * served.time_ms AS own_time_us, served.resolution_us AS own_resolution_us,
@@ -55,12 +35,7 @@ SELECT requests.*,
                     FROM requests WHERE tls_us > 0 OR protocol IN ('http2', 'grpc')) AS secured
             ON secured.instance = requests.instance AND secured.dial = requests.dial
        LEFT JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
-       LEFT JOIN connections AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
-       LEFT JOIN tls_handshakes AS flow_tls ON flow_tls.observer = flows.observer AND flow_tls.id = flows.id
-       LEFT JOIN accepted AS flow_accepted
-            ON flow_accepted.observer = flows.observer AND flow_accepted.id = flows.id
-       LEFT JOIN ahead AS flow_ahead ON flow_ahead.observer = flows.observer AND flow_ahead.id = flows.id
-       LEFT JOIN syn_drop_proof AS flow_proof ON flow_proof.observer = flows.observer AND flow_proof.id = flows.id
+       LEFT JOIN followed AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
        LEFT JOIN (SELECT line_links.instance AS of_instance, line_links.id AS of_id, line_links.how, served_lines.*
                     FROM line_links JOIN served_lines
                          ON served_lines.instance = line_links.access_instance AND served_lines.line = line_links.line
