@@ -97,7 +97,7 @@ def _count_identities(status: str) -> Compute:
 
 
 _OF_IDENTITIES: tuple[Figure, ...] = tuple(
-    Figure(f"ledger.identities.{name}", meaning, "derived/ledger.json", _count_identities(status))
+    Figure(f"ledger.identities.{name}", meaning, _count_identities(status), "derived/ledger.json")
     for name, (status, meaning) in _IDENTITY_MEANINGS.items()
 )
 

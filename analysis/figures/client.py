@@ -6,6 +6,7 @@ SQL over `raw.records` counts and selects; the statistics of times are those of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from analysis.database import Row, sql
 from analysis.diagnosis.health import CLIENT, Evidence
@@ -21,6 +22,7 @@ _DIALS = {Evidence.DIALS: CLIENT, Evidence.LOAD: ""}
 _EVENTS = {Evidence.EVENTS: CLIENT, Evidence.LOAD: ""}
 
 _REQUESTS_FILE = "k6: requests.jsonl"
+_figure = partial(Figure, source=_REQUESTS_FILE)
 _DIALS_FILE = "k6: dials.jsonl"
 _EVENTS_FILE = "k6: events.jsonl"
 
@@ -211,17 +213,15 @@ def _latency_of_named(parameter: str) -> Compute:
 
 def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure, ...]:
     return (
-        Figure(f"{prefix}.total", meaning, _REQUESTS_FILE, _count_of_named(parameter, "total")),
-        Figure(
+        _figure(f"{prefix}.total", meaning, _count_of_named(parameter, "total")),
+        _figure(
             f"{prefix}.failed",
             "Those of them that failed, as in client.requests.failed.",
-            _REQUESTS_FILE,
             _count_of_named(parameter, "failed"),
         ),
-        Figure(
+        _figure(
             f"{prefix}.latency_ms.<statistic>",
             "A statistic of the times of those that succeeded, as in client.latency_ms.list.",
-            _REQUESTS_FILE,
             _latency_of_named(parameter),
             unit="ms",
         ),
@@ -271,42 +271,36 @@ def _kept(run: Run, found: Mapping[str, str]) -> Value:
 
 
 FIGURES: tuple[Figure, ...] = (
-    Figure("client.requests.total", "Requests.", _REQUESTS_FILE, _of_requests(lambda row, _: row["total"])),
-    Figure(
+    _figure("client.requests.total", "Requests.", _of_requests(lambda row, _: row["total"])),
+    _figure(
         "client.requests.ok",
         "Requests answered with a status from 200 to 399.",
-        _REQUESTS_FILE,
         _of_requests(lambda row, _: row["ok"]),
     ),
-    Figure(
+    _figure(
         "client.requests.ok_per_second",
         "The throughput: requests answered so, per second from the first request's start to the last one's end.",
-        _REQUESTS_FILE,
         _of_requests(_rate),
         unit="requests/s",
     ),
-    Figure(
+    _figure(
         "client.requests.failed",
         "All other requests: without an answer, or answered with another status.",
-        _REQUESTS_FILE,
         _of_requests(lambda row, _: row["total"] - row["ok"]),
     ),
-    Figure(
+    _figure(
         "client.requests.cut",
         "Requests whose answer began to come and did not end, so that the client has no status of it.",
-        _REQUESTS_FILE,
         _of_requests(lambda row, _: row["cut"]),
     ),
-    Figure(
+    _figure(
         "client.requests.error.<code>",
         "Requests that ended with this error code of k6, such as 1211, the timeout of a dial.",
-        _REQUESTS_FILE,
         _of_requests(lambda row, found: row["codes"].get(int(found["code"]), 0)),
     ),
-    Figure(
+    _figure(
         "client.requests.status.<status>",
         "Requests answered with this status, or with one of this class.",
-        _REQUESTS_FILE,
         _of_requests(_answered),
     ),
     *figures_of_times(
@@ -315,37 +309,34 @@ FIGURES: tuple[Figure, ...] = (
         _REQUESTS_FILE,
         _times(_REQUESTS, _TOOK),
     ),
-    Figure(
+    _figure(
         "client.users.total",
         "Virtual users that sent a request.",
-        _REQUESTS_FILE,
         _of_requests(lambda row, _: row["users"]),
     ),
-    Figure(
+    _figure(
         "client.users.served",
         "Virtual users without a failed request.",
-        _REQUESTS_FILE,
         _of_requests(lambda row, _: row["users"] - row["users_failed"]),
     ),
-    Figure(
+    _figure(
         "client.users.failed",
         "Virtual users with a failed request.",
-        _REQUESTS_FILE,
         _of_requests(lambda row, _: row["users_failed"]),
     ),
-    Figure("client.dials.total", "Attempts to connect.", _DIALS_FILE, _of_dials(lambda row, _: row["total"])),
-    Figure("client.dials.ok", "Attempts that made a connection.", _DIALS_FILE, _of_dials(lambda row, _: row["ok"])),
+    Figure("client.dials.total", "Attempts to connect.", _of_dials(lambda row, _: row["total"]), _DIALS_FILE),
+    Figure("client.dials.ok", "Attempts that made a connection.", _of_dials(lambda row, _: row["ok"]), _DIALS_FILE),
     Figure(
         "client.dials.failed",
         "Attempts that did not, except those held half open on purpose.",
-        _DIALS_FILE,
         _of_dials(lambda row, _: row["failed"]),
+        _DIALS_FILE,
     ),
     Figure(
         "client.dials.failed_<kind>",
         "Attempts that failed for this reason.",
-        _DIALS_FILE,
         _of_dials(lambda row, found: row["kinds"].get(found["kind"].replace("_", "-"), 0)),
+        _DIALS_FILE,
     ),
     *figures_of_times(
         "client.dial_ms",
@@ -359,10 +350,9 @@ FIGURES: tuple[Figure, ...] = (
         _DIALS_FILE,
         _times(_DIALS, f"{_DIALLED} <> 'half-open'"),
     ),
-    Figure(
+    _figure(
         "client.tls.handshakes",
         "TLS handshakes of connections that were made for a request; those that failed do not count.",
-        _REQUESTS_FILE,
         _of_requests(lambda row, _: row["handshakes"]),
     ),
     *figures_of_times(
@@ -371,36 +361,32 @@ FIGURES: tuple[Figure, ...] = (
         _REQUESTS_FILE,
         _times(_REQUESTS, "SELECT tls_us FROM requests WHERE tls_us > 0 AND NOT reused"),
     ),
-    Figure(
+    _figure(
         "client.streams.connections",
         "Connections that carried requests by HTTP/2 or gRPC; each can carry several at once.",
-        _REQUESTS_FILE,
         _of_streams("connections"),
     ),
-    Figure("client.streams.requests", "The requests that they carried.", _REQUESTS_FILE, _of_streams("requests")),
-    Figure(
+    _figure("client.streams.requests", "The requests that they carried.", _of_streams("requests")),
+    _figure(
         "client.streams.requests_max",
         "The most requests that one of them carried.",
-        _REQUESTS_FILE,
         _of_streams("requests_max"),
     ),
-    Figure(
+    _figure(
         "client.streams.at_once_max",
         "The most requests that one of them carried at once.",
-        _REQUESTS_FILE,
         _of_streams("at_once_max"),
     ),
-    Figure(
+    _figure(
         "client.streams.sent_again",
         "Requests of HTTP/2 that the client sent again by itself: after a GOAWAY, or a refused stream.",
-        _REQUESTS_FILE,
         _of_sent_again("requests"),
     ),
     Figure(
         "client.streams.goaways",
         "Connections whose GOAWAY made the client send requests again.",
-        f"{_REQUESTS_FILE}, dials.jsonl",
         _of_sent_again("goaways"),
+        f"{_REQUESTS_FILE}, dials.jsonl",
     ),
     *_figures_of_named(
         "client.named.<request>",
@@ -416,34 +402,34 @@ FIGURES: tuple[Figure, ...] = (
         "client.checks.<check>.rate",
         "The share of a script's check() that passed, from 0 to 1, over all groups. The name is the check's in small"
         " letters, with _ for all but letters and digits: 'home is 200' is home_is_200.",
-        "k6: summary.json",
         _checked(lambda passes, fails: passes / (passes + fails) if passes + fails else unknown("it was never made")),
+        "k6: summary.json",
     ),
     Figure(
         "client.checks.<check>.failed",
         "How often this check failed.",
-        "k6: summary.json",
         _checked(lambda _, fails: fails),
+        "k6: summary.json",
     ),
     Figure(
         "client.thresholds.<threshold>",
         "Whether a threshold of a script was kept, by k6's own judgement: http_req_duration_p_95_below_500 is the"
         " metric http_req_duration with 'p(95)<500'.",
-        "k6: summary.json",
         _kept,
+        "k6: summary.json",
         kind=Kind.TRUTH,
     ),
     Figure(
         "client.iterations.dropped",
         "Iterations that k6 could not begin when they were due.",
-        "k6: summary.json, else live.jsonl",
         _dropped,
+        "k6: summary.json, else live.jsonl",
     ),
-    Figure("client.admissions.total", "Users that the waiting room admitted.", _EVENTS_FILE, _admitted),
+    Figure("client.admissions.total", "Users that the waiting room admitted.", _admitted, _EVENTS_FILE),
     Figure(
         "client.admissions.out_of_order",
         "Users whose turn came before that of a user with a lower number.",
-        _EVENTS_FILE,
         _out_of_order,
+        _EVENTS_FILE,
     ),
 )

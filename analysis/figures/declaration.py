@@ -42,16 +42,16 @@ class Figure:
 
     Attributes:
         pattern: its name, with parameters in angle brackets.
-        source: the files it is read from, or the module of the model.
         compute: its value in a run, given the parameters.
+        source: the files it is read from, or the module of the model.
         unit: the value's unit; empty for a count.
         of_role: the role that must be on the path for there to be such a figure; None for no such condition.
     """
 
     pattern: str
     meaning: str
-    source: str
     compute: Compute
+    source: str
     kind: Kind = Kind.NUMBER
     unit: str = ""
     of_role: str | None = None
@@ -81,8 +81,8 @@ class Figure:
 def figures_of_times(prefix: str, meaning: str, source: str, compute: Compute) -> tuple[Figure, ...]:
     """Return the figure of a list of times, and those of its statistics."""
     return (
-        Figure(f"{prefix}.list", meaning, source, compute, kind=Kind.LIST, unit="ms"),
-        Figure(f"{prefix}.<statistic>", "A statistic of that list.", source, compute, unit="ms"),
+        Figure(f"{prefix}.list", meaning, compute, source, kind=Kind.LIST, unit="ms"),
+        Figure(f"{prefix}.<statistic>", "A statistic of that list.", compute, source, unit="ms"),
     )
 
 

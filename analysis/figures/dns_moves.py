@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
@@ -12,7 +13,7 @@ from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run
 
 PREFIX = "moved."
-_SOURCE = "the proxy: access.jsonl; the manifest: actions"
+_figure = partial(Figure, source="the proxy: access.jsonl; the manifest: actions")
 _RESTS_ON = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
 # When a name was moved, and for each try after that until it moved again: whether it went to where the name led before.
 Tries = Sequence[tuple[int, bool]]
@@ -52,22 +53,19 @@ def _last_ms(start_us: int, tries: Tries) -> int:
 
 
 FIGURES = (
-    Figure(
+    _figure(
         f"{PREFIX}<proxy>.to_old",
         "Tries that the proxy began after a name had moved, at the server to which the name led before.",
-        _SOURCE,
         _of_moves(_count(old=True), sum),
     ),
-    Figure(
+    _figure(
         f"{PREFIX}<proxy>.to_new",
         "The same at the server to which the name leads since.",
-        _SOURCE,
         _of_moves(_count(old=False), sum),
     ),
-    Figure(
+    _figure(
         f"{PREFIX}<proxy>.old_ms",
         "How long after a move the last try went to the old server; of several moves the longest time.",
-        _SOURCE,
         _of_moves(_last_ms, max),
         unit="ms",
     ),

@@ -4,6 +4,7 @@ A status is in the data, which no capture keeps: how many of them failed is unkn
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from analysis.figures.run import Run, list_or_statistic
 
 PREFIX = "flows.<server>.request"
 _SOURCE = "capture.pcap of one end"
+_figure = partial(Figure, source=_SOURCE)
 
 
 def records_requests(run: Run) -> bool:
@@ -71,12 +73,11 @@ def _doubt(joined: Joined, servers: list[str]) -> Unknown | None:
     return Unknown(tuple(reasons)) if reasons else None
 
 
-def _total(joined: Joined, servers: list[str], _: Mapping[str, str]) -> Value:
-    return int(joined.row(sql(__name__, "exchanges_in_doubt"), servers=servers)["total"])
-
-
-def _unanswered(joined: Joined, servers: list[str], _: Mapping[str, str]) -> Value:
-    return int(joined.row(sql(__name__, "exchanges_in_doubt"), servers=servers)["unanswered"])
+def _count(column: str) -> Compute:
+    """Return a count of turns."""
+    return _in_turns(
+        lambda joined, servers, _: int(joined.row(sql(__name__, "exchanges_in_doubt"), servers=servers)[column])
+    )
 
 
 def _took(joined: Joined, servers: list[str], found: Mapping[str, str]) -> Value:
@@ -90,23 +91,20 @@ def _of_connections(joined: Joined, servers: list[str], _: Mapping[str, str]) ->
 
 
 FIGURES: tuple[Figure, ...] = (
-    Figure(
+    _figure(
         "flows.<server>.requests.total",
         "Requests of a client that records none, by the packets: its data, then the server's. Over HTTP/1 without TLS,"
         " where the client asks one at a time; unknown if it sent one request in several pieces.",
-        _SOURCE,
-        _in_turns(_total),
+        _count("total"),
     ),
-    Figure(
+    _figure(
         "flows.<server>.requests.unanswered",
         "Those of them that no data of the server follows.",
-        _SOURCE,
-        _in_turns(_unanswered),
+        _count("unanswered"),
     ),
-    Figure(
+    _figure(
         "flows.<server>.requests.of_connection.list",
         "How many of them each connection carried, of those that carried any.",
-        _SOURCE,
         _in_turns(_of_connections),
         kind=Kind.LIST,
     ),

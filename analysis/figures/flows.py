@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from analysis.figures.declaration import Compute, Figure, figures_of_times
 from analysis.figures.run import Run, list_or_statistic, total
 
 _SOURCE = "capture.pcap of one end"
+_figure = partial(Figure, source=_SOURCE)
 
 # A sampler that is ready to read may have to wait for a processor first.
 _TICK_SLACK_MS = 50
@@ -84,13 +86,13 @@ def _of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]],
     return compute
 
 
-def _count(name: str) -> Compute:
-    def count(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
-        return total(
-            joined.row(sql(__name__, "connections_to"), instance=each)[name.replace(".", "_")] for each in servers
+def _sum(query: str, column: str) -> Compute:
+    """Return the sum over a server's instances of what a query counts at each."""
+    return _of_connections(
+        lambda _run, joined, servers, _found: total(
+            joined.row(sql(__name__, query), instance=each)[column] for each in servers
         )
-
-    return _of_connections(count)
+    )
 
 
 def _checks(run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
@@ -101,18 +103,6 @@ def _checks(run: Run, joined: Joined, servers: list[str], _found: Mapping[str, s
     if not any(of in ACCESS for role in clients for of in role.logs.values() if isinstance(of, str)):
         return unknown("the proxy sees no requests, so nothing tells their connections from those of checks")
     return total(joined.row(sql(__name__, "checks_to"), instance=each)["checks"] for each in servers)
-
-
-def _others(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
-    return total(joined.row(sql(__name__, "others_to"), instance=each)["others"] for each in servers)
-
-
-def _before_socket(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
-    return total(joined.row(sql(__name__, "before_socket_of"), instance=each)["syns"] for each in servers)
-
-
-def _resent(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
-    return total(joined.row(sql(__name__, "resent_to"), instance=each)["resent"] for each in servers)
 
 
 # So near to a server's close is a request that its FIN might have met on the way, or a busy server read too late.
@@ -234,62 +224,57 @@ class _Overflows:
 
 
 FIGURES: tuple[Figure, ...] = (
-    Figure(
+    _figure(
         "flows.<server>.checks",
         "Established connections that no request used, if the proxy in front makes health checks; 0 if it makes none.",
-        _SOURCE,
         _of_connections(_checks),
     ),
-    Figure(
+    _figure(
         "flows.<server>.syns_before_socket",
         "SYNs of connections without an answer that came to the server and to no socket of it: its kernel counted no"
         " drop around any of them, and sent no SYN-ACK again. A packet filter takes them, or connection tracking.",
-        _SOURCE,
-        _of_connections(_before_socket),
+        _sum("before_socket_of", "syns"),
         unit="SYNs",
     ),
-    Figure(
+    _figure(
         "flows.<server>.resent",
         "Requests that met a kept connection just as the server closed it, and that the client's side sent again over"
         " another one, without an error; without TLS.",
-        _SOURCE,
-        _of_connections(_resent),
+        _sum("resent_to", "resent"),
     ),
-    Figure(
+    _figure(
         "flows.<server>.others",
         "Established connections of clients that are not on the path, in the whole capture: of what ran before the run,"
         " such as the probes of a cluster's node.",
-        _SOURCE,
-        _of_connections(_others),
+        _sum("others_to", "others"),
     ),
-    Figure(
+    _figure(
         "flows.<server>.kept_ms.low",
         "How long the server kept idle connections, as measured from at least 5 that it closed: nine in ten were kept"
         " for this or longer. Unknown where it closed fewer, or at times that lie far apart, as in a reload.",
-        _SOURCE,
         _kept("low_us", min, 1000),
         unit="ms",
     ),
-    Figure(
+    _figure(
         "flows.<server>.kept_ms.high",
         "The same: nine in ten were kept for this or shorter. Near `low` where the server has a fixed timeout.",
-        _SOURCE,
         _kept("high_us", max, 1000),
         unit="ms",
     ),
-    Figure(
+    _figure(
         "flows.<server>.near_races",
         "Answered requests that came to a kept connection after it had been idle for `kept_ms.low`, less 50 ms, or for"
         " longer: the server was about to close it.",
-        _SOURCE,
         _kept("near", sum),
         unit="requests",
     ),
-    *(Figure(f"flows.<server>.{name}", meaning, _SOURCE, _count(name)) for name, meaning in _COUNTS.items()),
-    Figure(
+    *(
+        _figure(f"flows.<server>.{name}", meaning, _sum("connections_to", name.replace(".", "_")))
+        for name, meaning in _COUNTS.items()
+    ),
+    _figure(
         "flows.<server>.syns_of_unanswered.list",
         "The number of SYNs of each connection that got no answer.",
-        _SOURCE,
         _of_connections(_syns_of_unanswered),
         kind=Kind.LIST,
         unit="SYNs",
@@ -300,16 +285,14 @@ FIGURES: tuple[Figure, ...] = (
         _SOURCE,
         _of_connections(_handshakes),
     ),
-    Figure(
+    _figure(
         f"{TLS_PREFIX}handshakes",
         "Connections on which the client began a TLS handshake.",
-        _SOURCE,
         _of_tls(lambda rows, _: len(rows)),
     ),
-    Figure(
+    _figure(
         f"{TLS_PREFIX}unanswered",
         "Those of them without a ServerHello.",
-        _SOURCE,
         _of_tls(lambda rows, _: sum(row["server_hello_us"] is None for row in rows)),
     ),
     *figures_of_times(
@@ -330,19 +313,17 @@ FIGURES: tuple[Figure, ...] = (
         _SOURCE,
         _times_of_tls("client_reply_us"),
     ),
-    Figure(
+    _figure(
         "flows.<role>.time_wait.min",
         "For one instance: the least number of sockets in TIME_WAIT at the window's end. It follows from which side"
         " closed first and when, and from how many the kernel had no room for (TCPTimeWaitOverflow).",
-        _SOURCE,
         _time_wait("least"),
         unit="sockets",
     ),
-    Figure(
+    _figure(
         "flows.<role>.time_wait.max",
         "The greatest possible number: the kernel's timer and the reading of the samples may be late, and the kernel"
         " also counts sockets in FIN_WAIT2 that no process holds.",
-        _SOURCE,
         _time_wait("most"),
         unit="sockets",
     ),

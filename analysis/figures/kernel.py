@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import pairwise
 
 from analysis.diagnosis.health import Evidence
@@ -17,7 +18,7 @@ from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, greatest, total
 
-_SAMPLES_FILE = "collector: samples.jsonl"
+_figure = partial(Figure, source="collector: samples.jsonl")
 _AT_EDGES = {Evidence.COUNTERS: "sampler", Evidence.CLOCK: ""}
 _ALL_TICKS = {Evidence.COUNTERS: "sampler", Evidence.TICKS: "sampler", Evidence.CLOCK: ""}
 _ALL_SOCKETS = {Evidence.SOCKETS: "sampler", Evidence.CLOCK: ""}
@@ -224,139 +225,121 @@ def _exists(run: Run, found: Mapping[str, str]) -> Value:
 
 
 FIGURES: tuple[Figure, ...] = (
-    Figure(
+    _figure(
         "kernel.<role>.<Counter>",
         "How much a counter of /proc/net/netstat or /proc/net/snmp grew over the window; the sum of the instances.",
-        _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, total, _difference),
     ),
-    Figure(
+    _figure(
         "metrics.<role>.connections",
         "Connections from outside that the metrics ports of the role's collectors took over the window."
         " Tcp.PassiveOpens counts them too. 0 without --metrics.",
-        _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, total, _scrapes),
         unit="connections",
     ),
-    Figure(
+    _figure(
         "listen.<role>.depth.max",
         "The most connections that waited at the traffic port to be accepted.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, greatest, _greatest_of_listeners(lambda each: each.depth)),
         unit="connections",
     ),
-    Figure(
+    _figure(
         "listen.<role>.limit",
         "The accept queue's limit in the kernel. It holds one connection more.",
-        _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, greatest, _greatest_of_listeners(lambda each: each.limit)),
         unit="connections",
     ),
-    Figure(
+    _figure(
         "listen.<role>.drops",
         "What the listening socket itself counted as dropped over the window; the sum of the instances.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _listener_drops),
     ),
-    Figure(
+    _figure(
         "listen.<role>.full_beside_empty",
         "Ticks at which one accept queue of an instance was full and another of it empty; with one queue, 0."
         " Programs with SO_REUSEPORT, such as nginx with reuseport, have several.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _full_beside_empty),
     ),
-    Figure(
+    _figure(
         "listen.<role>.queue.<queue>.full_beside_empty",
         "The same of one queue, from 1 on, in the order in which the program made them: nginx makes that of its first"
         " worker first. The sum of the instances.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _full_beside_empty),
     ),
-    Figure(
+    _figure(
         "listen.<role>.closed_ms",
         "How long nothing listened on the traffic port, from the first tick without a listener to the next with one;"
         " the sum of the instances.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _closed_ms),
         unit="ms",
     ),
-    Figure(
+    _figure(
         "inner.<role>.depth.max",
         "The most connections that waited at another listening socket than that of the traffic: a unix socket, or a"
         " port that a program behind the first one listens on. That of the fullest.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, greatest, _inner(lambda each: each.depth)),
         unit="connections",
     ),
-    Figure(
+    _figure(
         "inner.<role>.limit",
         "The limit of that socket's queue. It holds one connection more.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, greatest, _inner(lambda each: each.limit)),
         unit="connections",
     ),
-    Figure(
+    _figure(
         "inner.<role>.full_ticks",
         "Ticks at which the queue of such a socket was full; the sum of the instances.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _inner_full),
     ),
-    Figure(
+    _figure(
         "inner.<role>.drops.min",
         "How much of TcpExt.ListenDrops over the window may be of TCP sockets that listen on other ports than the"
         " traffic's, by their own counters: the lower bound, because a socket counts a packet after the SYN twice. No"
         " capture of the traffic has these packets. The sum of the instances.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _inner_drops(lambda count: (count + 1) // 2)),
     ),
-    Figure(
+    _figure(
         "inner.<role>.drops.max",
         "The same: the upper bound.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, total, _inner_drops(lambda count: count)),
     ),
-    Figure(
+    _figure(
         "sockets.<role>.time_wait.max",
         "The most sockets in TIME_WAIT at once.",
-        _SAMPLES_FILE,
         _over_ticks(_ALL_TICKS, greatest, _time_wait(lambda count, span: count.maximum(span.first, span.last))),
         unit="sockets",
     ),
-    Figure(
+    _figure(
         "sockets.<role>.time_wait.end",
         "Sockets in TIME_WAIT at the window's end, at the instance with the most.",
-        _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, greatest, _time_wait(lambda count, span: count.at(span.last))),
         unit="sockets",
     ),
-    Figure(
+    _figure(
         "sockets.<role>.time_wait.loopback",
         "The most sockets in TIME_WAIT that there can be at the window's end whose connection never left the instance's"
         " namespace, at the instance with the most: the most in the two readings around it, one every five seconds;"
         " where the first has some, also as many more as the namespace opened connections since; and those in"
         " FIN_WAIT2, which the kernel counts with them.",
-        _SAMPLES_FILE,
         _over_readings(_time_wait_loopback),
         unit="sockets",
     ),
-    Figure(
+    _figure(
         "sockets.<role>.<state>.max",
         "The most sockets in a state at once, in readings once a second.",
-        _SAMPLES_FILE,
         _over_readings(_of_state(max)),
         unit="sockets",
     ),
-    Figure(
+    _figure(
         "sockets.<role>.<state>.end",
         "Sockets in a state in the last reading at or before the window's end, at the instance with the most.",
-        _SAMPLES_FILE,
         _over_readings(_of_state(lambda counts: counts[-1])),
         unit="sockets",
     ),
     Figure(
         "sysctl.<role>.exists.<sysctl>",
         "1 if the kernel has this setting in the network namespace of each instance, else 0.",
-        "manifest.json: sysctls",
         _exists,
+        "manifest.json: sysctls",
     ),
 )

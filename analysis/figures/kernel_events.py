@@ -118,11 +118,11 @@ FIGURES: tuple[Figure, ...] = (
         _waits,
     ),
     *(
-        Figure(f"events.<role>.{name}", meaning, _SOURCE, _count(condition))
+        Figure(f"events.<role>.{name}", meaning, _count(condition), _SOURCE)
         for name, (condition, meaning) in _COUNTS.items()
     ),
     *(
-        Figure(f"events.<server>.differing.{name}", meaning, f"{_SOURCE}, and the capture", _differing(name))
+        Figure(f"events.<server>.differing.{name}", meaning, _differing(name), f"{_SOURCE}, and the capture")
         for name, meaning in _DIFFERING.items()
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from analysis.database import Row, sql
 from analysis.diagnosis import attribution, joins
@@ -13,7 +14,7 @@ from analysis.expressions.values import Unknown, Value, merge, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run
 
-_SOURCE = "derived/ledger.json"
+_figure = partial(Figure, source="derived/ledger.json")
 
 _REQUESTS = {Evidence.REQUESTS: CLIENT}
 _OF_CLIENT = {Evidence.REQUESTS: CLIENT, Evidence.DIALS: CLIENT, Evidence.TIMES: ""}
@@ -112,10 +113,6 @@ def _of_connections(value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
     return compute
 
 
-def _figure(pattern: str, meaning: str, compute: Callable[[Run, Mapping[str, str]], Value]) -> Figure:
-    return Figure(pattern, meaning, _SOURCE, compute)
-
-
 FIGURES: tuple[Figure, ...] = (
     _figure(
         "ledger.unexplained",
@@ -160,10 +157,9 @@ FIGURES: tuple[Figure, ...] = (
         "Dials that found no free port; the capture shows that the whole range was in use.",
         _without_port(None, {Evidence.DIALS: CLIENT}),
     ),
-    Figure(
+    _figure(
         "ledger.gateway_dials_without_port",
         "The same for the gateway's dials.",
-        _SOURCE,
         _without_port("gateway", {Evidence.DIALS: "dials"}),
         of_role="gateway",
     ),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from analysis.expressions.values import Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run
 from formats.manifest import RoundTrip
 
-_SOURCE = "the manifest: round_trips"
+_figure = partial(Figure, source="the manifest: round_trips")
 
 
 def _worst(read: Callable[[RoundTrip], float | None]) -> Compute:
@@ -27,18 +28,16 @@ def _worst(read: Callable[[RoundTrip], float | None]) -> Compute:
 
 
 FIGURES = (
-    Figure(
+    _figure(
         "link.<role>.round_trip_ms",
         "The median round trip between the role before this one on the path and this one, measured by 1,000 echoes"
         " before the load, where there is a link; of several instances the slowest.",
-        _SOURCE,
         _worst(lambda one: None if one.p50_us is None else one.p50_us / 1000),
         unit="ms",
     ),
-    Figure(
+    _figure(
         "link.<role>.lost_percent",
         "Share of these echoes that got lost, on the way there or back.",
-        _SOURCE,
         _worst(lambda one: 100 * (one.sent - one.received) / one.sent if one.sent else None),
         unit="%",
     ),

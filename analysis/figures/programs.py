@@ -17,7 +17,7 @@ from formats.role import Role
 
 _PROCESSES = {Evidence.PROCESSES: "sampler", Evidence.CLOCK: ""}
 
-_SAMPLES_FILE = "collector: samples.jsonl"
+_figure = partial(Figure, source="collector: samples.jsonl")
 
 _KB_PER_MB = 1024
 
@@ -89,46 +89,40 @@ def _tcpdump_mean(capture: Capture, window: Window) -> Value:
 
 
 FIGURES: tuple[Figure, ...] = (
-    Figure(
+    _figure(
         "process.<role>.cpu_percent.mean",
         "Processor time of the role's processes under the load; the sum of the instances.",
-        _SAMPLES_FILE,
         _of_processes(total, _cpu_mean),
         unit="% of one processor",
     ),
-    Figure(
+    _figure(
         "process.<role>.cpu_percent.max",
         "The maximum between two readings, a second apart.",
-        _SAMPLES_FILE,
         _of_processes(greatest, _cpu_max),
         unit="% of one processor",
     ),
-    Figure(
+    _figure(
         "process.<role>.rss_mb.max",
         "Their greatest resident memory.",
-        _SAMPLES_FILE,
         _of_processes(greatest, _most("rss_kb", _KB_PER_MB)),
         unit="MiB",
     ),
-    Figure(
+    _figure(
         "process.<role>.threads.max",
         "Their greatest number of threads.",
-        _SAMPLES_FILE,
         _of_processes(greatest, _most("threads")),
         unit="threads",
     ),
-    Figure(
+    _figure(
         "process.<role>.open_files.max",
         "Their greatest number of open files.",
-        _SAMPLES_FILE,
         _of_processes(greatest, _most("open_files")),
         unit="files",
     ),
-    Figure(
+    _figure(
         "process.<role>.collector.cpu_percent.mean",
         "Processor time of the collectors beside the role's instances under the load, without tcpdump; the sum of the"
         " instances.",
-        _SAMPLES_FILE,
         _samplers,
         unit="% of one processor",
     ),
@@ -136,8 +130,8 @@ FIGURES: tuple[Figure, ...] = (
         "process.<role>.tcpdump.cpu_percent.mean",
         "Processor time of tcpdump beside the role's instances: all of it, from its start to its end, as if it were"
         " under the load; the sum of the instances. 0 where nothing is captured.",
-        "collector: capture.json",
         _captures,
+        "collector: capture.json",
         unit="% of one processor",
     ),
 )
@@ -161,8 +155,8 @@ def _of_role(role: str, declared: Role) -> Iterator[Figure]:
                 f"The {number.description}, over the window; the sum of the instances."
                 if number.grows
                 else f"The most {number.description} at once, in readings once a second.",
-                f"collector: {page}.jsonl",
                 compute,
+                f"collector: {page}.jsonl",
                 of_role=role,
             )
 

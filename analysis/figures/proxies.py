@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
@@ -18,7 +19,7 @@ _ERRORS = {Evidence.ERRORS: "errors", Evidence.TIMES: ""}
 # Any number that a log may have.
 _STATUS_MAX = 1 << 62
 
-_ACCESS_FILE = "the proxy: access.jsonl"
+_figure = partial(Figure, source="the proxy: access.jsonl")
 
 
 def _lines(run: Run, found: Mapping[str, str]) -> Value:
@@ -68,6 +69,7 @@ _TRIES = {
 
 
 _GATEWAY = "gateway"
+_gateway_figure = partial(Figure, of_role=_GATEWAY)
 _DIALS_FILE = "gateway: dials.jsonl"
 _DIALS = {Evidence.DIALS: "dials", Evidence.TIMES: ""}
 
@@ -103,42 +105,35 @@ def _gateway_count(name: str, evidence: dict[Evidence, str] = _DIALS) -> Compute
     return _at_gateway(evidence, lambda row, _: int(row[name.replace(".", "_")]))
 
 
-def _figure(name: str, meaning: str, source: str, compute: Callable[[Run, Mapping[str, str]], Value]) -> Figure:
-    return Figure(f"gateway.{name}", meaning, source, compute, of_role=_GATEWAY)
-
-
 FIGURES: tuple[Figure, ...] = (
-    Figure("access.<proxy>.requests", "Requests that ended at the proxy in the window.", _ACCESS_FILE, _lines),
-    Figure(
+    _figure("access.<proxy>.requests", "Requests that ended at the proxy in the window.", _lines),
+    _figure(
         "access.<proxy>.status.<status>",
         "Requests that the proxy answered with this status, or with one of this class.",
-        _ACCESS_FILE,
         _lines,
     ),
-    Figure(
+    _figure(
         "access.haproxy.unsent",
         "Requests that HAProxy logged with an error (5xx) and 0 bytes: it sent no answer, closed the connection or"
         " refused the stream, and the client may have sent the request again.",
-        _ACCESS_FILE,
         _in_window("at_proxies", "unsent"),
         of_role="haproxy",
     ),
     *(
-        Figure(f"access.<proxy>.tries.{name}", meaning, _ACCESS_FILE, _in_window("at_proxies", f"tries_{name}"))
+        _figure(f"access.<proxy>.tries.{name}", meaning, _in_window("at_proxies", f"tries_{name}"))
         for name, meaning in _TRIES.items()
     ),
     *(
-        Figure(
+        _figure(
             f"access.nginx.connection.{name}",
             f"Requests that nginx answered with `Connection: {header}`: it {then} the client's connection after them.",
-            _ACCESS_FILE,
             _in_window("at_proxies", f"connection_{name}"),
             of_role="nginx",
         )
         for name, header, then in (("close", "close", "closes"), ("keep_alive", "keep-alive", "keeps"))
     ),
     *(
-        Figure(f"access.<proxy>.tls.{name}", meaning, _ACCESS_FILE, _in_window("at_proxies", f"tls_{name}"))
+        _figure(f"access.<proxy>.tls.{name}", meaning, _in_window("at_proxies", f"tls_{name}"))
         for name, meaning in (
             ("connections", "Connections of clients by TLS whose first request ended at the proxy in the window."),
             ("resumed", "Those of them that resumed an earlier session, without a signature of the proxy's."),
@@ -147,20 +142,23 @@ FIGURES: tuple[Figure, ...] = (
     Figure(
         "access.<proxy>.errors.<code>",
         "Lines of the error log with this system error number, such as 111 for a refused connection.",
-        "the proxy: error.log",
         _in_window("errors_with", "count", _ERRORS),
+        "the proxy: error.log",
     ),
-    *(_figure(name, meaning, _DIALS_FILE, _gateway_count(name)) for name, meaning in _GATEWAY_COUNTS.items()),
-    _figure(
-        "dials.failed_<kind>",
+    *(
+        _gateway_figure(f"gateway.{name}", meaning, _gateway_count(name), _DIALS_FILE)
+        for name, meaning in _GATEWAY_COUNTS.items()
+    ),
+    _gateway_figure(
+        "gateway.dials.failed_<kind>",
         "Attempts that failed for this reason, as `client.dials.failed_<kind>`.",
-        _DIALS_FILE,
         _at_gateway(_DIALS, lambda row, found: row["kinds"].get(found["kind"].replace("_", "-"), 0)),
+        _DIALS_FILE,
     ),
-    _figure(
-        "connections.reused",
+    _gateway_figure(
+        "gateway.connections.reused",
         "Uses of a connection from the pool; one request may have several.",
-        "gateway: access.jsonl",
         _gateway_count("connections.reused", _ACCESS),
+        "gateway: access.jsonl",
     ),
 )

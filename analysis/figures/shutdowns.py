@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from analysis.diagnosis.endings import Ending, find_endings
 from analysis.diagnosis.health import CLIENT, Evidence
@@ -12,7 +13,7 @@ from analysis.figures.ledger import spoilt_evidence
 from analysis.figures.run import Run
 
 PREFIX = "shutdown."
-_SOURCE = "derived/ledger.json"
+_figure = partial(Figure, source="derived/ledger.json")
 
 
 def _sum(read: Callable[[Ending], int]) -> Compute:
@@ -31,32 +32,28 @@ def _sum(read: Callable[[Ending], int]) -> Compute:
 
 
 FIGURES = (
-    Figure(
+    _figure(
         f"{PREFIX}<role>.under_way",
         "Requests under way at the role's servers when the lab began to drain, stop, restart or reload them: sent, and"
         " not answered whole.",
-        _SOURCE,
         _sum(lambda one: one.under_way),
     ),
-    Figure(
+    _figure(
         f"{PREFIX}<role>.under_way_lost",
         "Those of them that failed.",
-        _SOURCE,
         _sum(lambda one: one.under_way_lost),
     ),
-    Figure(
+    _figure(
         f"{PREFIX}<role>.came",
         "Requests that came to such a server from then on, until it served again or had reloaded; also those that it"
         " refused, and a proxy passed on.",
-        _SOURCE,
         _sum(lambda one: one.came),
     ),
-    Figure(f"{PREFIX}<role>.came_lost", "Those of them that failed.", _SOURCE, _sum(lambda one: one.came_lost)),
-    Figure(
+    _figure(f"{PREFIX}<role>.came_lost", "Those of them that failed.", _sum(lambda one: one.came_lost)),
+    _figure(
         f"{PREFIX}<role>.elsewhere",
         "Of all these, those that another server answered.",
-        _SOURCE,
         _sum(lambda one: one.elsewhere),
     ),
-    Figure(f"{PREFIX}<role>.lost", "All of them that failed.", _SOURCE, _sum(lambda one: one.lost)),
+    _figure(f"{PREFIX}<role>.lost", "All of them that failed.", _sum(lambda one: one.lost)),
 )
