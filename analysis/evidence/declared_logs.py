@@ -82,7 +82,8 @@ class DeclaredFormat:
         name = (one.name or "").replace("'", "''")
         if self.declared.pattern:
             return f"nullif(nullif(found['{name}'], ''), '-')"
-        whole, inner = (f"json_extract_string(found, '{path}')" for path in (_flat(name), _nested(name)))
+        paths = (f'$."{name}"', "$" + "".join(f'."{part}"' for part in name.split(".")))
+        whole, inner = (f"json_extract_string(found, '{path}')" for path in paths)
         return f"nullif(nullif(coalesce({whole}, {inner}), ''), '-')"
 
     def _columns(self) -> dict[str, str]:
@@ -123,14 +124,6 @@ class DeclaredFormat:
         if "upstream_duration" not in places and taken:
             columns["upstream_response_time"] = f"({taken} / 1e6)::VARCHAR"
         return columns
-
-
-def _flat(name: str) -> str:
-    return f'$."{name}"'
-
-
-def _nested(name: str) -> str:
-    return "$" + "".join(f'."{part}"' for part in name.split("."))
 
 
 def _moment_us(name: FieldName, places: Mapping[FieldName, LogField]) -> str:

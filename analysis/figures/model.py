@@ -96,10 +96,6 @@ def _sysctl(name: str, before: int | None = None) -> Compute:
     return _of_role(name, lambda settings, instance: settings.sysctl(instance, name), before)
 
 
-def _ports(settings: Settings, instance: str) -> int | None:
-    return port_count(settings.manifest.sysctl(instance, PORT_RANGE))
-
-
 # What becomes of a dial that nothing answers; one that is held half open on purpose may be such a one.
 _UNANSWERED = ("timeout", "canceled")
 
@@ -116,7 +112,7 @@ FIGURES: tuple[Figure, ...] = (
         "model.ports.<role>",
         "Local ports that an instance of the role has for connections to one server, including those in TIME_WAIT: the"
         " size of its net.ipv4.ip_local_port_range.",
-        _of_role(PORT_RANGE, _ports),
+        _of_role(PORT_RANGE, lambda settings, instance: port_count(settings.manifest.sysctl(instance, PORT_RANGE))),
         "analysis.diagnosis.joins.connections",
         unit="ports",
     ),

@@ -10,7 +10,7 @@ from analysis import output
 from analysis.database import Row, create, has_rows, sql
 from analysis.diagnosis import observed
 from analysis.diagnosis.health import Evidence, Problem, recordings
-from analysis.diagnosis.observed import Observation, counter_series
+from analysis.diagnosis.observed import Observation, counters
 from analysis.evidence import captures
 from analysis.figures import Run
 from analysis.formatting import format_us
@@ -220,7 +220,7 @@ def _write_counters(run: Run, seen: Observation) -> None:
     columns = dict.fromkeys(("from_us", "to_us", "growth"), "BIGINT")
     create(seen.database, "counters", {"instance": "VARCHAR", "counter": "VARCHAR"} | columns)
     for instance, samples in run.raw.samples.items():
-        for row in counter_series.counter_growth(samples, seen.window, _KERNEL, STEPS):
+        for row in counters.counter_growth(samples, seen.window, _KERNEL, STEPS):
             seen.database.execute("INSERT INTO counters VALUES (?, ?, ?, ?, ?)", [instance, *row])
     output.copy_rows(seen.database.execute, "SELECT * FROM counters ORDER BY ALL", run.raw.folder / COUNTERS)
 

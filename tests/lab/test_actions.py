@@ -14,7 +14,7 @@ from lab.engines.compose.startup import FIRST_SUBNET
 from lab.engines.container_settings import role_environment
 from lab.errors import BadInput, LabError
 from lab.runs import links
-from lab.runs.phases import Actions
+from lab.runs.actions import Actions
 from lab.runs.run_context import RunContext, open_run
 from lab.scenarios.topology import topology_of
 from tests.lab.container_states import event

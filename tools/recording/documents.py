@@ -207,7 +207,8 @@ def _row(resolved: ResolvedScenario, counting: Sequence[RecordedRun], control: s
     here = published.here.items() if published else ()
     figures = "<br>".join(f"{_cell(name)}: {_figure(expression, counting)}" for name, expression in here)
     said = claim(resolved, counting) + _open(resolved)
-    rest = (_unexplained(counting), _identities(counting), _takes(counting))
+    takes = f"{median(line.took_s for line in counting):.0f} s"
+    rest = (_unexplained(counting), _identities(counting), takes)
     return (*first, says, figures, said, control, _verdict(counting), earlier, *rest)
 
 
@@ -274,11 +275,7 @@ def _number(value: float) -> str:
 
 def count(counting: Sequence[RecordedRun]) -> str:
     """Write in how many recorded runs all predictions held."""
-    return f"{_reproduced(counting)} of {len(counting)}" if counting else _NONE
-
-
-def _reproduced(counting: Sequence[RecordedRun]) -> int:
-    return sum(line.verdict == "reproduced" for line in counting)
+    return f"{sum(line.verdict == 'reproduced' for line in counting)} of {len(counting)}" if counting else _NONE
 
 
 _SHORT: dict[Verdict, str] = {"reproduced": "reproduced", "inconclusive": "inconclusive", "not-reproduced": "not"}
@@ -313,7 +310,3 @@ def _identities(counting: Sequence[RecordedRun]) -> str:
     unknown = max(line.identities["unknown"] for line in counting)
     told += [f"up to {count} {word}" for word, count in (("fail", failing), ("unknown", unknown)) if count]
     return "; ".join(told)
-
-
-def _takes(counting: Sequence[RecordedRun]) -> str:
-    return f"{median(line.took_s for line in counting):.0f} s"

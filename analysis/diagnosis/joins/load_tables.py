@@ -209,13 +209,17 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 def count_drops(samples: Samples, *, inner: bool) -> Integers:
     """Return what the listeners of the traffic, or all others (`inner`), had dropped by each tick, since the first one.
 
-    By their own counters, which count a packet after the SYN twice: tcp_listendrop() does, and then who discards it. A
-    listener that was opened again counts anew.
+    By their own counters, which count a packet after the SYN twice: tcp_listendrop() does, and then who discards it.
     """
     counts = np.zeros(len(samples.ticks), dtype=np.int64)
     for number, tick in enumerate(samples.ticks):
         traffic = samples.traffic(number)
         counts[number] = sum(each.drops or 0 for each in tick.listeners if (each not in traffic) is inner)
+    return grown(counts)
+
+
+def grown(counts: Integers) -> Integers:
+    """Return how much a count grew since the first tick; a listener that was opened again counts anew."""
     return np.cumsum(np.clip(np.diff(counts, prepend=counts[:1]), 0, None))
 
 

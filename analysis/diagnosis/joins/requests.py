@@ -78,7 +78,8 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
         if name == "request_links":
             make(database, ["asked"], {sql(__name__, "line_links"): {**slack, "by_proxy": False}})
             make(database, ["line_links"], {sql(__name__, "request_links_by_line"): {}})
-    if has_rows(database, "served_lines") or _several_proxies(database):
+    several_proxies = "(SELECT 1 FROM access HAVING count(DISTINCT instance) > 1)"
+    if has_rows(database, "served_lines") or has_rows(database, several_proxies):
         make(database, ["tries"], {sql(__name__, "asked_by_proxies"): {}})
         make(database, ["asked"], {sql(__name__, "line_links"): {**slack, "by_proxy": True}})
 
@@ -90,10 +91,6 @@ _RESENT = {"prompt_us": 50_000, "together_us": 10_000}
 _LINE_LINKS = {
     "instance": "VARCHAR", "id": "BIGINT", "access_instance": "VARCHAR", "line": "BIGINT", "how": "VARCHAR",
 }  # fmt: skip
-
-
-def _several_proxies(database: duckdb.DuckDBPyConnection) -> bool:
-    return has_rows(database, "(SELECT 1 FROM access HAVING count(DISTINCT instance) > 1)")
 
 
 # A server that is refused by a unix socket answers in less.

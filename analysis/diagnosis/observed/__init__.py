@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.database import Integers, Tables, composed, create, in_memory, sql
 from analysis.diagnosis.joins import connections, load_tables
-from analysis.diagnosis.joins.load_tables import DROP_COUNTERS, insert
+from analysis.diagnosis.joins.load_tables import DROP_COUNTERS, grown, insert
 from analysis.evidence import kernel_events, window
 from analysis.evidence.jsonl import integer
 from analysis.evidence.rawrun import RawRun
@@ -161,7 +161,7 @@ def listening_ports(samples: Samples) -> list[int]:
 def _columns(samples: Samples, port: int, lost: Mapping[int, Integers], *, dumped: bool) -> dict[str, Integers]:
     overflows, listen_drops, cookies, syn_queue_drops = map(samples.series, DROP_COUNTERS)
     drops = _dumped_drops if dumped else _drops
-    dropped = {each: _grown(found) for each in listening_ports(samples) if (found := drops(samples, each)) is not None}
+    dropped = {each: grown(found) for each in listening_ports(samples) if (found := drops(samples, each)) is not None}
     told = port in dropped
     times_us = np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
     # Where no dump says what a socket dropped, it is what the capture shows to have got no answer.
@@ -203,8 +203,3 @@ def _dumped_drops(samples: Samples, port: int) -> Integers | None:
         return None
     last = np.maximum(np.searchsorted(told, np.arange(len(of_ticks)), side="right") - 1, 0)
     return np.array([sum(drops or 0 for drops in of_ticks[told[each]]) for each in last], dtype=np.int64)
-
-
-def _grown(counts: Integers) -> Integers:
-    """Return how much a count grew since the first tick; a listener that was opened again counts anew."""
-    return np.cumsum(np.clip(np.diff(counts, prepend=counts[:1]), 0, None))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from lab import parallel
 from lab.engines.compose.docker import EngineForbidden, docker, run_options
@@ -18,7 +19,9 @@ _DEBIAN = "on Debian, as root, 'connlab setup' (make setup) installs it"
 
 def examine() -> Iterable[Finding]:
     """Look at everything, side by side."""
-    checks: tuple[Callable[[], Finding], ...] = (_engine, _compose, _buildx, _images, _open_files, _events)
+    engine = partial(_versioned, "Docker Engine", docker_version, _ENGINE_MIN)
+    compose = partial(_versioned, "Compose", compose_version, _COMPOSE_MIN)
+    checks: tuple[Callable[[], Finding], ...] = (engine, compose, _buildx, _images, _open_files, _events)
     return parallel.each(lambda check: check(), checks).values()
 
 
@@ -30,14 +33,6 @@ def docker_version() -> str:
 def compose_version() -> str:
     """Return Compose's version."""
     return docker("compose", "version", "--short").strip()
-
-
-def _engine() -> Finding:
-    return _versioned("Docker Engine", docker_version, _ENGINE_MIN)
-
-
-def _compose() -> Finding:
-    return _versioned("Compose", compose_version, _COMPOSE_MIN)
 
 
 def _versioned(name: str, ask: Callable[[], str], least: tuple[int, int]) -> Finding:

@@ -1,7 +1,7 @@
 """Writes the folder of an observation: the captures, the dumps as a sampler's ticks, the logs, and the manifest."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -165,13 +165,11 @@ def _manifest(hosts: list[Host], folder: Path, options: InspectOptions, command:
     record = begin_manifest(folder, title, observed, Machine(), command)
     record.addresses = {each.instance: list(each.vantage.own) for each in hosts}
     record.nodes = {each.instance: each.instance for each in hosts} if len(hosts) > 1 else {}
-    record.sysctls = {each.instance: dict(_sysctls(each)) for each in hosts}
+    record.sysctls = {
+        each.instance: {name: value for one in each.snapshots for name, value in one.sysctls.items()} for each in hosts
+    }
     record.finish("complete")
     return record
-
-
-def _sysctls(host: Host) -> Iterable[tuple[str, str]]:
-    return ((name, value) for each in host.snapshots for name, value in each.sysctls.items())
 
 
 def _target(host: Host, *, peer: bool) -> Target:

@@ -125,10 +125,6 @@ def find_entry(sections: Sequence[Section], wanted: WantedEntry = _ANYWHERE) -> 
     return Entry(best.port, best.tls, wanted.host, best.line.where, _is_http(best.section), ipv6), best.section
 
 
-def _port_of(bind: _Bind) -> int:
-    return bind.port
-
-
 def _redirects_to_tls(section: Section) -> bool:
     lines = (*section.all("redirect"), *section.all("http-request", "redirect"))
     return any(line.after("scheme") == "https" for line in lines)
@@ -179,7 +175,9 @@ class HaproxyCopy:
         first = next((one.where for one in (*binds, *(one.head for one in self._sections))), None)
         wanted = self._around.wanted
         if wanted.port is not None or wanted.family == "ipv6":
-            named = ", ".join(map(str, sorted((one for one in _binds(self._sections) if one.port), key=_port_of)))
+            named = ", ".join(
+                map(str, sorted((one for one in _binds(self._sections) if one.port), key=lambda one: one.port))
+            )
             hint = f"it listens on {named}: name one of these" if named else "write bind :80 in a frontend"
             return Fault(f"no frontend in it listens on {wanted}", first, hint)
         named = ", ".join(sorted({one.words[1] for one in binds if len(one.words) > 1}))
