@@ -21,7 +21,7 @@ SELECT requests.*,
        if(opaque, NULL, flows.server_first_data_time_us) AS flow_server_first_data_time_us,
        if(opaque, NULL, flows.server_last_data_time_us) AS flow_server_last_data_time_us,
        served.instance AS own_instance, served.line AS own_line, served.status AS own_status,
-       round(1000000 * served.request_time)::BIGINT AS own_took_us, served.how AS own_how,
+       round(1000000 * served.request_time)::BIGINT AS own_took_us,
        1000 * served.time_ms AS own_time_us, served.resolution_us AS own_resolution_us,
        served.gave_up AS own_gave_up, string_split(served.upstream_addr, ', ')[-1] AS own_server,
        try_cast(string_split(served.upstream_status, ', ')[-1] AS BIGINT) AS own_try_status,
@@ -36,7 +36,7 @@ SELECT requests.*,
             ON secured.instance = requests.instance AND secured.dial = requests.dial
        LEFT JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
        LEFT JOIN followed AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
-       LEFT JOIN (SELECT line_links.instance AS of_instance, line_links.id AS of_id, line_links.how, served_lines.*
+       LEFT JOIN (SELECT line_links.instance AS of_instance, line_links.id AS of_id, served_lines.*
                     FROM line_links JOIN served_lines
                          ON served_lines.instance = line_links.access_instance AND served_lines.line = line_links.line
                  QUALIFY row_number() OVER (PARTITION BY of_instance, of_id ORDER BY served_lines.instance) = 1)
