@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -80,8 +79,6 @@ def spoiled(draw: st.DrawFn, texts: list[bytes]) -> bytes:
     return content
 
 
-def files(
-    documents: list[Any], texts: list[bytes], render: Callable[[Any], bytes] = as_json
-) -> st.SearchStrategy[bytes]:
+def files(documents: list[Any], texts: list[bytes]) -> st.SearchStrategy[bytes]:
     """Files made from documents by changing these, and from texts by changing their bytes."""
-    return changed(documents).map(render) | spoiled(texts)
+    return changed(documents).map(as_json) | spoiled(texts)

@@ -115,10 +115,10 @@ class Connection:
             self.capture.tcp(second, self.client, self.server, SYN, seq=self.isn)
         return self
 
-    def handshake(self, second: float, *, round_trip_s: float = 0.0001) -> Connection:
+    def handshake(self, second: float) -> Connection:
         self.syns(second)
-        self._from_server(second + round_trip_s / 2, SYN | ACK, seq=self.isn + 5_000)
-        self._from_client(second + round_trip_s, ACK)
+        self._from_server(second + 0.00005, SYN | ACK, seq=self.isn + 5_000)
+        self._from_client(second + 0.0001, ACK)
         return self
 
     def answered_again(self, *seconds: float) -> Connection:

@@ -146,11 +146,11 @@ def test_a_figure_has_the_name_that_people_use(figure: str, name: str | None) ->
     assert find(figure) is not None
 
 
-def effect(figure: str, a: float, b: float, status: str = "changed") -> Effect:
+def effect(figure: str, a: float, b: float) -> Effect:
     def sample(mean: float) -> Sample:
         return Sample(values=[mean, mean], mean=mean, low=mean, high=mean)
 
-    content = {"figure": figure, "stage": stage_of(figure), "unit": "", "status": status, "difference": b - a}
+    content = {"figure": figure, "stage": stage_of(figure), "unit": "", "status": "changed", "difference": b - a}
     unknown = dict.fromkeys(("low", "high", "standardised", "noise", "repetitions_needed", "why"))
     return Effect.model_validate({**unknown, **content, "a": sample(a), "b": sample(b)})
 

@@ -90,15 +90,9 @@ def dial(number: int, second: float, local: str | None, error_kind: str | None =
     return made | {"vu": None, "time_us": at_us(second), "local": local, "remote": BACKEND, "error_kind": error_kind}
 
 
-def closed(number: int, second: float, error: str | None = None) -> Record:
-    return {
-        "kind": "close",
-        "id": number,
-        "time_us": at_us(second),
-        "bytes_sent": 1,
-        "bytes_received": 1,
-        "error": error,
-    }
+def closed(number: int, second: float) -> Record:
+    made = {"kind": "close", "id": number, "time_us": at_us(second)}
+    return made | {"bytes_sent": 1, "bytes_received": 1, "error": None}
 
 
 def dials(*records: Record) -> list[Record]:

@@ -110,12 +110,15 @@ class FakeDocker:
         said = f"{waits}printf '%s' {shlex.quote(stdout)}; printf '%s' {shlex.quote(stderr)} >&2"
         log = shlex.quote(str(self._log))
         awaited = f"grep --quiet --fixed-strings -e {shlex.quote(after)} {log} || exit 0; " if after else ""
-        self.rules.append(f"{pattern}) {awaited}{said}; exit {exit_code} ;;")
-        self.otherwise()
+        self.does(f"{pattern}) {awaited}{said}; exit {exit_code} ;;")
 
     def stays(self, pattern: str, stdout: str = "") -> None:
         """Say this and go on until killed, as the command does that tells of events."""
-        self.rules.append(f"{pattern}) printf '%s' {shlex.quote(stdout)}; exec sleep infinity ;;")
+        self.does(f"{pattern}) printf '%s' {shlex.quote(stdout)}; exec sleep infinity ;;")
+
+    def does(self, rule: str) -> None:
+        """Go by a rule of the shell's `case`, after all earlier ones."""
+        self.rules.append(rule)
         self.otherwise()
 
     def otherwise(self) -> None:

@@ -34,8 +34,8 @@ def tree(tmp_path: Path, docker_program: FakeDocker, monkeypatch: pytest.MonkeyP
         run_program(*git, *command, check=True)
     for name, text in PROGRAMS.items():
         write_program(tmp_path / "bin" / name, text)
-    docker_program.rules.append(f'"exec "*"/etc/apt/apt.conf.d/"*) cat >{tmp_path}/apt.conf; exit ;;')
-    docker_program.rules.append('"exec --interactive "* | "import "*) cat >/dev/null; exit ;;')
+    docker_program.does(f'"exec "*"/etc/apt/apt.conf.d/"*) cat >{tmp_path}/apt.conf; exit ;;')
+    docker_program.does('"exec --interactive "* | "import "*) cat >/dev/null; exit ;;')
     docker_program.says('"logs "*', "ready\n")
     monkeypatch.setenv("GOPROXY", "http://modules")
     monkeypatch.delenv("CONNLAB_DOCKER_ARGUMENTS", raising=False)

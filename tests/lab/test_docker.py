@@ -58,8 +58,7 @@ def test_one_that_does_not_answer_is_ended(docker_program: FakeDocker) -> None:
 
 def test_what_it_runs_as_a_program_of_its_own_ends_with_it(docker_program: FakeDocker, tmp_path: Path) -> None:
     plugin = tmp_path / "plugin"
-    docker_program.rules.append(f"*) sleep 300 & echo $! >{plugin}.new; mv {plugin}.new {plugin}; wait ;;")
-    docker_program.otherwise()
+    docker_program.does(f"*) sleep 300 & echo $! >{plugin}.new; mv {plugin}.new {plugin}; wait ;;")
     with pytest.raises(DockerFailed):
         docker("compose", "up", timeout_s=300, unless=plugin.is_file)
     wait_until(lambda: not is_at_work(int(plugin.read_text())))
@@ -69,8 +68,7 @@ def test_what_it_runs_as_a_program_of_its_own_ends_with_it(docker_program: FakeD
 def left_alone(docker_program: FakeDocker, tmp_path: Path) -> Callable[[], int | None]:
     """Let `docker` end while what it started holds its output open; the pid of that once `docker` has ended."""
     plugin, leader = tmp_path / "plugin", tmp_path / "leader"
-    docker_program.rules.append(f"*) sleep 300 & echo $! >{plugin}; echo $$ >{leader}; exit 1 ;;")
-    docker_program.otherwise()
+    docker_program.does(f"*) sleep 300 & echo $! >{plugin}; echo $$ >{leader}; exit 1 ;;")
     return lambda: int(plugin.read_text()) if leader.is_file() and has_ended(leader.read_text()) else None
 
 

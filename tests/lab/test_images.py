@@ -31,8 +31,7 @@ def tree(tmp_path: Path, docker_program: FakeDocker) -> Path:
     (folder / ".cache" / "bin").mkdir(parents=True)
     docker_program.says('"context show"', "default")
     docker_program.says('"create "*', "made")
-    docker_program.rules.append('"cp "*) echo flows >"$3"; chmod +x "$3"; exit ;;')
-    docker_program.otherwise()
+    docker_program.does('"cp "*) echo flows >"$3"; chmod +x "$3"; exit ;;')
     return folder
 
 
@@ -42,8 +41,7 @@ def builds(image: str) -> str:
 
 def stays(docker_program: FakeDocker, image: str, mark: Path) -> None:
     """Let this build write its process's number into a file and go on until it is killed."""
-    docker_program.rules.append(f"{builds(image)}) echo $$ >{mark}.part; mv {mark}.part {mark}; exec sleep infinity ;;")
-    docker_program.otherwise()
+    docker_program.does(f"{builds(image)}) echo $$ >{mark}.part; mv {mark}.part {mark}; exec sleep infinity ;;")
 
 
 def is_gone(mark: Path) -> bool:
@@ -56,8 +54,7 @@ def test_what_go_compiles_and_the_others_are_built_beside_each_other(
     begun, awaited = tmp_path / "begun", "until [ -e {} ]; do sleep 0.05; done; exit"
     for one, other in (("k6", "java"), ("java", "k6")):
         wait = awaited.format(f"{begun}.{other}")
-        docker_program.rules.append(f"{builds(one)}) touch {begun}.{one}; {wait} ;;")
-    docker_program.otherwise()
+        docker_program.does(f"{builds(one)}) touch {begun}.{one}; {wait} ;;")
     run_program(tree / "setup" / "images.sh", check=True)
     built = [call.split("--tag ")[1].split()[0] for call in docker_program.calls if "--tag" in call]
     assert sorted(built) == sorted(f"connlab/{image}" for image in (*ROOMS, "go", "java"))
@@ -252,10 +249,7 @@ def test_a_signal_ends_all_pulls(
     monkeypatch.setenv("CONNLAB_IMAGES", REGISTRY)
     marks = {room: tmp_path / f"{room}.mark" for room in ("nginx", "k6")}
     for room, mark in marks.items():
-        docker_program.rules.append(
-            f'"pull "*/{room}:*) echo $$ >{mark}.part; mv {mark}.part {mark}; exec sleep infinity ;;'
-        )
-    docker_program.otherwise()
+        docker_program.does(f'"pull "*/{room}:*) echo $$ >{mark}.part; mv {mark}.part {mark}; exec sleep infinity ;;')
     code, _ = end_by(
         number, lambda: all(mark.exists() for mark in marks.values()), tree / "setup" / "images.sh", *marks
     )
@@ -276,8 +270,7 @@ def test_a_build_that_fails_fails_the_set_up_and_leaves_nothing_at_work(
         stays(docker_program, other, mark)
     else:
         mark.touch()
-    docker_program.rules.append(f"{builds(failing)}) until [ -e {mark} ]; do sleep 0.05; done; exit 1 ;;")
-    docker_program.otherwise()
+    docker_program.does(f"{builds(failing)}) until [ -e {mark} ]; do sleep 0.05; done; exit 1 ;;")
     ended = run_program(tree / "setup" / "images.sh", failing, other)
     assert ended.returncode == 4
     assert f"building connlab/{failing} failed" in ended.stderr

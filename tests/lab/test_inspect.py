@@ -85,13 +85,13 @@ def said(found: Account) -> str:
     return "\n".join(each["says"] for part in ("findings", "connections") for each in inspection[part])
 
 
-def exchange(*, syn_ack: float = 0.05, ack: float = 0.001, request: float = 0.001, answer: float = 0.05) -> Capture:
+def exchange(*, syn_ack: float = 0.05, request: float = 0.001, answer: float = 0.05) -> Capture:
     """One request and its answer, as the client's end sees them."""
     capture, client = Capture(), f"{CLIENT}:41001"
     capture.tcp(0, client, SERVER, SYN, seq=1_000)
     at = syn_ack
     capture.tcp(at, SERVER, client, SYN | ACK, seq=6_000, ack=1_001)
-    capture.tcp(at := at + ack, client, SERVER, ACK, seq=1_001, ack=6_001)
+    capture.tcp(at := at + 0.001, client, SERVER, ACK, seq=1_001, ack=6_001)
     capture.tcp(at := at + request, client, SERVER, ACK, seq=1_001, ack=6_001, data=300)
     capture.tcp(at + 0.05, SERVER, client, ACK, seq=6_001, ack=1_301)
     capture.tcp(at + answer, SERVER, client, ACK, seq=6_001, ack=1_301, data=900)

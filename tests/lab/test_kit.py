@@ -414,8 +414,7 @@ def clone(tmp_path: Path, docker_program: FakeDocker) -> Path:
     identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a"}
     for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "all"]):
         subprocess.run(["git", *command], cwd=folder, check=True, env=os.environ | identity)
-    docker_program.rules.append(f'"load --input "*) cp "$3" {tmp_path}/loaded; exit ;;')
-    docker_program.otherwise()
+    docker_program.does(f'"load --input "*) cp "$3" {tmp_path}/loaded; exit ;;')
     return folder
 
 

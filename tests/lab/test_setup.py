@@ -247,8 +247,7 @@ def test_an_engine_at_rest_is_started_and_nothing_is_installed_beside_it(
     docker_program.says('"compose version "*', "2.26.1")
     docker_program.says('"context show"', "default")
     docker_program.says('"buildx version"', exit_code=buildx)
-    docker_program.rules.append(f'"version "*) [ -e {started} ] && printf 26.1.5; exit ;;')
-    docker_program.otherwise()
+    docker_program.does(f'"version "*) [ -e {started} ] && printf 26.1.5; exit ;;')
     ended = run_program(paths.SETUP / "engine.sh")
     assert ended.returncode == code
     assert started.exists()
@@ -295,8 +294,7 @@ def without_engine(docker_program: FakeDocker, tmp_path: Path, monkeypatch: pyte
             (folder / program).symlink_to(found)
     docker_program.says('"compose version "*', "2.26.1")
     docker_program.says('"context show"', "default")
-    docker_program.rules.append(f'"version "*) [ -e {folder}/dockerd ] && printf 26.1.5; exit ;;')
-    docker_program.otherwise()
+    docker_program.does(f'"version "*) [ -e {folder}/dockerd ] && printf 26.1.5; exit ;;')
     return tmp_path / "a kit"
 
 
@@ -342,8 +340,7 @@ def test_a_base_image_made_from_the_archive_keeps_the_packages_licences(
     docker_program.says('"image inspect"*', exit_code=1)
     docker_program.says('"pull "*', exit_code=1)
     docker_program.says('"context show"', "default")
-    docker_program.rules.append(f'"import "*) tar -t >{tmp_path}/root; exit ;;')
-    docker_program.otherwise()
+    docker_program.does(f'"import "*) tar -t >{tmp_path}/root; exit ;;')
     ended = run_program(paths.SETUP / "base-image.sh")
     assert ended.returncode == 0, ended.stderr
     files = {line for line in (tmp_path / "root").read_text().splitlines() if not line.endswith("/")}
