@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from analysis.expressions.values import Kind, Value, unknown
+from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import Joined
+from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.run import Run
 
 Compute: TypeAlias = Callable[["Run", Mapping[str, str]], Value]
@@ -76,6 +78,23 @@ class Figure:
     def name(self, **parameters: str) -> str:
         """Return the name of one figure of the family."""
         return re.sub(r"<(\w+)>", lambda match: parameters[match[1]], self.pattern)
+
+
+def of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]], Value]) -> Compute:
+    """Return a value of the connections to a server role, or to one of its instances."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        joined = run.joined
+        if isinstance(joined, Unknown):
+            return joined
+        servers = run.instances(found["server"])
+        observers = run.observers_to(servers)
+        if isinstance(observers, Unknown):
+            return observers
+        evidence = {Evidence.PACKETS: "capture", Evidence.TIMES: ""}
+        return run.resting_on(observers, evidence, lambda _: value(run, joined, servers, found))
+
+    return compute
 
 
 def figures_of_times(prefix: str, meaning: str, source: str, compute: Compute) -> tuple[Figure, ...]:

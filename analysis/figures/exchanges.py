@@ -9,10 +9,9 @@ from functools import partial
 import numpy as np
 
 from analysis.database import sql
-from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import Joined
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure, figures_of_times
+from analysis.figures.declaration import Compute, Figure, figures_of_times, of_connections
 from analysis.figures.run import Run, list_or_statistic
 
 PREFIX = "flows.<server>.request"
@@ -27,19 +26,13 @@ def records_requests(run: Run) -> bool:
 
 def _in_turns(value: Callable[[Joined, list[str], Mapping[str, str]], Value]) -> Compute:
     """Return a value of the requests to a server, where nothing stands in the way of telling them apart."""
+    by_packets = of_connections(
+        lambda _run, joined, servers, found: _doubt(joined, servers) or value(joined, servers, found)
+    )
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined, servers = run.joined, run.instances(found["server"])
-        if isinstance(joined, Unknown):
-            return joined
-        why = _not_in_turns(run, servers)
-        if why is not None:
-            return unknown(why)
-        observers = run.observers_to(servers)
-        if isinstance(observers, Unknown):
-            return observers
-        evidence = {Evidence.PACKETS: "capture", Evidence.TIMES: ""}
-        return run.resting_on(observers, evidence, lambda _: _doubt(joined, servers) or value(joined, servers, found))
+        why = None if isinstance(run.joined, Unknown) else _not_in_turns(run, run.instances(found["server"]))
+        return by_packets(run, found) if why is None else unknown(why)
 
     return compute
 

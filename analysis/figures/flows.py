@@ -14,7 +14,7 @@ from analysis.diagnosis.syn_ladder import timer_lateness_ms
 from analysis.evidence.logs import ACCESS
 from analysis.evidence.samples import Samples
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure, figures_of_times
+from analysis.figures.declaration import Compute, Figure, figures_of_times, of_connections
 from analysis.figures.run import Run, list_or_statistic, total
 
 _SOURCE = "capture.pcap of one end"
@@ -69,26 +69,9 @@ _COUNTS = {
 }
 
 
-def _of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]], Value]) -> Compute:
-    """Return a value of the connections to a server role, or to one of its instances."""
-
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined = run.joined
-        if isinstance(joined, Unknown):
-            return joined
-        servers = run.instances(found["server"])
-        observers = run.observers_to(servers)
-        if isinstance(observers, Unknown):
-            return observers
-        evidence = {Evidence.PACKETS: "capture", Evidence.TIMES: ""}
-        return run.resting_on(observers, evidence, lambda _: value(run, joined, servers, found))
-
-    return compute
-
-
 def _sum(query: str, column: str) -> Compute:
     """Return the sum over a server's instances of what a query counts at each."""
-    return _of_connections(
+    return of_connections(
         lambda _run, joined, servers, _found: total(
             joined.row(sql(__name__, query), instance=each)[column] for each in servers
         )
@@ -119,7 +102,7 @@ def _kept(column: str, combine: Callable[[list[int]], int], unit_us: int = 1) ->
             return unknown("it closed fewer than 5 idle connections, or at times that lie far apart")
         return combine(found) if unit_us == 1 else combine(found) / unit_us
 
-    return _of_connections(value)
+    return of_connections(value)
 
 
 def _listed(joined: Joined, servers: list[str], column: str) -> Integers:
@@ -150,7 +133,7 @@ def _of_tls(value: Callable[[list[Row], Mapping[str, str]], Value]) -> Compute:
         rows = [row for each in servers for row in joined.rows(sql(__name__, "tls_handshakes_to"), instance=each)]
         return value(rows, found)
 
-    return _of_connections(of_rows)
+    return of_connections(of_rows)
 
 
 def _times_of_tls(column: str) -> Compute:
@@ -227,7 +210,7 @@ FIGURES: tuple[Figure, ...] = (
     _figure(
         "flows.<server>.checks",
         "Established connections that no request used, if the proxy in front makes health checks; 0 if it makes none.",
-        _of_connections(_checks),
+        of_connections(_checks),
     ),
     _figure(
         "flows.<server>.syns_before_socket",
@@ -275,7 +258,7 @@ FIGURES: tuple[Figure, ...] = (
     _figure(
         "flows.<server>.syns_of_unanswered.list",
         "The number of SYNs of each connection that got no answer.",
-        _of_connections(_syns_of_unanswered),
+        of_connections(_syns_of_unanswered),
         kind=Kind.LIST,
         unit="SYNs",
     ),
@@ -283,7 +266,7 @@ FIGURES: tuple[Figure, ...] = (
         "flows.<server>.handshake_ms",
         "From the first SYN of each connection to the packet that completed its handshake.",
         _SOURCE,
-        _of_connections(_handshakes),
+        of_connections(_handshakes),
     ),
     _figure(
         f"{TLS_PREFIX}handshakes",

@@ -6,10 +6,11 @@ import numpy as np
 
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import Joined
 from analysis.evidence.kernel_events import TABLE
 from analysis.evidence.window import Window
-from analysis.expressions.values import Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure, figures_of_times
+from analysis.expressions.values import Value, unknown
+from analysis.figures.declaration import Compute, Figure, figures_of_times, of_connections
 from analysis.figures.run import Run, list_or_statistic, total
 
 _SOURCE = "collector: events.jsonl"
@@ -87,27 +88,16 @@ def _waits(run: Run, found: Mapping[str, str]) -> Value:
 
 
 def _differing(column: str) -> Compute:
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined, servers = run.joined, run.instances(found["server"])
-        if isinstance(joined, Unknown):
-            return joined
-        observers = run.observers_to(servers)
-        if isinstance(observers, Unknown):
-            return observers
+    def differing(run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
+        query = sql(__name__, "sampled_otherwise" if column == "accepts" else "told_by_kernels")
+        slack = {"slack_us": _SAMPLE_SLACK_US} if column == "accepts" else {}
         clients = [hop.client for hop in joined.hops if set(run.raw.manifest.of_role(hop.server)) & set(servers)]
         ends = [*servers, *(each for role in clients for each in run.raw.manifest.of_role(role))]
-        packets = {Evidence.PACKETS: "capture", Evidence.TIMES: ""}
+        return _resting_on(
+            run, ends, lambda _: total(joined.row(query, instance=each, **slack)[column] for each in servers)
+        )
 
-        def of(_: Window) -> Value:
-            query = sql(__name__, "sampled_otherwise" if column == "accepts" else "told_by_kernels")
-            slack = {"slack_us": _SAMPLE_SLACK_US} if column == "accepts" else {}
-            return _resting_on(
-                run, ends, lambda _: total(joined.row(query, instance=each, **slack)[column] for each in servers)
-            )
-
-        return run.resting_on(observers, packets, of)
-
-    return compute
+    return of_connections(differing)
 
 
 FIGURES: tuple[Figure, ...] = (
