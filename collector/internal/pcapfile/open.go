@@ -61,10 +61,6 @@ func (f *File) recognise() error {
 
 const maxInt = int64(^uint(0) >> 1)
 
-// Mapped says whether the capture is mapped, so that any number of readers can
-// read it, at once or one after the other. A stream has one reader only.
-func (f *File) Mapped() bool { return f.stream == nil }
-
 // NewReader returns a reader that stands before the first packet.
 func (f *File) NewReader() (*Reader, error) {
 	if f.stream != nil {
