@@ -1143,13 +1143,14 @@ def test_a_request_in_the_middle_of_a_connection_has_the_answer_of_its_own_excha
     tables.given("cases", **(SLOW | sent | seen | flow))
     columns = "observer id to_instance client_packets server_packets"
     tables.given("connections", columns, ("shop-1", 7, "shop-1", 3, 3), ("shop-1", 8, "shop-1", 1, 1))
-    assert [row[:2] for row in tables.made("carrying_slow", silent=["shop-1"])] == [("shop-1", 7)]
-    assert tables.made("carrying_slow", silent=[]) == []
+    for instances in ({"silent": ["shop-1"], "limited": []}, {"silent": [], "limited": ["k6-1"]}):
+        assert [row[:2] for row in tables.made("carrying_slow", **instances)] == [("shop-1", 7)]
+    assert tables.made("carrying_slow", silent=[], limited=[]) == []
     # A client that has a part of an answer, of which more came when it had left: of any server.
     failed = {"outcome": "failed", "status": 0, "receiving_us": 5, "flow_id": 8}
     tables.given("cases", **(SLOW | sent | seen | flow | failed | {"id": 2}))
     tables.given("cases", **(SLOW | sent | seen | flow | failed | {"id": 3, "receiving_us": 0, "flow_id": 7}))
-    assert [row[:2] for row in tables.made("carrying_slow", silent=[])] == [("shop-1", 8)]
+    assert [row[:2] for row in tables.made("carrying_slow", silent=[], limited=[])] == [("shop-1", 8)]
     # The request before, this one, and the next.
     turns = [(1, 60, 90), (2, 113, 180), (3, 900, 990)]
     tables.given("exchanges", "turn asked_us end_us", *turns, observer="shop-1", flow=7)
@@ -1378,7 +1379,7 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
         "goaway",
         "refused",
     )
-    zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause", "throttled")}
+    zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause", "throttled", "starved")}
     tables.given("waits", instance="k6-1", id=1, **(zero | {"syn_us": 40, "lag_us": 10}))
     given = {"bound_us": 50, "idle_percent_min": 5, "captured": True, "proxied": False, "keep_alive_us": None}
     given |= {"relayed": False}
@@ -1504,7 +1505,7 @@ def test_requests_file_has_each_request_with_its_cause_and_its_waits(tables: Tab
     tables.given("cases", "id outcome", (2, "ok"), (1, None), instance="k6-1")
     tables.given("attributed", instance="k6-1", id=1, cause="slow-handler")
     tables.given("waits", instance="k6-1", id=2, handler_us=7)
-    asked = [(row[1], row[23], row[24], row[-5]) for row in tables.made("requests_file")]
+    asked = [(row[1], row[23], row[24], row[-6]) for row in tables.made("requests_file")]
     assert asked == [(1, None, "slow-handler", None), (2, "ok", None, 7)]
 
 
