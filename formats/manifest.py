@@ -8,6 +8,7 @@ minor version adds are passed over.
 import json
 import time
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
@@ -416,11 +417,16 @@ class Look(_Part):
 def tolerant(model: type[BaseModel]) -> BeforeValidator:
     """Read a part whose unknown keys are mistakes where a person writes it, and a later version's here."""
 
+    # Hundreds of runs have the same roles, and to check one takes a hundredth of a second.
+    @lru_cache(maxsize=128)
+    def parse(text: str) -> BaseModel:
+        return model.model_validate(json.loads(text), extra="ignore")
+
     def read(value: object) -> object:
         if not isinstance(value, Mapping):
             return value
         try:
-            return model.model_validate(value, extra="ignore")
+            return parse(json.dumps(value))
         except ValidationError as error:
             raise refusal(format_validation_error(error)) from None
 
