@@ -61,6 +61,7 @@ _NEAR = {"haproxy.server_idle": "pool_purge_delay"}
 OWN_DEFAULTS = {
     "backend.keep_alive_timeout": "1m in Spring Boot; {lab} in the lab, as in Tomcat's own server.xml",
     "haproxy.backlog": "as maxconn; {lab} in the lab",
+    "haproxy.maxconn": "as the process's maxconn, which follows from its open files; {lab} in the lab",
     "haproxy.timeout_connect": "no limit; {lab} in the lab",
     "haproxy.timeout_http_keep_alive": "as timeout http-request, or timeout client; {lab} in the lab",
     "haproxy.timeout_server": "no limit; {lab} in the lab",

@@ -14,6 +14,7 @@ from analysis.diagnosis.causes import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.answering import PROXY_FULL
 from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
 from analysis.diagnosis.causes.remedies import NO_KNOB, RunSettings, more_places
+from analysis.diagnosis.causes.waiting import served_at_once
 from analysis.formatting import format_count, format_ms, format_races
 from analysis.reports import time_series
 from analysis.reports.run_record import Record
@@ -208,6 +209,8 @@ def advise_on_cause(
         bounds: list[str | None] = []
         if remedy is more_places:
             bounds = [settings.limit(settings.crowded, what) for what in ("connections", "backlog")]
+        elif remedy is served_at_once:
+            bounds = [settings.limit(settings.hop[1], "connections")]
         elif cause == PROXY_FULL:
             bounds = [settings.limit(settings.proxy, "process_connections")]
         return Advice(cause, count, _without(settings, str(missing.args[0]), bounds))
@@ -227,7 +230,7 @@ def _without(run: RunSettings, knob: str, bounds: Sequence[str | None]) -> str:
         return f"the value depends on {knob}, which the run's manifest does not have"
     who = "the scenario's own script" if run.client == "k6" else run.client
     why = f"the value depends on the load, and the lab does not know how much load {who} makes"
-    known = [each for each in bounds if each]
+    known = [each for each in bounds if each is not None and each in run.manifest["knobs"]]
     now = " and ".join(f"{each} = {run.shown(each)}" for each in known)
     return f"{why}; {now} {'bound' if len(known) > 1 else 'bounds'} the connections at once: try more" if now else why
 

@@ -120,7 +120,9 @@ def connections(resolved: ResolvedScenario, topology: Topology, name: RoleName, 
     """Return the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
     role = topology.roles[name]
     users = of_load[0] // len(topology.instances[name])
-    limit = resolved.number(role.knob(role.limits.connections)) if role.limits.connections else NO_LIMIT
+    knob = role.knob(role.limits.connections) if role.limits.connections else None
+    # What a file of the user's own says is not known here.
+    limit = resolved.number(knob) if knob and not resolved.in_file(knob) else NO_LIMIT
     if limit != NO_LIMIT:
         users = min(users, limit)
     return 2 * users if passes_on(role) else users

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.reports import advice
-from tests.analysis.support import Record, knob, make_manifest, role
+from tests.analysis.support import Record, contents, knob, make_manifest, role
 
 DIRECT, NGINX, PROXIED = ["k6", "backend"], ["k6", "nginx"], ["k6", "nginx", "backend"]
 GATEWAY = ["k6", "gateway", "backend"]
@@ -25,6 +25,8 @@ def advised(path: list[str], cause: str, knobs: Record, hops: list[Record]) -> t
     ("path", "cause", "knobs", "value"),
     [
         (DIRECT, "accept-queue-drop", {}, ("backend.max_connections", "103")),
+        # It takes as many as come, and not as fast as they come.
+        (DIRECT, "accept-queue-drop", {"backend.max_connections": 8192}, ("backend.accept_count", "103")),
         (DIRECT, "waited-for-a-thread", {"backend.threads_max": 1, "backend.max_connections": 60},
          ("backend.threads_max", "60")),
         (PROXIED, "upstream-timeout", {"nginx.proxy_read_timeout": 2_000}, ("nginx.proxy_read_timeout", "3s")),
@@ -69,6 +71,38 @@ def test_of_packets_that_got_lost_the_timer_of_the_hop_is_named(hop: tuple[str, 
     found = advice.advise_on_cause(manifest, {"hops": []}, "connect-timeout", 9, hop)
     assert found.knob is None
     assert why in found.why
+
+
+@pytest.mark.parametrize(
+    ("cause", "maxconn", "script", "value", "words"),
+    [
+        # Of 103 users, 21 find a place in its accept queue.
+        ("accept-queue-drop", 6, False, "82", "sets haproxy.maxconn: change it there (haproxy.cfg:14)"),
+        ("waited-in-accept-queue", 6, False, "103", "sets haproxy.maxconn: change it there (haproxy.cfg:14)"),
+        ("accept-queue-drop", 103, False, "103", "sets haproxy.backlog: change it there (haproxy.cfg:13)"),
+        ("accept-queue-drop", None, False, "103", "sets haproxy.backlog: change it there (haproxy.cfg:13)"),
+        ("waited-in-accept-queue", 6, True, None, "haproxy.maxconn = 6, haproxy.cfg:14 bounds the connections"),
+    ],
+)
+def test_where_clients_find_haproxy_full_its_own_limit_is_named_with_its_line(
+    cause: str, maxconn: int | None, *, script: bool, value: str | None, words: str
+) -> None:
+    manifest = make_manifest() | {"path": ["k6", "haproxy", "backend"], "roles": contents("k6", "haproxy", "backend")}
+    manifest["instances"]["haproxy"] = ["haproxy"]
+    lines = {"maxconn": (maxconn, "haproxy.cfg:14"), "backlog": (20, "haproxy.cfg:13")}
+    manifest["knobs"] |= {
+        f"haproxy.{name}": knob(number) | {"source": "file", "where": [where]}
+        for name, (number, where) in lines.items()
+        if number is not None
+    }
+    manifest["knobs"]["load.keep_alive"] = knob(False)
+    if script:
+        manifest["knobs"]["load.workload"] = knob("script")
+        del manifest["knobs"]["load.users"]
+    hops = [{"to": "haproxy", "dropped_syns": {"lost": 9, "recovered": 0}}]
+    found = advice.advise_on_cause(manifest, {"hops": hops}, cause, 9, ("k6", "haproxy"))
+    assert found.value == value
+    assert words in found.why
 
 
 def test_of_a_script_s_load_through_a_full_proxy_the_knob_to_raise_is_named() -> None:
@@ -210,8 +244,7 @@ def test_no_knob_is_named_of_a_role_that_is_not_on_the_path(path: list[str], cau
 @pytest.mark.parametrize(
     ("path", "cause", "knobs", "hops"),
     [
-        (DIRECT, "accept-queue-drop", {"backend.max_connections": 8192}, []),
-        (DIRECT, "accept-queue-drop", {"backend.max_connections": 8192, "load.keep_alive": False}, []),
+        (DIRECT, "accept-queue-drop", {"backend.max_connections": 8192, "backend.accept_count": 103}, []),
         (DIRECT, "waited-in-accept-queue", {"backend.max_connections": 103}, []),
         (DIRECT, "waited-for-a-thread", {"backend.max_connections": 60}, []),
         (PROXIED, "accept-queue-drop", SPIKE | {"nginx.listen_backlog": 511}, AT_NGINX),

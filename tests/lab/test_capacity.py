@@ -1,12 +1,14 @@
 """What a run needs, and what this machine does not have."""
 
+from pathlib import Path
+
 import pytest
 
 from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
 from lab.runs import capacity
 from lab.scenarios.resolved import ResolvedScenario
-from tests.lab.support import MINIMAL, Make, yaml_with
+from tests.lab.support import MINIMAL, Make, resolving, yaml_with
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 MILLION = ("load.users=1000000", "load.arrival_gap=0s", "backend.max_connections=8192")
@@ -19,6 +21,20 @@ def test_generators_share_users_ports_and_memory(effective: Make) -> None:
     assert (backend.connections, backend.ports) == (8192, None)
     assert found.memory_mb == 64 * k6.memory_mb + backend.memory_mb
     assert problems == []
+
+
+def test_haproxy_holds_no_more_connections_than_its_limit_unless_a_file_of_the_user_s_says_that(
+    effective: Make, tmp_path: Path
+) -> None:
+    through = THROUGH_NGINX.replace("nginx", "haproxy")
+    assert capacity.compute_demand(effective(*MILLION, text=through), apart=True)[0].roles[1].connections == 2 * 2000
+    home = tmp_path / "shop"
+    home.mkdir()
+    (home / "haproxy.cfg").write_text(
+        "defaults\n mode http\nfrontend a\n bind *:8080\n default_backend b\nbackend b\n server c backend:8080\n"
+    )
+    own = resolving(home, through.replace("knobs:", "haproxy: {config: ./haproxy.cfg}\nknobs:"))(*MILLION)
+    assert capacity.compute_demand(own, apart=True)[0].roles[1].connections == 2_000_000
 
 
 def test_a_client_without_ports_enough_is_refused_with_what_it_takes(effective: Make) -> None:

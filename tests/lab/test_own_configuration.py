@@ -409,6 +409,7 @@ def test_what_the_lab_adds_to_sections_is_told_apart() -> None:
         ("bind *:8080", "bind *:8080\n backlog 200", "backlog", 200),
         ("bind *:8080", "bind *:8080\n maxconn 100", "maxconn", 100),
         ("bind *:8080", "bind *:8080\n maxconn 9000", "maxconn", 4000),
+        ("bind *:8080", "bind *:8080 maxconn 70\n maxconn 90", "maxconn", 70),
         ("maxconn 4000", "nbthread 2", "nbthread", 2),
         ("timeout client 30s", "timeout client 30s\n timeout http-request 4s", "timeout_http_keep_alive", 4000),
         ("timeout server", "timeout queue 9s\n timeout server", "timeout_queue", 9000),
@@ -417,6 +418,11 @@ def test_what_the_lab_adds_to_sections_is_told_apart() -> None:
 )
 def test_a_section_s_value_is_found_as_the_program_finds_it(old: str, new: str, knob: str, value: object) -> None:
     assert in_haproxy(old, new).settings[knob].value == value
+
+
+def test_whoever_raises_haproxy_s_limit_is_told_of_each_line_that_bounds_it() -> None:
+    found = in_haproxy("bind *:8080", "bind *:8080\n maxconn 100").settings["maxconn"]
+    assert found == Setting(100, (Position("haproxy.cfg", 11), Position("haproxy.cfg", 2)))
 
 
 @pytest.mark.parametrize(

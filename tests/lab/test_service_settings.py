@@ -74,6 +74,7 @@ def test_the_line_that_sets_it_or_the_one_program_is_named(
         ("# apache2\nMaxClients 2\n", ("Apache httpd", "MaxRequestWorkers", None)),
         ("exec gunicorn --workers=3 app\n", ("gunicorn", "--workers and --threads", "app/conf:1")),
         ("exec node server.js\n", None),
+        ("# haproxy\n server a b:80 maxconn 5\n maxconn 9\n", ("HAProxy", "maxconn", "app/conf:3")),
     ],
 )
 def test_the_setting_of_what_a_program_serves_at_once_is_named(

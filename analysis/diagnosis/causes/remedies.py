@@ -162,7 +162,8 @@ class RunSettings:
         knob = self.limit(role, "backlog")
         if knob is None:
             return None
-        somaxconn = self.manifest.get("sysctls", {}).get(f"{role}-1", {}).get("net.core.somaxconn")
+        instance = next(iter(self.manifest["instances"].get(role, [])), role)
+        somaxconn = self.manifest.get("sysctls", {}).get(instance, {}).get("net.core.somaxconn")
         return min(self.integer(knob), int(somaxconn)) if somaxconn else self.integer(knob)
 
     def queues_of(self, role: str) -> int:
@@ -236,15 +237,22 @@ def more_places(run: RunSettings) -> Remedy | str | None:
             f"more connections must find a place to wait until {role} accepts them: raise {own};"
             f" kernel.{role}.net.core.somaxconn must not be less{run.or_more_workers(role)}"
         )
-    each, queue = math.ceil(run.at_once / run.instances(role)), run.queue_of(role)
-    connections = run.limit(role, "connections")
-    if connections is None:
-        why = f"{each} connections may wait for each {role} to accept them; net.core.somaxconn must not be less"
-        return raise_knob(run, run.limit(role, "backlog"), each, why)
+    each = math.ceil(run.at_once / run.instances(role))
+    if found := _more_connections(run, role, each):
+        return found
+    why = f"{each} connections may wait for each {role} to accept them; net.core.somaxconn must not be less"
+    return raise_knob(run, run.limit(role, "backlog"), each, why)
+
+
+def _more_connections(run: RunSettings, role: str, each: int) -> Remedy | None:
+    """Return more connections at once, for `each` that may come; None where a role has enough, or they are unknown."""
+    connections, queue = run.limit(role, "connections"), run.queue_of(role)
+    if connections is None or connections not in run.manifest["knobs"]:
+        return None
     if queue is None:
         return raise_knob(run, connections, each, f"{each} connections may come to each {role} at once")
     held = queue + 1
-    kept = run.keeps_connections and run.manifest["path"] == [run.client, role]
+    kept = run.keeps_connections and run.manifest["path"][:2] == [run.client, role]
     # Who waits for a client that keeps its connection waits long, so that there all are served at once.
     value = each if kept else max(1, each - held)
     remedy = raise_knob(

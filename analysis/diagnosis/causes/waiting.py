@@ -76,14 +76,16 @@ def _handshake_says(prefix: str) -> str:
         || if({end} > {reply}, format(', then {{}} to the server''s', took({end} - {reply})), '') || ')', '')"""
 
 
-def _served_at_once(run: RunSettings) -> Remedy | str | None:
-    if several := share_a_queue(run, run.hop[1]):
+def served_at_once(run: RunSettings) -> Remedy | str | None:
+    """Return more connections at once where requests waited in an accept queue, so that none has to."""
+    server = run.hop[1]
+    if several := share_a_queue(run, server):
         return several
-    if not run.limit(run.server, "connections") and (own := run.setting(run.hop[1], "workers")):
+    knob = run.limit(server, "connections")
+    if knob is None and (own := run.setting(server, "workers")):
         return f"more requests must be served at once, so that connections are accepted sooner: raise {own}"
-    each = math.ceil(run.at_once / run.backends)
-    why = f"{each} connections for each {run.server}, none left in the queue"
-    return raise_knob(run, run.limit(run.server, "connections"), each, why)
+    each = math.ceil(run.at_once / run.instances(server))
+    return raise_knob(run, knob, each, f"{each} connections for each {server}, none left in the queue")
 
 
 def _inside(run: RunSettings) -> str:
@@ -267,7 +269,7 @@ CAUSES = (
             ),
         ),
         knobs=KNOBS,
-        remedy=_served_at_once,
+        remedy=served_at_once,
         accept_queue="held",
         lesson="accept-queue-turns",
     ),

@@ -116,7 +116,7 @@ def _setting(knob: Knob, reader: _Reader, version: str | None) -> Setting:
     said = reader.statements(knob.configured)
     if not said:
         return Setting(why="nothing there has it")
-    lines = tuple(dict.fromkeys(one.where for one in said if one.where is not None))
+    lines = tuple(dict.fromkeys(line for one in said if one.where is not None for line in (one.where, *one.besides)))
     if knob.configured.absent and all(one.words is None for one in said):
         return Setting()
     # What the program makes by itself has what it had in its older versions.

@@ -41,11 +41,13 @@ class Statement:
 
     Attributes:
         named: whether the place is a block of the file; else the program has made it of an address.
+        besides: further lines that bound the value, and now bound it less.
     """
 
     words: tuple[str, ...] | None
     where: Position | None = None
     named: bool = True
+    besides: tuple[Position, ...] = ()
 
 
 @dataclass(frozen=True)

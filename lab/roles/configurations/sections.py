@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from formats.role import Checks, Configured, Rule
@@ -134,13 +134,16 @@ class Sections:
         return _told(every[-1] if every else None, ["maxconn"])
 
     def _least(self, section: Section, name: str) -> Statement:
-        """Return the smaller bound of a section's and the process's; 0 is none."""
+        """Return the smallest bound of a section's, its bind line's and the process's, with the others; 0 is none."""
         lines = [section.last(name), *(one for part in self._globals for one in part.all(name))]
         found = [_told(line, [name]) for line in lines if line is not None and line.words[1:2] != ["0"]]
+        of_binds = [(line.after(name), line.where) for line in self._binds(section)]
+        found += [Statement((value,), where) for value, where in of_binds if value not in (None, "0")]
         numbers = [one for one in found if one.words and one.words[0].isdecimal()]
         if len(numbers) < len(found):
             return next(one for one in found if one not in numbers)
-        return min(numbers, key=lambda one: int((one.words or ("0",))[0]), default=Statement(None))
+        first, *others = sorted(numbers, key=lambda one: int((one.words or ("0",))[0])) or [Statement(None)]
+        return replace(first, besides=tuple(one.where for one in others if one.where is not None))
 
     def milliseconds(self, text: str) -> int | None:
         """Read a duration, whose unit is the millisecond where none stands."""
