@@ -112,7 +112,7 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
     if kernel_events.are_due(manifest):
         of_kernels += _of_kernels_words(hop.server)
     shared = _is_shared(manifest, hop.server)
-    yield from (_with_others(one, hop.server) if shared else one for one in of_kernels)
+    yield from (_with_others(one, hop.server) if shared or beside else one for one in of_kernels)
     if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy" and _logs_answers(manifest, hop.server):
         yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
@@ -122,8 +122,8 @@ def list_identities(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
             yield _of_time_wait(instance, beside=beside and role == hop.server, shared=_is_shared(manifest, role))
 
 
-# What others' connections are in, too: counters of the server's whole namespace.
-_OF_NAMESPACE = frozenset({"accepted", "queue-entries-told"})
+# What others' connections are in, too, as counters of the server's whole namespace, and the figure of these.
+_OF_NAMESPACE = {"accepted": "others", "queue-entries-told": "others", "syns-dropped": "others_dropped"}
 
 
 def _is_shared(manifest: Manifest, role: str) -> bool:
@@ -135,8 +135,8 @@ def _with_others(one: Identity, server: str) -> Identity:
     """Return an identity with room for connections of clients that are not on the path."""
     if one.id not in _OF_NAMESPACE:
         return one
-    says = f"{one.says} Others connect to {server}, too: the capture says how often."
-    return replace(one, says=says, right_max=f"{one.right_max or one.right} + flows.{server}.others")
+    says = f"{one.says} Others may connect to {server}, too: the capture says how often."
+    return replace(one, says=says, right_max=f"{one.right_max or one.right} + flows.{server}.{_OF_NAMESPACE[one.id]}")
 
 
 # The SYNs of a dial or a try may all get lost before a capture has one.

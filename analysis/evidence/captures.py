@@ -84,14 +84,15 @@ def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:
 
 
 def expected(
-    path: list[str], mode: object, client_mode: object, *, apart: bool, filtered: Collection[str] = ()
+    path: list[str], mode: object, client_mode: object, *, apart: bool, also: Collection[str] = ()
 ) -> list[str]:
     """Return the roles whose instances capture: each hop once, and at the client's end too if asked.
 
     A role in the midst of the path sees both of its hops, so every second one captures. On several machines, `apart`,
-    all servers do: what one clock timed must be seen by another. So does a role whose SYNs the lab filters: only there
-    a capture shows that they came. The modes are the knobs capture.mode and capture.client.
+    all servers do: what one clock timed must be seen by another. So do those of `also`: where the lab filters SYNs, or
+    services beside the path may come, only a capture there shows who came. The modes are the knobs capture.mode and
+    capture.client.
     """
     on = ("headers", "handshakes")
-    servers = [role for place, role in enumerate(path) if place and (apart or place % 2 or role in filtered)]
+    servers = [role for place, role in enumerate(path) if place and (apart or place % 2 or role in also)]
     return [*(servers if mode in on else ()), *(path[:1] if client_mode in on else ())]

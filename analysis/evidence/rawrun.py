@@ -158,7 +158,7 @@ class RawRun:
         apart = len(set(self.written.nodes.values())) > 1
         acted = {one.instance for one in self.manifest.actions if one.do == "filter"}
         filtered = [role for role in self.manifest.path if acted.intersection(self.manifest.of_role(role))]
-        roles = captures.expected(self.manifest.path, *modes, apart=apart, filtered=filtered)
+        roles = captures.expected(self.manifest.path, *modes, apart=apart, also=filtered)
         due = [each for role in roles for each in self.manifest.of_role(role)]
         found = {each: captures.read(self.places.collector(each), self.clocks.of(each)) for each in self.instances}
         return {

@@ -227,9 +227,15 @@ FIGURES: tuple[Figure, ...] = (
     ),
     _figure(
         "flows.<server>.others",
-        "Established connections of clients that are not on the path, in the whole capture: of what ran before the run,"
-        " such as the probes of a cluster's node.",
+        "Established connections of clients that are not on the path, in the whole capture: of services beside it, or"
+        " of what ran before the run, such as the probes of a cluster's node.",
         _sum("others_to", "others"),
+    ),
+    _figure(
+        "flows.<server>.others_dropped",
+        "Packets of such clients that met a full accept queue, or may have: SYNs, last ACKs of handshakes, data.",
+        _sum("others_to", "dropped"),
+        unit="packets",
     ),
     _figure(
         "flows.<server>.kept_ms.low",

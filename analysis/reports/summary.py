@@ -14,7 +14,7 @@ from analysis.reports.advice import Advice, Reason, advise_on_cause, find_reason
 from analysis.reports.conditions import knob_rows
 from analysis.reports.run_record import Record, Row
 from analysis.reports.time_series import machine_busy
-from analysis.verdicts.ledger_file import HeldPlaces, Streams
+from analysis.verdicts.ledger_file import HeldConnections, HeldPlaces, Streams
 from formats import role as role_file
 
 _VERDICTS = {
@@ -205,6 +205,7 @@ def _why(record: Record, main: Reason) -> list[str]:
         found += _hints(record)
     if main.cause.accept_queue:
         found += filter(None, (_places(record, main), too_late_sentence(record, main)))
+        found += [HeldConnections(**held).sentences for held in record.ledger.get("holders", [])]
     return found
 
 

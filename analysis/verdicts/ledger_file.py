@@ -116,6 +116,31 @@ class HeldPlaces(Written):
         return text
 
 
+class HeldConnections(Written):
+    """Who had the connections that a server had accepted, when most others waited in its accept queue."""
+
+    instance: str
+    time_us: int
+    waiting: Annotated[int, Field(description="Connections in the queue at that reading")]
+    held: Annotated[int, Field(description="Those that the server had accepted, and not closed")]
+    silent: Annotated[int, Field(description="Of these, those whose client had sent nothing yet")]
+    idle: Annotated[int, Field(description="Of these, those with an answer, and no data after it")]
+    others: Annotated[int, Field(description="Of these, those of clients that are not on the path")]
+
+    @property
+    def sentences(self) -> str:
+        """The same for people."""
+        of_others = f", {self.others:,} of them of clients that are not on the path" if self.others else ""
+        text = (
+            f"When most connections waited in the accept queue of {self.instance}, {self.waiting:,}, it held"
+            f" {self.held:,} that it had accepted{of_others}: {self.silent:,} whose client had sent nothing yet,"
+            f" {self.idle:,} idle after an answer, {self.held - self.silent - self.idle:,} with a request."
+        )
+        if self.silent:
+            text += " A silent client holds its place until the server gives up to wait for its request."
+        return text
+
+
 class Streams(Written):
     """The connections of clients that carry several requests at once, by HTTP/2 and gRPC."""
 
@@ -209,6 +234,10 @@ class Ledger(Written):
     places: Annotated[
         list[HeldPlaces], Field(description="One for each proxy that had no connection left for a request")
     ] = Field(default_factory=list)
+    holders: Annotated[
+        list[HeldConnections],
+        Field(description="One for each server in whose accept queue requests waited, or found it full"),
+    ] = Field(default_factory=list)
     streams: Annotated[Streams | None, Field(description="null where no request was sent by HTTP/2 or gRPC")] = None
     endings: Annotated[
         list[Ending], Field(description="One for each drain, stop, restart and reload that the lab began")
@@ -246,6 +275,7 @@ def build_ledger(run: Run) -> Ledger:
             "names": _names(joined),
             "streams": _streams(run, joined),
             "places": _places(run, joined) if PROXY_FULL in causes["total"] else [],
+            "holders": _holders(joined, [cause.name for cause in CAUSES if cause.accept_queue]),
             "endings": find_endings(joined, manifest),
         }
     )
@@ -285,6 +315,15 @@ def _places(run: Run, joined: Joined) -> list[HeldPlaces]:
         HeldPlaces(**row, places=_places_of(run, row["instance"]))
         for row in joined.rows(sql(__name__, "held_places"), cause=PROXY_FULL)
     ]
+
+
+# A reading and packets so near to each other may have either order.
+_NEAR_US = 10_000
+
+
+def _holders(joined: Joined, causes: list[str]) -> list[HeldConnections]:
+    rows = joined.rows(sql(__name__, "held_by_servers"), causes=causes, near_us=_NEAR_US)
+    return [HeldConnections(**row) for row in rows]
 
 
 def _places_of(run: Run, proxy: str) -> int | None:

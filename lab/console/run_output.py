@@ -115,8 +115,9 @@ def _print_causes(console: Console, ledger: Ledger) -> None:
         console.print(f"{count:>8,} {name}", soft_wrap=True)
     if ledger.streams is not None:
         console.print(Text(f"        {ledger.streams.sentences}"), soft_wrap=True)
-    for held in ledger.places:
-        console.print(Text(f"        {held.sentences}"), soft_wrap=True)
+    held = [*(one.sentences for one in ledger.places), *(one.sentences for one in ledger.holders)]
+    for sentences in held:
+        console.print(Text(f"        {sentences}"), soft_wrap=True)
     if len(ledger.names) > 1:
         _print_names(console, [one for one in ledger.names if one.causes])
 

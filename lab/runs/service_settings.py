@@ -13,9 +13,9 @@ from lab.reading import document
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
 
-What = Literal["idle", "backlog", "workers"]
+What = Literal["idle", "silence", "backlog", "workers"]
 _KNOWN = Path(__file__).with_name("service_settings.yaml")
-_WHATS: Final[tuple[What, ...]] = ("idle", "backlog", "workers")
+_WHATS: Final[tuple[What, ...]] = ("idle", "silence", "backlog", "workers")
 # Sources of the user's own are small; what is great was made, or is of others.
 _FILES_MAX, _BYTES_MAX = 300, 64_000
 _TEXT_MAX = 120

@@ -187,9 +187,9 @@ def capture_mode(resolved: ResolvedScenario, role: RoleName, *, apart: bool = Fa
     """Return what the collectors beside a role capture; with `apart`, instances may be on several machines."""
     capture = resolved.scenario.knobs.capture
     acted = {one.instance for one in resolved.scenario.actions if one.do == "filter"}
-    filtered = [name for name, instances in topology_of(resolved).instances.items() if acted.intersection(instances)]
-    path = list(resolved.scenario.path)
-    if role not in captures.expected(path, capture.mode, capture.client, apart=apart, filtered=filtered):
+    topology, path = topology_of(resolved), list(resolved.scenario.path)
+    also = [name for name, each in topology.instances.items() if topology.needed or acted.intersection(each)]
+    if role not in captures.expected(path, capture.mode, capture.client, apart=apart, also=also):
         return "off"
     return capture.client if resolved.roles[role].kind == "client" else capture.mode
 

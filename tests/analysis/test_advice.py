@@ -203,6 +203,26 @@ def test_advice_on_a_service_names_its_program_s_setting_and_line(cause: str, wh
     assert words in advice.advise_on_cause(manifest, {"hops": hops}, cause, 9).why
 
 
+@pytest.mark.parametrize("cause", ["accept-queue-drop", "waited-in-accept-queue"])
+@pytest.mark.parametrize(("silent", "advised"), [(5, True), (4, False)])
+def test_where_silent_clients_hold_most_places_the_server_is_to_wait_less_for_them(
+    cause: str, silent: int, *, advised: bool
+) -> None:
+    roles = {"k6": role("client", "load"), "shop": role("server", "shop")}
+    manifest = make_manifest() | {"path": ["k6", "shop"], "roles": roles, "instances": {"shop": ["shop-1"]}}
+    line = {
+        "program": "Apache httpd",
+        "setting": "RequestReadTimeout",
+        "where": "app/a:5",
+        "text": "RequestReadTimeout",
+    }
+    manifest["settings"] = {"shop": {"silence": line}}
+    hops = [{"from": "k6", "to": "shop", "dropped_syns": {"lost": 9, "recovered": 0}}]
+    ledger = {"hops": hops, "holders": [{"instance": "shop-1", "silent": silent, "held": 8}]}
+    found = advice.advise_on_cause(manifest, ledger, cause, 9, ("k6", "shop"))
+    assert ("less for a request (Apache httpd's RequestReadTimeout (app/a:5: Requ" in found.why) == advised
+
+
 @pytest.mark.parametrize(
     ("valid_ms", "moved", "value"),
     [(0, True, ("nginx.resolver_valid", "1s")), (30_000, True, ("nginx.resolver_valid", "1s")),

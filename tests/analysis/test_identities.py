@@ -278,6 +278,21 @@ def test_others_may_connect_to_what_ran_before_the_run_as_often_as_its_capture_s
     assert failing(run, 0) == {"accepted"}
 
 
+def test_services_beside_the_path_may_connect_or_find_a_full_queue(
+    run: RunFolder,
+) -> None:
+    every(
+        connection("192.0.2.7:40000", lambda one: one.handshake(MEASURE_S + 1).ask(MEASURE_S + 1.1)),
+        connection("192.0.2.7:40001", lambda one: one.syns(MEASURE_S + 1)),
+        count("backend-1", "Tcp.PassiveOpens", "sockstat.TCP.tw", "TcpExt.ListenDrops", "TcpExt.ListenOverflows"),
+    )(run)
+    assert failing(run, 0) == {"accepted", "syns-dropped", "time-wait-backend-1"}
+    run.manifest["images"]["db"] = "sha256:1"
+    assert failing(run, 0) == set()
+    count("backend-1", "TcpExt.ListenDrops", "TcpExt.ListenOverflows")(run)
+    assert failing(run, 0) == {"syns-dropped"}
+
+
 @pytest.mark.parametrize(
     ("change", "lost", "false"),
     [

@@ -651,10 +651,24 @@ def test_all_syns_before_the_answered_one_were_lost(tables: Tables) -> None:
     flow = {**MADE, "handshakes_only": False, "first_time_us": 10, "syn_times_us": [10, 20, 30], "syn_count": 3}
     tables.given("flows", columns, (1, True, True, [31], 32), (2, False, False, None, None), **flow)
     columns = "id, syns_lost, syns_lost_us, queued_us, in_window, refused"
-    assert tables.made("connections", columns, start_us=0, end_us=50) == [
+    assert tables.made("comers", columns, start_us=0, end_us=50) == [
         (1, 2, [10, 20], 32, True, False),
         (2, 3, [10, 20, 30], None, True, False),
     ]
+
+
+def test_clients_that_are_not_on_the_path_come_to_the_same_port_too(tables: Tables) -> None:
+    tables.given("hops", hop=0, client="k6", server="nginx", observer="nginx")
+    tables.given("instances", "instance role", ("k6-1", "k6"), ("nginx", "nginx"), ("db", "db"))
+    columns = "id from_instance client_address server_port"
+    rows = [(1, "k6-1", "c", 80), (2, None, "d", 80), (3, None, "d", 9000), (4, None, "s", 80), (5, "db", "e", 80)]
+    tables.given("flows", columns, *rows, **without(MADE, "from_instance", "client_address", "server_port"))
+    assert tables.made("comers", "id", start_us=0, end_us=50) == [(1,), (2,)]
+
+
+def test_the_connections_of_a_hop_are_those_of_its_client(tables: Tables) -> None:
+    tables.given("comers", "id from_instance", (1, "k6-1"), (2, None))
+    assert tables.made("connections", "id") == [(1,)]
 
 
 @pytest.mark.parametrize(
@@ -665,6 +679,10 @@ def test_all_syns_before_the_answered_one_were_lost(tables: Tables) -> None:
         (True, 1, (None, None), (None, False)),
         # It has sent its SYN-ACK again: it waits no longer.
         (True, 2, (45, 49), (12, True)),
+        # The server closed before anything came, at 48.
+        (True, 1, (None, 49, 48), (12, True)),
+        (True, 1, (None, None, 48), (12, True)),
+        (True, 1, (45, 49, 48), (45, True)),
         (False, 1, (45, 49), (12, True)),
         (False, 1, (None, None), (12, True)),
     ],
@@ -674,7 +692,7 @@ def test_a_socket_that_waits_for_data_queues_a_connection_with_that(
     *,
     deferred: bool,
     synacks: int,
-    came_us: tuple[int | None, int | None],
+    came_us: tuple[int | None, ...],
     found: tuple[int | None, bool],
 ) -> None:
     tables.given("hops", hop=0, client="k6", server="nginx", observer="nginx")
@@ -682,9 +700,10 @@ def test_a_socket_that_waits_for_data_queues_a_connection_with_that(
     tables.given("counted", instance="nginx", deferred=deferred)
     flow = {**MADE, "first_time_us": 10, "syn_times_us": [10], "syn_count": 1, "answered": True, "established": True}
     times = {"synack_count": synacks, "synack_times_us": [11], "handshake_ack_time_us": 12}
-    ends = dict(zip(("client_first_data_time_us", "client_fin_time_us"), came_us, strict=True))
+    names = ("client_first_data_time_us", "client_fin_time_us", "server_fin_time_us")
+    ends = dict(zip(names, came_us, strict=False))
     tables.given("flows", **flow, **times, **ends, id=1, handshakes_only=False)
-    assert tables.made("connections", "queued_us, entered", start_us=0, end_us=50) == [found]
+    assert tables.made("comers", "queued_us, entered", start_us=0, end_us=50) == [found]
 
 
 def test_a_rst_in_place_of_the_handshake_s_last_ack_leaves_nothing_in_the_queue(tables: Tables) -> None:
@@ -696,7 +715,7 @@ def test_a_rst_in_place_of_the_handshake_s_last_ack_leaves_nothing_in_the_queue(
     tables.given(
         "flows", "id handshakes_only handshake_ack_time_us", (1, False, None), (2, False, 12), (3, True, None), **flow
     )
-    found = tables.made("connections", "id, entered, queued_us", start_us=0, end_us=50)
+    found = tables.made("comers", "id, entered, queued_us", start_us=0, end_us=50)
     assert found == [(1, False, None), (2, True, 12), (3, True, 11)]
 
 
@@ -709,12 +728,12 @@ def test_an_ack_may_have_met_the_queue_that_another_filled(
 ) -> None:
     tables.given("ticks", "time_us overflows", (0, 0), (200, overflows), instance="nginx")
     row = {**MADE, "entered": True, "ack_dropped_max": 0, "handshakes_only": False}
-    tables.given("connections", "id answered_us queued_us", (7, 100, 120), (8, 105, 110), **row)
-    assert tables.made("connections_raced", "id, ack_dropped_max", order_us=order_us) == found
+    tables.given("comers", "id answered_us queued_us", (7, 100, 120), (8, 105, 110), **row)
+    assert tables.made("comers_raced", "id, ack_dropped_max", order_us=order_us) == found
 
 
 def test_the_queue_is_first_in_first_out(tables: Tables) -> None:
-    tables.given("connections", "id queued_us", (1, 10), (2, 20), (3, 30), **MADE, perhaps_unknown=False)
+    tables.given("comers", "id queued_us", (1, 10), (2, 20), (3, 30), **MADE, perhaps_unknown=False)
     tables.given("ticks", "n time_us depth", (0, 5, 0), (1, 35, 2), (2, 45, 1), instance="nginx", listeners=1)
     columns = "id, accepted_after_us, accepted_before_us"
     assert tables.made("accepted", columns) == [(1, 10, 35), (2, 35, 45), (3, 45, None)]
@@ -736,7 +755,7 @@ def test_of_several_queues_the_readings_name_who_was_not_accepted(
     own = MADE | {"client_address": "c", "server_port": 80, "perhaps_unknown": False}
     rows = [(1, 1001, 10, 11, first_rst_us), (2, 1002, 64, 65, None), (3, 1003, 95, 96, None)]
     tables.given(
-        "connections", "id client_port first_time_us queued_us first_rst_time_us", *rows, **without(own, "client_port")
+        "comers", "id client_port first_time_us queued_us first_rst_time_us", *rows, **without(own, "client_port")
     )
     tables.given("ticks", instance="nginx", listeners=listeners)
     # An earlier connection from the same port, and one at another port of the server.
@@ -749,11 +768,11 @@ def test_of_several_queues_the_readings_name_who_was_not_accepted(
 
 def test_who_stood_ahead_in_the_queue_and_had_left_before_their_turn(tables: Tables) -> None:
     # The first was accepted before the third came; the second's client left while it waited, the third's just after.
-    tables.given("connections", "id queued_us gave_up_us", (1, 10, 11), (2, 20, 40), (3, 30, 66), (4, 40, None), **MADE)
+    tables.given("comers", "id queued_us gave_up_us", (1, 10, 11), (2, 20, 40), (3, 30, 66), (4, 40, None), **MADE)
     accepts = [(1, 12, 25), (2, 45, 55), (3, 65, 70), (4, 70, 80)]
     tables.given("accepted", "id accepted_after_us accepted_before_us", *accepts, observer="nginx")
     # Who stands in which of two queues is not known.
-    tables.given("connections", **(MADE | {"to_instance": "backend-1"}), id=5, queued_us=10)
+    tables.given("comers", **(MADE | {"to_instance": "backend-1"}), id=5, queued_us=10)
     tables.given("accepted", id=5, observer="nginx", accepted_after_us=10, accepted_before_us=20)
     tables.given("ticks", instance="backend-1", listeners=2)
     assert tables.made("ahead", "id, ahead, ahead_in_vain") == [(1, 0, 0), (2, 1, 1), (3, 1, 1), (4, 2, 1)]
@@ -783,7 +802,7 @@ def test_a_client_that_asked_and_ended_the_connection_before_any_answer_has_left
     flow = {**MADE, "id": 1, "handshakes_only": False, "first_time_us": 10, "syn_times_us": [10], "syn_count": 1,
             "answered": True, "established": True, "synack_times_us": [11]}  # fmt: skip
     tables.given("flows", **(flow | {"client_first_data_time_us": 20} | ends))
-    assert tables.made("connections", "gave_up_us", start_us=0, end_us=50) == [(left_us,)]
+    assert tables.made("comers", "gave_up_us", start_us=0, end_us=50) == [(left_us,)]
 
 
 def test_told_accepts_are_of_the_connection_and_the_instance_that_they_name(tables: Tables) -> None:
@@ -1354,7 +1373,9 @@ def test_others_are_clients_that_are_not_on_the_path(tables: Tables) -> None:
     columns = "from_instance client_address server_address established:BOOLEAN"
     rows = [(None, "9", "1", True), ("k6-1", "2", "1", True), (None, "1", "1", True), (None, "9", "1", False)]
     tables.given("flows", columns, *rows, to_instance="shop-1")
-    assert tables.made("others_to", instance="shop-1") == [(1,)]
+    dropped = [(None, 2, 1), (None, 0, 0), ("k6-1", 5, 5)]
+    tables.given("comers", "from_instance syns_lost ack_dropped_max", *dropped, to_instance="shop-1")
+    assert tables.made("others_to", instance="shop-1") == [(1, 3)]
 
 
 def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(tables: Tables) -> None:
@@ -2570,6 +2591,29 @@ def test_held_places_are_those_open_when_the_proxy_first_refused(tables: Tables)
     assert tables.named("held_places", cause="full") == {
         "instance": "nginx", "time_us": 50, "sessions": 1, "requests": 1, "idle": 1, "servers": 1,
     }  # fmt: skip
+
+
+def test_held_by_servers_are_those_that_came_before_who_waits_and_were_not_closed(tables: Tables) -> None:
+    columns = (
+        "id from_instance queued_us client_first_data_time_us client_last_data_time_us server_last_data_time_us"
+        " server_fin_time_us"
+    )
+    rows = [
+        (1, None, 10, None, None, None, None), (2, None, 11, 90, 90, None, None),  # nothing by then
+        (3, "k6-1", 12, 13, 13, 14, None), (4, "k6-1", 15, 16, 16, None, None), (5, "k6-1", 17, 18, 70, 71, None),
+        (6, "k6-1", 19, 20, 20, 21, 30),  # closed
+        (7, None, 35, None, None, None, None), (8, "k6-1", 36, 37, 37, None, None),  # in the queue
+        (9, "k6-1", 80, 81, 81, None, None),
+    ]  # fmt: skip
+    tables.given("comers", columns, *rows, observer="web-1", to_instance="web-1")
+    # At 34 a connection had just come; at 50 none.
+    tables.given("ticks", "time_us depth", (34, 3), (50, 2), (60, 2), instance="web-1", listeners=1)
+    tables.given("cases", "id flow_to_instance", (8, "web-1"), instance="k6-1")
+    tables.given("attributed", "id cause", (8, "full"), instance="k6-1")
+    assert tables.named("held_by_servers", causes=["full"], near_us=5) == {
+        "instance": "web-1", "time_us": 50, "waiting": 2, "silent": 2, "idle": 1, "held": 5, "others": 2,
+    }  # fmt: skip
+    assert tables.made("held_by_servers", causes=["other"], near_us=5) == []
 
 
 TOLD = {"observer": "a", "to_instance": "a>s:80", "handshake_us": 5, "first_data_us": 5, "first_byte_us": 5}

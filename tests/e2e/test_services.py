@@ -1,5 +1,6 @@
 """Services that the lab has never seen, in scenarios outside its own folder."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -96,6 +97,17 @@ def test_a_full_unix_socket_between_two_programs_of_one_container_explains_each_
     assert_reproduced(found)
     causes = {name: count for name, count in found.figures.items() if name.startswith("ledger.cause.") and count}
     assert causes["ledger.cause.unix_socket_full"] == found.figures["client.requests.failed"]
+
+
+def test_clients_that_send_nothing_and_are_not_on_the_path_are_found_to_hold_the_places(
+    run: Callable[..., Run],
+) -> None:
+    found = run(str(SERVICES / "silent-clients"))
+    assert_reproduced(found)
+    (holders,) = json.loads((found.folder / "derived/ledger.json").read_text())["holders"]
+    assert (holders["instance"], holders["silent"], holders["others"]) == ("web-1", 7, 7)
+    told = connlab("advise", str(found.folder)).stdout
+    assert "let it wait less for a request (Apache httpd's RequestReadTimeout (app/httpd.conf:" in told
 
 
 def refused_as_it_starts(scenario: str, *options: str, exit_code: int = 2) -> str:

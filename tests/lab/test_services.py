@@ -319,6 +319,11 @@ def test_a_service_stands_anywhere_on_the_path(shop: Shop, path: str) -> None:
     assert made["collector-backend-1"]["networks"]["lab"]["aliases"] == ["backend-1", "backend"]
 
 
+def test_where_a_service_runs_beside_the_path_each_server_captures_who_comes(shop: Shop) -> None:
+    found = shop(path="path: [k6, nginx, shop]", depends_on="depends_on: [db]")
+    assert [role for role in found.scenario.path if capture_mode(found, role) != "off"] == ["nginx", "shop"]
+
+
 def test_what_the_model_predicts_is_about_the_server_that_answers(shop: Shop) -> None:
     found = shop(path="path: [k6, shop, db]")
     assert forecast.known_before_run(found, ("model.accept_capacity", "model.users_served")) == {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from analysis.formatting import format_knob, format_ms
+from analysis.formatting import format_count, format_knob, format_ms
 from formats.role import TRAFFIC_PORT
 
 TIMEOUT_MARGIN_MS = 1000
@@ -226,11 +226,27 @@ def share_a_queue(run: RunSettings, role: str) -> str | None:
     )
 
 
+def leave_silent_clients(run: RunSettings, role: str) -> str | None:
+    """Return who must wait less, where clients that had sent nothing held most of a role's places; None elsewhere."""
+    instances = run.manifest["instances"].get(role, [])
+    found = [one for one in run.ledger.get("holders", ()) if one["instance"] in instances]
+    silent, held = (sum(one[name] for one in found) for name in ("silent", "held"))
+    if 2 * silent <= held:
+        return None
+    own = run.setting(role, "silence")
+    return (
+        f"of {format_count(held, 'connection')} that {role} held while others waited, clients had sent nothing on"
+        f" {silent:,}: let it wait less for a request ({own or 'its timeout for the header of one'}), or let a silent"
+        f" client take none of its places (a proxy before it, or a server that waits for many clients at once)"
+        f"{run.or_more_workers(role)}"
+    )
+
+
 def more_places(run: RunSettings) -> Remedy | str | None:
     """Return more places where most SYNs were dropped: connections that are served, or else those that may wait."""
     role = run.crowded
-    if several := share_a_queue(run, role):
-        return several
+    if told := share_a_queue(run, role) or leave_silent_clients(run, role):
+        return told
     own = run.setting(role, "backlog")
     if own and not run.limit(role, "connections") and not run.limit(role, "backlog"):
         return (

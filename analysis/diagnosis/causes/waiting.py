@@ -12,6 +12,7 @@ from analysis.diagnosis.causes.remedies import (
     SILENCE,
     Remedy,
     RunSettings,
+    leave_silent_clients,
     more_places,
     raise_knob,
     share_a_queue,
@@ -79,8 +80,8 @@ def _handshake_says(prefix: str) -> str:
 def served_at_once(run: RunSettings) -> Remedy | str | None:
     """Return more connections at once where requests waited in an accept queue, so that none has to."""
     server = run.hop[1]
-    if several := share_a_queue(run, server):
-        return several
+    if told := share_a_queue(run, server) or leave_silent_clients(run, server):
+        return told
     knob = run.limit(server, "connections")
     if knob is None and (own := run.setting(server, "workers")):
         return f"more requests must be served at once, so that connections are accepted sooner: raise {own}"
