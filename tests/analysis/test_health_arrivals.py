@@ -148,6 +148,24 @@ def test_users_who_take_the_last_place_together_leave_the_load_in_doubt(
         assert "backend-1's accept queue" in message
 
 
+@pytest.mark.parametrize(
+    "packets",
+    [
+        together_at_the_last_place,
+        before_the_program_accepted,
+        an_ack_that_met_a_full_queue,
+        a_client_that_gives_up_late,
+    ],
+)
+def test_clients_that_are_not_on_the_path_are_no_users_out_of_turn(
+    run: RunFolder, packets: Callable[[Capture], None]
+) -> None:
+    run.set_knobs(load__connect_timeout=1000)
+    loads_in_doubt(run, packets, 1)
+    run.manifest["addresses"]["k6-1"] = ["172.18.0.9"]
+    assert loads_in_doubt(run, packets, 0) == []
+
+
 @pytest.mark.parametrize(("packets", "found"), [(an_ack_that_met_a_full_queue, 1), (a_syn_that_was_answered_twice, 0)])
 def test_an_ack_that_met_a_full_queue_leaves_the_load_in_doubt(
     run: RunFolder, packets: Callable[[Capture], None], found: int

@@ -1442,7 +1442,7 @@ def test_of_several_pairs_that_came_together_the_same_is_named(
         rows += [(100 + number, number, 15, 25, [15], 1), (200, number, 30, None, [30], 0)]
     columns = "client_port server_port first_time_us handshake_ack_time_us syn_times_us synack_count"
     path = written(tables, tmp_path, columns, *rows, client_address="c", server_address="s")
-    found = tables.made("taken_together", path=path, start_us=0, addresses=["s"])
+    found = tables.made("taken_together", path=path, start_us=0, addresses=["s"], clients=["c"])
     assert found == [("c", 101, "c", 11)]
 
 
@@ -1462,7 +1462,7 @@ def test_acks_refused_finds_a_handshake_that_the_server_answered_again(tables: T
         (7, "s", 0, 40, 3, [0, 50], None, None),
     ]
     path = written(tables, tmp_path, ARRIVED, *rows, client_address="c")
-    assert tables.made("acks_refused", path=path, start_us=0, addresses=["s"]) == [("c", 2, 2)]
+    assert tables.made("acks_refused", path=path, start_us=0, addresses=["s"], clients=["c"]) == [("c", 2, 2)]
 
 
 @pytest.mark.parametrize(("capacity", "soon_us", "found"), [(3, 9, [("c", 4, 2)]), (3, 15, [("c", 4, 2)]), (2, 9, [])])
@@ -1480,7 +1480,11 @@ def test_refused_early_finds_the_first_syn_that_met_a_full_queue_of_a_server_wit
         (8, "s", -5, None, 0, [-5], None, None),
         (9, "s", -5, -4, 1, [-5], None, None),
     ]
-    asked = {"path": written(tables, tmp_path, ARRIVED, *rows, client_address="c"), "addresses": ["s"]}
+    asked = {
+        "path": written(tables, tmp_path, ARRIVED, *rows, client_address="c"),
+        "addresses": ["s"],
+        "clients": ["c"],
+    }
     assert tables.made("refused_early", **asked, start_us=0, capacity=capacity, soon_us=soon_us) == found
 
 
@@ -1501,7 +1505,7 @@ def test_held_too_many_finds_the_first_connection_that_a_server_has_no_place_for
         (9, "other", 29, 32, 1, [29], None, None, 80),
     ]
     path = written(tables, tmp_path, f"{ARRIVED} server_port", *rows, client_address="c")
-    asked = {"path": path, "addresses": ["s"], "start_us": start_us, "capacity": capacity}
+    asked = {"path": path, "addresses": ["s"], "clients": ["c"], "start_us": start_us, "capacity": capacity}
     assert tables.made("held_too_many", **asked) == found
 
 
@@ -1518,7 +1522,11 @@ def test_gave_up_late_finds_a_syn_after_the_time_out_that_nobody_had_answered(
         (6, "s", -5, 0, [-5, 1_000_001]),
     ]
     columns = "client_port server_address first_time_us synack_count syn_times_us"
-    asked = {"path": written(tables, tmp_path, columns, *rows, client_address="c"), "addresses": ["s"]}
+    asked = {
+        "path": written(tables, tmp_path, columns, *rows, client_address="c"),
+        "addresses": ["s"],
+        "clients": ["c"],
+    }
     assert tables.made("gave_up_late", **asked, start_us=0, connect_timeout_us=timeout_us) == found
 
 

@@ -48,12 +48,15 @@ def examine_arrivals(raw: RawRun, window: Window | None) -> Report | None:
     if window is None or not (in_turn or workload in _IN_A_RAMP):
         return None
     report = Report("arrivals")
+    # Others, who are not on the path, are no users who were to come in turn, and take places all the same.
+    on_path = [address for each in raw.manifest.addresses.values() for address in each]
     soon_us = limits.TAKEN_SOON_MS * 1000 if workload in _ALIKE else 0
     for instance, reduction in raw.reductions.items():
         # Where a link loses answers, a SYN that came again says nothing about a queue.
         if reduction.rows is None or _loses_answers(raw, instance):
             continue
-        asked = {"start_us": window.start_us, "addresses": raw.manifest.addresses.get(instance, [])}
+        addresses = raw.manifest.addresses.get(instance, [])
+        asked = {"start_us": window.start_us, "addresses": addresses, "clients": on_path}
         with _rows_with_acks(raw, instance, reduction.rows) as rows:
             said = (
                 _out_of_turn(raw, instance, rows, asked, soon_us)

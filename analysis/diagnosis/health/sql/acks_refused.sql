@@ -3,6 +3,7 @@
 SELECT client_address, client_port, count(*) OVER () AS connections
   FROM read_parquet($path, hive_partitioning = false)
  WHERE first_time_us >= $start_us AND list_contains($addresses, server_address)
+       AND list_contains($clients, client_address)
        AND handshake_ack_time_us IS NOT NULL
        AND synack_count > len(list_filter(syn_times_us, lambda at_us: at_us <= handshake_ack_time_us))
  ORDER BY handshake_ack_time_us, client_address, client_port

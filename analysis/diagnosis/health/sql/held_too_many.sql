@@ -20,6 +20,6 @@ WITH taken AS (
 )
 SELECT client_address, client_port, open
   FROM held
- WHERE open > $capacity AND at_us >= $start_us
+ WHERE open > $capacity AND at_us >= $start_us AND list_contains($clients, client_address)
  ORDER BY at_us, client_address, client_port
  LIMIT 1;

@@ -11,7 +11,7 @@ WITH connections AS (
   SELECT client_address, client_port, list_min(syn_times_us) AS at_us, handshake_ack_time_us IS NOT NULL AS came_in
     FROM connections
    -- A RST answers the SYN where nobody listens.
-   WHERE first_time_us >= $start_us
+   WHERE first_time_us >= $start_us AND list_contains($clients, client_address)
          AND (synack_count = 0 AND first_rst_time_us IS NULL
               OR synack_count = 1 AND list_min(syn_times_us)
                  < list_max(list_filter(syn_times_us, lambda at_us: at_us <= handshake_ack_time_us)))

@@ -2,6 +2,7 @@
 WITH connections AS (
   SELECT *, row_number() OVER () AS id FROM read_parquet($path, hive_partitioning = false)
    WHERE first_time_us >= $start_us AND list_contains($addresses, server_address)
+         AND list_contains($clients, client_address)
 ), taken AS (
   SELECT id, client_address, client_port, server_address, server_port, handshake_ack_time_us AS end_us,
          list_max(list_filter(syn_times_us, lambda at_us: at_us <= handshake_ack_time_us)) AS begin_us
