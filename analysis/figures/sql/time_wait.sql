@@ -1,5 +1,6 @@
 -- How many sockets of an instance are in TIME_WAIT at a tick: the least and the most that the captures allow.
 -- Where a capture does not show the owner, a side that sent its FIN may be it.
+-- Where both sent their FINs before they had the other's, a side that then sent a RST may have been in TIME_WAIT.
 -- By everything captured, the warm-up included: a socket in TIME_WAIT outlasts it. A later connection between the same
 -- addresses and ports has taken the socket's place; a RST may have ended it (net.ipv4.tcp_rfc1337).
 -- sockstat counts among them the sockets that wait for the other side's FIN and belong to no process any more
@@ -8,7 +9,8 @@
 -- capture cannot tell which ones; `gone` are those, from the first overflow on, that are not in TIME_WAIT for other
 -- reasons.
 WITH ended AS (
-    SELECT *, time_wait_owner IN (side, 'both') AS waits,
+    SELECT *, CASE WHEN simultaneous_close AND first_rst_by = side THEN NULL
+                   ELSE time_wait_owner IN (side, 'both') END AS waits,
            if(side = 'client', client_fin_time_us, server_fin_time_us) AS own_fin_us,
            if(side = 'client', server_fin_time_us, client_fin_time_us) AS other_end_us
       FROM (SELECT ours.*, later.id IS NOT NULL AS replaced,
