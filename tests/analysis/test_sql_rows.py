@@ -1421,6 +1421,10 @@ def test_a_socket_waits_until_its_time_is_over_or_another_takes_its_place(tables
     # Of those without an owner, this one sent its FIN and may hold it; the server's side of it sent none.
     tables.given("connections", **(ended | {"time_wait_owner": None}), id=10, last_time_us=950, client_fin_time_us=940)
     assert tables.made("time_wait", **bounds, instance="k6-1") == [(1, 3, 0)]
+    # Both sent their FINs at once, and its RST came before or after the socket was in TIME_WAIT.
+    at_once = {"time_wait_owner": "none", "simultaneous_close": True, "client_rst_count": 1, "first_rst_by": "client"}
+    tables.given("connections", **(ended | at_once), id=11, last_time_us=950, client_fin_time_us=940)
+    assert tables.made("time_wait", **bounds, instance="k6-1") == [(1, 4, 0)]
 
 
 def test_connections_that_a_client_gave_up_while_others_asked(tables: Tables, tmp_path: Path) -> None:
