@@ -551,6 +551,6 @@ CAUSES = (
             "the load generator was too slow, not the path: raise its processor limit, reduce the load, or spread it"
             " over load.instances"
         ),
-        lesson=None,
+        lesson="generator-starved",
     ),
 )
