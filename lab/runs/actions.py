@@ -13,7 +13,7 @@ from typing import Self
 from formats.manifest import BESIDE_SERVERS, ActionRecord
 from lab.engines import protocol
 from lab.engines.protocol import Watch, ask_collector
-from lab.errors import LabError
+from lab.errors import EngineFailed, LabError
 from lab.runs import links, names
 from lab.runs.run_context import RunContext
 
@@ -136,10 +136,23 @@ class Actions:
     def _limit_cpus(self, record: ActionRecord) -> None:
         before = self._engine.limit_cpus(record.instance, record.cpus)
         self._wait(record)
-        after = self._engine.limit_cpus(record.instance, None)
+        try:
+            after = self._engine.limit_cpus(record.instance, None)
+        except EngineFailed:
+            # A client may come to its end first, and its limit and what its kernel counted with it.
+            if not self._has_ended(record.instance):
+                raise
+            return
         if before is not None and after is not None:
             record.throttled_periods = after.throttled_periods - before.throttled_periods
             record.throttled_us = after.throttled_us - before.throttled_us
+
+    def _has_ended(self, instance: str) -> bool:
+        """Return whether the engine told of its end; its word may come a moment after it."""
+        deadline = time.monotonic() + _EVENT_S
+        while self._watch.exit_code(instance) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self._watch.exit_code(instance) is not None
 
     def _change_and_back(self, change: Callable[..., None], record: ActionRecord) -> None:
         change(record)

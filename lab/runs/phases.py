@@ -131,31 +131,44 @@ def record_clocks(context: RunContext) -> None:
     context.manifest.clocks += [each for of_node in found.values() for each in of_node]
 
 
-def warm_up(context: RunContext) -> None:
+def warm_up(context: RunContext) -> list[str]:
     """Let the servers that answer serve some requests of the load's kind, one at a time.
+
+    A server may fail requests, and a run is there to find out why: its warm-up ends early then, and the run goes on.
 
     They come from inside each server's own namespace, over loopback: no capture and no client's counter has them. Each
     connection ends with RST and leaves no TIME_WAIT behind. The waiting room lets its first user in at once, so the one
     place that is taken there is not in the users' way.
 
+    Returns:
+        A line for each server that failed a request.
+
     Raises:
-        LabError: a request failed.
+        LabError: a server did not come to its end in time.
     """
     engine, scenario, topology = context.engine, context.resolved.scenario, context.topology
     count, run_load = scenario.warmup.requests, scenario.knobs.load
     answering = topology.roles[topology.answering]
     server_url = f"{'https' if answering.tls else 'http'}://127.0.0.1:{answering.port}"
 
-    def warm(server: str) -> str:
+    def warm(server: str) -> str | None:
+        try:
+            serve_some(server)
+        except EngineFailed as error:
+            reason = error.what.splitlines()[-1].strip().removeprefix("collector: ")
+            return f"warm-up: {server} failed a request, so it is less warm than the scenario says: {reason}"
+        return None
+
+    def serve_some(server: str) -> None:
         request: tuple[str, ...] = (f"{server_url}{run_load.path}",)
         if run_load.workload == "long_polling":
             place = protocol.request_from(engine, server, f"{server_url}/api/wait", method="POST")
             body = json.dumps({"token": place["token"]})
             request = ("--method", "POST", "--body", body, f"{server_url}/api/entry")
         timeout_s = 30 + count * _WARMUP_REQUEST_S
-        return engine.ask(server, "collector", "http", "--times", str(count), *request, timeout_s=timeout_s)
+        engine.ask(server, "collector", "http", "--times", str(count), *request, timeout_s=timeout_s)
 
-    parallel.each(warm, topology.instances[topology.answering])
+    return [line for line in parallel.each(warm, topology.instances[topology.answering]).values() if line]
 
 
 def run_load(context: RunContext, watch: Watch, display: Display) -> str | None:

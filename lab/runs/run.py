@@ -219,7 +219,8 @@ def _phases(context: RunContext, console: Console, title: str) -> None:
         if scenario.warmup.requests:
             with step("warmup"):
                 _begin(context, display, "warmup")
-                phases.warm_up(context)
+                for line in phases.warm_up(context):
+                    console.print(line, markup=False, highlight=False, soft_wrap=True)
         phases.record_clocks(context)
         _end(context)
 

@@ -111,6 +111,16 @@ def test_an_action_that_fails_ends_the_run_with_what_was_tried(
             actions.settle()
 
 
+def test_a_limit_ends_with_its_client(effective: Make, watch: Watch, fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("update * --cpu-quota -1 *", stderr="cannot update a stopped container", exit_code=1)
+    context = context_of(effective, "at: 0s, do: cpu, instance: k6-1, cpus: 0.25, for: 50ms")
+    with watch, Actions(context, watch) as actions:
+        await_begun(context)
+        watch.take(event("die", name="connlab-run-k6-1", exitCode="0"))
+        assert actions.settle() is None
+    assert context.manifest.actions[0].end_us is not None
+
+
 def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
     effective: Make, watch: Watch, fake_docker: InMemoryDocker
 ) -> None:

@@ -225,10 +225,16 @@ def test_a_waiting_room_is_warmed_up_by_one_user_who_asks_again_and_again(
     ]
 
 
-def test_a_warm_up_that_fails_ends_the_run(opened: Callable[..., RunContext], fake_docker: InMemoryDocker) -> None:
-    fake_docker.says("exec *", stderr="connection refused", exit_code=123)
-    with pytest.raises(LabError, match="connection refused"):
-        phases.warm_up(opened(text=MINIMAL + "warmup: {requests: 1}\n"))
+def test_a_server_that_fails_its_warm_up_is_named_and_the_run_goes_on(
+    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
+) -> None:
+    fake_docker.says("exec *", stderr="collector: GET http://127.0.0.1:8080/ answered 401 Unauthorized", exit_code=1)
+    assert phases.warm_up(opened(text=MINIMAL + "warmup: {requests: 1}\n")) == [
+        (
+            "warm-up: backend-1 failed a request, so it is less warm than the scenario says: GET http://127.0.0.1:8080/"
+            " answered 401 Unauthorized"
+        )
+    ]
 
 
 def status(number: int, *, paused: bool) -> str:
