@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.diagnosis.causes import UNEXPLAINED
-from analysis.diagnosis.causes.answering import PROXY_FULL
+from analysis.diagnosis.causes.answering import PROXY_FULL, SERVER_FULL
 from analysis.formatting import format_count, format_ms, format_races, format_value
 from analysis.reports.advice import Advice, Reason, advise_on_cause, find_reasons, name_role, too_late_sentence
 from analysis.reports.conditions import knob_rows
 from analysis.reports.run_record import Record, Row
 from analysis.reports.time_series import machine_busy
-from analysis.verdicts.ledger_file import HeldConnections, HeldPlaces, Streams
+from analysis.verdicts.ledger_file import HeldConnections, HeldPlaces, Streams, TurnedAway
 from formats import role as role_file
 
 _VERDICTS = {
@@ -201,6 +201,8 @@ def _why(record: Record, main: Reason) -> list[str]:
     found += main.cause.explains
     if main.cause.name == PROXY_FULL:
         found += [HeldPlaces(**held).sentences for held in record.ledger.get("places", [])]
+    if main.cause.name == SERVER_FULL:
+        found += [TurnedAway(**one).sentences for one in record.ledger.get("turned_away", [])]
     if main.cause is UNEXPLAINED:
         found += _hints(record)
     if main.cause.accept_queue:

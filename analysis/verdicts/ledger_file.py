@@ -126,6 +126,11 @@ class HeldConnections(Written):
     silent: Annotated[int, Field(description="Of these, those whose client had sent nothing yet")]
     idle: Annotated[int, Field(description="Of these, those with an answer, and no data after it")]
     others: Annotated[int, Field(description="Of these, those of clients that are not on the path")]
+    process: Annotated[
+        str | None,
+        Field(description="A process that had as many files open as it may, so that it could accept no more"),
+    ] = None
+    files: Annotated[int | None, Field(description="So many: its limit of open files")] = None
 
     @property
     def sentences(self) -> str:
@@ -138,6 +143,34 @@ class HeldConnections(Written):
         )
         if self.silent:
             text += " A silent client holds its place until the server gives up to wait for its request."
+        if self.process is not None:
+            text += (
+                f" Its process {self.process} had {self.files:,} files open, as many as it may: it could accept no"
+                " more."
+            )
+        return text
+
+
+class TurnedAway(Written):
+    """The connections that a server closed as they came, because it had no room for them."""
+
+    role: str
+    instance: str
+    connections: int
+    held: Annotated[int, Field(description="The fewest others that it held when it closed one so")]
+    taken: Annotated[int | None, Field(description="As many as it takes, by packets; null where these do not tell")]
+    process: Annotated[str | None, Field(description="A process that had as many files open as it may; null for none")]
+    files: Annotated[int | None, Field(description="So many: its limit of open files")]
+
+    @property
+    def sentences(self) -> str:
+        """The same for people."""
+        text = (
+            f"{self.instance} closed {format_count(self.connections, 'connection')} as they came, while it held"
+            f" {format_count(self.held, 'other')}{' or more' if self.taken is None else ', as many as it ever takes'}."
+        )
+        if self.process is not None:
+            text += f" Its process {self.process} had {self.files:,} files open, as many as it may."
         return text
 
 
@@ -238,6 +271,9 @@ class Ledger(Written):
         list[HeldConnections],
         Field(description="One for each server in whose accept queue requests waited, or found it full"),
     ] = Field(default_factory=list)
+    turned_away: Annotated[
+        list[TurnedAway], Field(description="One for each server that closed connections as they came")
+    ] = Field(default_factory=list)
     streams: Annotated[Streams | None, Field(description="null where no request was sent by HTTP/2 or gRPC")] = None
     endings: Annotated[
         list[Ending], Field(description="One for each drain, stop, restart and reload that the lab began")
@@ -276,6 +312,7 @@ def build_ledger(run: Run) -> Ledger:
             "streams": _streams(run, joined),
             "places": _places(run, joined) if PROXY_FULL in causes["total"] else [],
             "holders": _holders(joined, [cause.name for cause in CAUSES if cause.accept_queue]),
+            "turned_away": [TurnedAway(**row) for row in joined.rows(sql(__name__, "servers_without_room"))],
             "endings": find_endings(joined, manifest),
         }
     )

@@ -115,7 +115,11 @@ def _print_causes(console: Console, ledger: Ledger) -> None:
         console.print(f"{count:>8,} {name}", soft_wrap=True)
     if ledger.streams is not None:
         console.print(Text(f"        {ledger.streams.sentences}"), soft_wrap=True)
-    held = [*(one.sentences for one in ledger.places), *(one.sentences for one in ledger.holders)]
+    held = [
+        *(one.sentences for one in ledger.places),
+        *(one.sentences for one in ledger.holders),
+        *(one.sentences for one in ledger.turned_away),
+    ]
     for sentences in held:
         console.print(Text(f"        {sentences}"), soft_wrap=True)
     if len(ledger.names) > 1:

@@ -381,6 +381,30 @@ def test_a_process_that_ended_takes_its_connections_with_it(scene: Scene, *, gon
 
 
 @pytest.mark.parametrize(
+    ("files", "later_s", "cause"),
+    [
+        (60, 0.002, "server-connections-exhausted"),
+        (61, 0.002, "reset-by-peer"),
+        (60, 0.060, "reset-by-peer"),
+    ],
+)
+def test_a_process_that_may_open_no_more_files_closes_what_comes(
+    scene: Scene, files: int, later_s: float, cause: str
+) -> None:
+    for reading in scene.run.samples["backend-1"].slow:
+        for process in reading.get("processes", []):
+            process["open_files_limit"] = files
+    scene.dial()
+    scene.request(later_s, error="read: connection reset by peer")
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).reset_by_server(BEGIN_S + later_s)
+    found, evidence = scene.cause()
+
+    assert found == cause
+    if cause == "server-connections-exhausted":
+        assert "while it held 0 others; process 12 (java) had 60 files open, as many as it may" in evidence
+
+
+@pytest.mark.parametrize(
     ("ends", "cause"),
     [
         (Connection.half_close_by_server, "stream-cut-by-server"),

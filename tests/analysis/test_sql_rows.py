@@ -1369,6 +1369,45 @@ def test_a_process_ended_between_the_reading_that_had_it_and_the_next(tables: Ta
     assert tables.made("ended_processes", columns) == [(7, None, 20, 30), (8, None, 10, 20), (9, 1, 12, 1_000_012)]
 
 
+def test_full_processes_are_told_from_the_reading_before_to_the_one_after(tables: Tables) -> None:
+    rows = [(10, None, None, None), (10, 7, 8, 8), (20, None, None, None), (20, 7, 5, 8), (20, 9, 9, None),
+            (30, None, None, None)]  # fmt: skip
+    tables.given("server_processes", "time_us pid open_files open_files_limit", *rows, instance="s-1", comm="s")
+    assert tables.made("full_processes", "from_us, to_us, pid, files") == [(10, 20, 7, 8)]
+
+
+def test_turned_away_are_those_that_came_beside_as_many_as_a_server_ever_takes(tables: Tables) -> None:
+    columns = (
+        "id queued_us server_first_data_time_us server_fin_time_us client_fin_time_us first_rst_by first_rst_time_us"
+    )
+    rows = [
+        (1, 10, 11, 60, None, None, None), (2, 20, 21, None, None, None, None),  # two places
+        (3, 30, None, 31, 32, None, None), (4, 40, None, None, None, "server", 42),
+        (5, 62, None, 64, 66, None, None),  # 1 was not closed yet, as the server sees it
+        (6, 70, 71, None, None, None, None),
+        (7, 80, None, 95, None, None, None),  # not at once
+        (8, 81, None, 83, 82, None, None), (9, 84, None, None, None, "client", 85),  # the client left first
+    ]  # fmt: skip
+    tables.given("comers", columns, *rows, observer="s-1", to_instance="s-1", established=True)
+    bounds = {"at_once_us": 10, "lag_us": 5}
+    chosen = "id, held, taken, comm, files"
+    assert tables.made("turned_away", chosen, refusals=3, **bounds) == [
+        (3, 2, 2, None, None), (4, 2, 2, None, None), (5, 2, 2, None, None),
+    ]  # fmt: skip
+    # Too few to tell by packets; a process without a file to spare tells of one.
+    tables.given("full_processes", "instance from_us to_us pid comm files", ("s-1", 35, 45, 7, "s", 8))
+    tables.database.execute("DROP TABLE turned_away")
+    assert tables.made("turned_away", chosen, refusals=4, **bounds) == [(4, 2, None, "s", 8)]
+
+
+def test_servers_without_room_are_told_with_what_they_ran_out_of(tables: Tables) -> None:
+    tables.given("turned_away", "id held taken comm files", (1, 3, None, "s", 8), (2, 2, 2, None, None), instance="s-1")
+    tables.given("instances", "instance role", ("s-1", "s"))
+    assert tables.named("servers_without_room") == {
+        "role": "s", "instance": "s-1", "connections": 2, "held": 2, "taken": 2, "process": "s", "files": 8,
+    }  # fmt: skip
+
+
 def test_others_are_clients_that_are_not_on_the_path(tables: Tables) -> None:
     columns = "from_instance client_address server_address established:BOOLEAN"
     rows = [(None, "9", "1", True), ("k6-1", "2", "1", True), (None, "1", "1", True), (None, "9", "1", False)]
@@ -2622,8 +2661,11 @@ def test_held_by_servers_are_those_that_came_before_who_waits_and_were_not_close
     tables.given("ticks", "time_us depth", (34, 3), (50, 2), (60, 2), instance="web-1", listeners=1)
     tables.given("cases", "id flow_to_instance", (8, "web-1"), instance="k6-1")
     tables.given("attributed", "id cause", (8, "full"), instance="k6-1")
+    crowded = [(40, 50, "web", 9), (45, 70, "web", 9), (51, 90, "no", 8)]
+    tables.given("full_processes", "from_us to_us comm files", *crowded, instance="web-1")
     assert tables.named("held_by_servers", causes=["full"], near_us=5) == {
         "instance": "web-1", "time_us": 50, "waiting": 2, "silent": 2, "idle": 1, "held": 5, "others": 2,
+        "process": "web", "files": 9,
     }  # fmt: skip
     assert tables.made("held_by_servers", causes=["other"], near_us=5) == []
 

@@ -6,8 +6,16 @@ import math
 import re
 from dataclasses import replace
 
-from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, OWN_LINE, Cause
-from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, RunSettings, more_places, raise_knob
+from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, OWN_LINE, UP_FLOW, Cause
+from analysis.diagnosis.causes.remedies import (
+    NO_KNOB,
+    TIMEOUT_MARGIN_MS,
+    Remedy,
+    RunSettings,
+    more_files,
+    more_places,
+    raise_knob,
+)
 from analysis.formatting import format_ms, format_races
 from formats.knob_types import format_duration
 
@@ -20,6 +28,7 @@ _UNEVEN = 2
 _SENDS_ELSEWHERE = re.compile(r"return ([123]\d\d|[^\d])")
 
 PROXY_FULL = "proxy-connections-exhausted"
+SERVER_FULL = "server-connections-exhausted"
 _ON_CONNECTION = "On the connection between {client} and {server}."
 
 # Processes are read once a second.
@@ -193,6 +202,21 @@ def _queue(run: RunSettings) -> Remedy | None:
     value = min(math.ceil(run.at_once / run.backends), run.integer(taken))
     why = f"{value} requests for each {run.server}, which takes as many at once"
     return raise_knob(run, run.limit(run.proxy, "server_connections"), value, why)
+
+
+def _more_room(run: RunSettings) -> str:
+    """Return the limit at which the server turned connections away: that of open files, or its program's own."""
+    found = [one for one in run.ledger.get("turned_away", ()) if one["role"] in (run.server, run.proxy)]
+    if not found:
+        return "raise the limit of connections or of open files of the server's program"
+    most = max(found, key=lambda one: int(one["connections"]))
+    role, fewer = most["role"], "let clients close idle connections sooner, or share fewer"
+    if most["files"] is None:
+        return (
+            f"{role} takes {most['taken']} connections at once, and closes each further one as it comes: raise that"
+            f" limit of its program, or {fewer}"
+        )
+    return f"{more_files(role, most['process'], most['files'])}, or {fewer}"
 
 
 def _unix_backlog(run: RunSettings) -> Remedy | str:
@@ -457,6 +481,46 @@ CAUSES = (
             " max_requests, with max_requests_jitter), or retry what can be repeated"
         ),
         lesson="worker-replaced",
+    ),
+    Cause(
+        name=SERVER_FULL,
+        meaning="The server had no room for another connection, and closed it as it came.",
+        proof=(
+            "It was a new connection. The server accepted it, and closed it within 50 ms (FIN or RST), without any"
+            " data of its own. By packets it then held more others than whenever it took one that it answered, and"
+            " closed at least five so; or a process of its had as many files open as it may (RLIMIT_NOFILE) at the"
+            " reading before or after. At a proxy: the same for its connection, and the proxy answered 502."
+        ),
+        when=(
+            f"away IS NOT NULL AND NOT flow_perhaps_unknown AND ({_BROKEN} AND NOT reused"
+            " AND flow_close_us BETWEEN time_us - apart_us AND end_us + 1000000"
+            " OR outcome = 'failed' AND status = 502 AND try_status = 502)"
+        ),
+        says=f"""if(status = 0, {FLOW}, {LINE} || '; ' || {UP_FLOW}) || format(
+                ': {{}} closed it at {{}}, {{}} after it had come, while it held {{}} other{{}}', away.instance,
+                moment(if(status = 0, flow_close_us, up_close_us)),
+                took(if(status = 0, flow_close_us, up_close_us) - away.came_us), away.held,
+                if(away.held = 1, '', 's'))
+            || if(away.taken IS NULL, '', ', as many as it ever takes')
+            || coalesce(format('; process {{}} ({{}}) had {{}} files open, as many as it may', away.pid, away.comm,
+                               away.files), '') || {ERROR}""",
+        label="no room at the server",
+        symptom="new connections are reset or closed at once; those that are kept go on to work",
+        look="the server's log: too many open files (EMFILE); `ls /proc/PID/fd` beside `/proc/PID/limits`",
+        because="{server} had no room for another connection, and closed it as it came",
+        where="At {server}, right after it had accepted the connection.",
+        hop="status > 0",
+        explains=(
+            (
+                "Each connection is an open file of the process that has accepted it, and a process may open only so"
+                " many (ulimit -n). Some programs have a limit of connections besides. At the limit some programs stop"
+                " to accept, and new connections wait in the kernel's queue. Others, such as Node.js, accept and close"
+                " them at once. The kernel counts no drop, and idle connections that are kept take places, too."
+            ),
+        ),
+        knobs={"{server}.connections": "how many connections {server} takes at once"},
+        remedy=_more_room,
+        lesson="too-many-open-files",
     ),
     Cause(
         name="reset-by-peer",

@@ -226,6 +226,23 @@ def share_a_queue(run: RunSettings, role: str) -> str | None:
     )
 
 
+def more_files(role: str, process: str, files: int) -> str:
+    """Return the advice for a process that had as many files open as it may."""
+    return (
+        f"a process of {role}, {process}, had {files:,} files open, as many as it may, and each connection is one:"
+        " raise its limit of open files (ulimit -n, LimitNOFILE of its unit, ulimits.nofile of its container)"
+    )
+
+
+def files_of_the_queue(run: RunSettings, role: str) -> str | None:
+    """Return the same for a role that accepted no more connections for that; None elsewhere."""
+    instances = run.manifest["instances"].get(role, [])
+    found = [
+        one for one in run.ledger.get("holders", ()) if one["instance"] in instances and one.get("files") is not None
+    ]
+    return more_files(role, found[0]["process"], found[0]["files"]) if found else None
+
+
 def leave_silent_clients(run: RunSettings, role: str) -> str | None:
     """Return who must wait less, where clients that had sent nothing held most of a role's places; None elsewhere."""
     instances = run.manifest["instances"].get(role, [])
@@ -245,7 +262,7 @@ def leave_silent_clients(run: RunSettings, role: str) -> str | None:
 def more_places(run: RunSettings) -> Remedy | str | None:
     """Return more places where most SYNs were dropped: connections that are served, or else those that may wait."""
     role = run.crowded
-    if told := share_a_queue(run, role) or leave_silent_clients(run, role):
+    if told := share_a_queue(run, role) or files_of_the_queue(run, role) or leave_silent_clients(run, role):
         return told
     own = run.setting(role, "backlog")
     if own and not run.limit(role, "connections") and not run.limit(role, "backlog"):

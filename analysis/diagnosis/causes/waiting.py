@@ -12,6 +12,7 @@ from analysis.diagnosis.causes.remedies import (
     SILENCE,
     Remedy,
     RunSettings,
+    files_of_the_queue,
     leave_silent_clients,
     more_places,
     raise_knob,
@@ -80,7 +81,7 @@ def _handshake_says(prefix: str) -> str:
 def served_at_once(run: RunSettings) -> Remedy | str | None:
     """Return more connections at once where requests waited in an accept queue, so that none has to."""
     server = run.hop[1]
-    if told := share_a_queue(run, server) or leave_silent_clients(run, server):
+    if told := share_a_queue(run, server) or files_of_the_queue(run, server) or leave_silent_clients(run, server):
         return told
     knob = run.limit(server, "connections")
     if knob is None and (own := run.setting(server, "workers")):

@@ -65,7 +65,8 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     joined = Joined(found, database)
     behind = len(raw.manifest.path) > len(raw.manifest.request_path)
     later = partial(build_cases, database, raw.manifest.slow_ms, raw.clocks.apart_us or 0, behind=behind)
-    joined.make_later(later, "cases", "behind", "idle_closes", "ended_processes", "inside")
+    of_cases = ("cases", "behind", "idle_closes", "ended_processes", "full_processes", "turned_away", "inside")
+    joined.make_later(later, *of_cases)
     joined.make_later(partial(build_exchanges, database, raw), "exchanges", "unread_exchanges")
     return joined
 

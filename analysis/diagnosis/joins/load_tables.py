@@ -238,7 +238,11 @@ def _dropped_of_traffic(samples: Samples) -> Iterator[Integers]:
 INNER_QUEUES = {
     "instance": "VARCHAR", "time_us": "BIGINT", "name": "VARCHAR", "depth": "BIGINT", "queue_limit": "BIGINT",
 }  # fmt: skip
-PROCESSES = {"instance": "VARCHAR", "time_us": "BIGINT", "pid": "BIGINT", "comm": "VARCHAR"}
+PROCESSES = {
+    "instance": "VARCHAR", "time_us": "BIGINT", "pid": "BIGINT", "comm": "VARCHAR", "open_files": "BIGINT",
+    "open_files_limit": "BIGINT",
+}  # fmt: skip
+_FILES = ("open_files", "open_files_limit")
 INNER_REFUSALS = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "name": "VARCHAR"}
 ENDINGS = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "pid": "BIGINT"}
 
@@ -276,13 +280,22 @@ def _load_servers(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 def _load_processes(database: duckdb.DuckDBPyConnection, instance: str, readings: Iterable[Record]) -> None:
     """Load a server's processes at each reading, which also has a row without a number."""
     rows = [
-        (reading["time_us"], process["pid"], str(process.get("comm")))
+        (
+            reading["time_us"],
+            process["pid"],
+            str(process.get("comm")),
+            *(-1 if (value := integer(process, name)) is None else value for name in _FILES),
+        )
         for reading in readings
         for process in [*records(reading, "processes"), {"pid": 0}]
         if integer(process, "pid") is not None
     ]
-    select = f"'{instance}' AS instance, time_us, nullif(pid, 0) AS pid, comm"
-    insert_rows(database, "server_processes", ("time_us", "pid", "comm"), rows, select)
+    columns = ("time_us", "pid", "comm", *_FILES)
+    select = (
+        f"'{instance}' AS instance, time_us, nullif(pid, 0) AS pid, comm, nullif(open_files, -1) AS open_files,"
+        " nullif(open_files_limit, -1) AS open_files_limit"
+    )
+    insert_rows(database, "server_processes", columns, rows, select)
 
 
 def create_ticks(database: duckdb.DuckDBPyConnection) -> None:

@@ -98,9 +98,13 @@ _AT_ONCE_US = 100_000
 # A connection that a server closes so soon after an answer was never idle; so many closes show how long one may be.
 _CLOSED_AT_ONCE_US, _CLOSES_MIN = 10_000, 5
 
+# A program that has no room closes a connection as soon as it has accepted it, and may do so until it has closed an
+# earlier one; so many closes show how many it takes.
+_TURNED_AWAY = {"at_once_us": 50_000, "lag_us": 50_000, "refusals": 5}
+
 
 def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_us: int, *, behind: bool) -> None:
-    """Make the tables `proxied`, `cases`, `idle_closes`, `ended_processes`, `behind` and `inside`.
+    """Make the tables of what became of requests: `cases`, and what the proofs of their causes rest on.
 
     Args:
         database: that of the run.
@@ -114,6 +118,9 @@ def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_
     closes = {"idle_us": _CLOSED_AT_ONCE_US, "closes": _CLOSES_MIN, "slack_us": CLOCK_SLACK_US + apart_us}
     make(database, ["connections"], {sql(__name__, "idle_closes"): closes})
     make(database, ["server_processes"], {sql(__name__, "ended_processes"): {}})
+    make(database, ["server_processes WHERE open_files >= open_files_limit"], {sql(__name__, "full_processes"): {}})
+    unanswered = "comers WHERE established AND server_first_data_time_us IS NULL"
+    make(database, [unanswered], {sql(__name__, "turned_away"): _TURNED_AWAY})
     source = "requests WHERE status >= 500" if behind else "requests WHERE false"
     make(database, [source], {sql(__name__, "behind"): {"apart_us": CLOCK_SLACK_US + apart_us}})
     any_inside = "(SELECT name FROM inner_queues UNION ALL SELECT name FROM inner_refusals)"

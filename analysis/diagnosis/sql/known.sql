@@ -47,6 +47,7 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        flow_idle.closes AS flow_idle_closes, flow_idle.low_us AS flow_idle_low_us,
        flow_idle.high_us AS flow_idle_high_us, up_idle.closes AS up_idle_closes, up_idle.low_us AS up_idle_low_us,
        up_idle.high_us AS up_idle_high_us, heard.flow_heard_us, ended.* EXCLUDE (instance, id),
+       if(if(status = 0, flow_away.id, up_away.id) IS NULL, NULL, if(status = 0, flow_away, up_away)) AS away,
        timers.connect_timer, timers.answer_timer,
        own_timers.answer_timer AS own_answer_timer
   FROM broken
@@ -63,6 +64,9 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
             ON flow_socket.observer = broken.flow_observer AND flow_socket.id = broken.flow_id
        LEFT JOIN before_socket AS up_socket
             ON up_socket.observer = broken.up_observer AND up_socket.id = broken.up_id
+       LEFT JOIN turned_away AS flow_away
+            ON flow_away.observer = broken.flow_observer AND flow_away.id = broken.flow_id
+       LEFT JOIN turned_away AS up_away ON up_away.observer = broken.up_observer AND up_away.id = broken.up_id
        LEFT JOIN idle_closes AS flow_idle ON flow_idle.instance = broken.flow_to_instance
        LEFT JOIN idle_closes AS up_idle ON up_idle.instance = broken.up_to_instance
  ORDER BY broken.instance, broken.id;

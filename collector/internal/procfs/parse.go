@@ -25,6 +25,8 @@ type Process struct {
 	Threads int64
 	// OpenFiles is -1 if the kernel does not say.
 	OpenFiles int64
+	// OpenFilesLimit is how many files it may open (RLIMIT_NOFILE, soft); -1 if the kernel does not say, or for no limit.
+	OpenFilesLimit int64
 	// started distinguishes a process from a later one with the same id.
 	started int64
 }
@@ -64,14 +66,29 @@ func parseProcess(text []byte, units Units) (Process, error) {
 		}
 	}
 	return Process{
-		PID:       pid,
-		Comm:      string(text[open+1 : end]),
-		CPUms:     units.ms(figures[0] + figures[1]),
-		Threads:   figures[2],
-		RSSkB:     figures[4] * units.PageBytes / 1024,
-		OpenFiles: -1,
-		started:   figures[3],
+		PID:            pid,
+		Comm:           string(text[open+1 : end]),
+		CPUms:          units.ms(figures[0] + figures[1]),
+		Threads:        figures[2],
+		RSSkB:          figures[4] * units.PageBytes / 1024,
+		OpenFiles:      -1,
+		OpenFilesLimit: -1,
+		started:        figures[3],
 	}, nil
+}
+
+// parseOpenFilesLimit parses /proc/PID/limits: the soft limit of open files, or -1 if there is none.
+func parseOpenFilesLimit(text []byte) int64 {
+	_, after, _ := bytes.Cut(text, []byte("Max open files"))
+	fields := bytes.Fields(after)
+	if len(fields) == 0 {
+		return -1
+	}
+	limit, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	if err != nil { // "unlimited"
+		return -1
+	}
+	return limit
 }
 
 // parseHost parses the first line of /proc/stat: user nice system idle iowait irq softirq steal, then guest times that

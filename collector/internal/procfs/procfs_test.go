@@ -21,9 +21,9 @@ func TestProcessesAreThoseOutsideTheCollectorsOwnContainer(t *testing.T) {
 		}
 		slices.SortFunc(got, func(a, b Process) int { return a.PID - b.PID })
 		want := []Process{
-			{PID: 40, Comm: "java", CPUms: 3000, RSSkB: 262144, Threads: 42, OpenFiles: -1, started: 200},
-			{PID: 41, Comm: "nginx) (w", CPUms: 70, RSSkB: 4096, Threads: 1, OpenFiles: -1, started: 201},
-			{PID: 42, Comm: "nginx", CPUms: 0, RSSkB: 2048, Threads: 1, OpenFiles: 3, started: 202},
+			{PID: 40, Comm: "java", CPUms: 3000, RSSkB: 262144, Threads: 42, OpenFiles: -1, OpenFilesLimit: -1, started: 200},
+			{PID: 41, Comm: "nginx) (w", CPUms: 70, RSSkB: 4096, Threads: 1, OpenFiles: -1, OpenFilesLimit: -1, started: 201},
+			{PID: 42, Comm: "nginx", CPUms: 0, RSSkB: 2048, Threads: 1, OpenFiles: 3, OpenFilesLimit: 1024, started: 202},
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)

@@ -85,7 +85,7 @@ func (r *Reader) Processes(processes []Process) ([]Process, error) {
 			return processes, err
 		}
 		if !own {
-			process.OpenFiles = r.openFiles(pid)
+			process.OpenFiles, process.OpenFilesLimit = r.openFiles(pid), r.openFilesLimit(pid)
 			processes = append(processes, process)
 		}
 	}
@@ -139,6 +139,15 @@ func (r *Reader) openFiles(pid int) int64 {
 		return -1
 	}
 	return int64(len(entries))
+}
+
+// openFilesLimit is how many files a process may open, or -1. A program may change it while it runs.
+func (r *Reader) openFilesLimit(pid int) int64 {
+	text, err := r.read(filepath.Join(r.root, strconv.Itoa(pid), "limits"))
+	if err != nil {
+		return -1
+	}
+	return parseOpenFilesLimit(text)
 }
 
 // Host reads the CPU time of the whole machine.

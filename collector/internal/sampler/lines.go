@@ -149,14 +149,18 @@ func appendProcesses(line []byte, processes []procfs.Process) []byte {
 		line = appendInt(line, `,"cpu_ms":`, p.CPUms)
 		line = appendInt(line, `,"rss_kb":`, p.RSSkB)
 		line = appendInt(line, `,"threads":`, p.Threads)
-		if p.OpenFiles < 0 {
-			line = append(line, `,"open_files":null`...)
-		} else {
-			line = appendInt(line, `,"open_files":`, p.OpenFiles)
-		}
-		line = append(line, '}')
+		line = appendKnown(line, `,"open_files":`, p.OpenFiles)
+		line = append(appendKnown(line, `,"open_files_limit":`, p.OpenFilesLimit), '}')
 	}
 	return line
+}
+
+// appendKnown appends a number, or null if it is -1.
+func appendKnown(line []byte, key string, value int64) []byte {
+	if value < 0 {
+		return append(append(line, key...), "null"...)
+	}
+	return appendInt(line, key, value)
 }
 
 func appendComma(line []byte, i int) []byte {
