@@ -214,8 +214,9 @@ FIGURES: tuple[Figure, ...] = (
     ),
     _figure(
         "flows.<server>.syns_before_socket",
-        "SYNs of connections without an answer that came to the server and to no socket of it: its kernel counted no"
-        " drop around any of them, and sent no SYN-ACK again. A packet filter takes them, or connection tracking.",
+        "SYNs without an answer that came to the server and to no socket of it: its kernel counted no drop around any"
+        " of a connection's, and, where no later one was answered, sent no SYN-ACK again. A packet filter takes them,"
+        " or connection tracking.",
         _sum("before_socket_of", "syns"),
         unit="SYNs",
     ),

@@ -910,11 +910,14 @@ def test_a_backend_that_refuses_the_proxy(proxied: Scene) -> None:
     assert proxied.cause()[0] == "connection-refused"
 
 
-@pytest.mark.parametrize("logged", [True, False])
-def test_a_backend_whose_icmp_message_refuses_the_proxy_is_unreachable(proxied: Scene, *, logged: bool) -> None:
-    """HAProxy logs no error number: its try failed at once, and nothing answered the SYN."""
-    proxied.request(0.002, status=502)
-    log(proxied, 502, 0.002, upstream_status="502", upstream_response_time="0.000", **NO_CONNECTION)
+@pytest.mark.parametrize(("status", "logged"), [(502, True), (502, False), (503, False)])
+def test_a_backend_whose_icmp_message_refuses_the_proxy_is_unreachable(
+    proxied: Scene, status: int, *, logged: bool
+) -> None:
+    """HAProxy and Apache log no error number: the try failed at once, and nothing answered the SYN."""
+    proxied.request(0.002, status=status)
+    of_try = {"upstream_status": "502" if status == 502 else "-", "upstream_response_time": "0.000"}
+    log(proxied, status, 0.002, **of_try, **NO_CONNECTION)
     if logged:
         complain(proxied, "*9 connect() failed (111: Connection refused) while connecting to upstream")
     proxied.connection(BACKEND, "172.18.0.4:50000").syns(BEGIN_S + 0.002)

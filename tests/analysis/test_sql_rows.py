@@ -1827,14 +1827,15 @@ def test_a_request_that_the_server_closed_upon_and_that_did_not_fail_was_sent_ag
     assert tables.made("resent_to", instance="nginx") == [(3,)]
 
 
-def test_syns_that_came_to_no_socket_are_those_of_connections_without_answer_and_without_drop(tables: Tables) -> None:
-    columns = "id answered in_window syns_lost"
-    rows = [(1, False, True, 3), (2, True, True, 1), (3, False, True, 1), (4, False, False, 1), (5, False, True, 1)]
-    tables.given("connections", columns, *rows, observer="s", to_instance="s")
-    again = [(1, 0), (2, 0), (3, 1), (4, 0), (5, 0)]
-    tables.given("before_socket", "id synacks_again", *again, observer="s", cookies_sent=0)
-    tables.given("syn_drop_proof", "id syns_not_dropped", (1, 3), (2, 1), (3, 1), (4, 1), (5, 0), observer="s")
-    assert tables.made("before_socket_of", instance="s") == [(3,)]
+def test_syns_that_came_to_no_socket_are_those_without_answer_and_without_drop(tables: Tables) -> None:
+    columns = "id answered in_window syns_lost observer"
+    rows = [(1, False, True, 3, "s"), (2, True, True, 1, "s"), (3, False, True, 1, "s"), (4, False, False, 1, "s"),
+            (5, False, True, 1, "s"), (6, True, True, 1, "k6-1"), (7, True, True, 1, "s")]  # fmt: skip
+    tables.given("connections", columns, *rows, to_instance="s")
+    tables.given("before_socket", "id synacks_again", (1, 0), (3, 1), (4, 0), (5, 0), observer="s", cookies_sent=0)
+    proofs = [(1, 3, "s"), (2, 1, "s"), (3, 1, "s"), (4, 1, "s"), (5, 0, "s"), (6, 1, "k6-1"), (7, 0, "s")]
+    tables.given("syn_drop_proof", "id syns_not_dropped observer", *proofs)
+    assert tables.made("before_socket_of", instance="s") == [(4,)]
 
 
 def test_tries_after_a_move_are_those_of_the_proxies_at_the_name_s_two_servers(tables: Tables) -> None:

@@ -67,7 +67,10 @@ def _logged(number: int) -> str:
 # No RST came to the proxy's SYN, and no other answer: an ICMP message refused it.
 _UP_UNANSWERED = "up_id IS NOT NULL AND NOT up_refused AND NOT up_answered"
 # A proxy that logs no error number: its try failed long before any timeout, and before a second SYN.
-_FAILED_AT_ONCE = "(NOT coalesce(try_names_dial, false) AND try_status = 502 AND try_response_us < 100000)"
+_FAILED_AT_ONCE = (
+    "(NOT coalesce(try_names_dial, false) AND coalesce(try_status, line_status) IN (502, 503)"
+    " AND try_response_us < 100000)"
+)
 _UP_BY_ICMP = (
     f"({_UP_UNANSWERED} AND (try_dial_error_kind = 'refused' OR {_logged(111)} OR coalesce({_FAILED_AT_ONCE}, false)))"
 )
