@@ -819,6 +819,22 @@ def test_a_request_sent_again_may_have_waited_longer_for_its_first_connection(sc
     assert evidence.startswith("dial k6-1/1 was connected at ")
 
 
+def test_a_request_that_a_proxy_closed_upon_was_slow_for_that(proxied: Scene) -> None:
+    """HAProxy tried its server in vain, and answered by the end of a kept connection; its line says the rest."""
+    proxied.dial(time_us=at_us(BEGIN_S + 1.9), id=2, local="172.18.0.3:41001")
+    proxied.request(
+        2, status=200, dial=2, sent_again=1, first_dial=1, again_us=1_900_000, blocked_us=1_901_000, reused=False
+    )
+    log(proxied, 503, 1.9, **NO_CONNECTION)
+    log(proxied, 200, 2, remote_port=41_001, connection=10)
+    proxied.connection(client="172.18.0.3:41001").handshake(BEGIN_S + 1.9).ask(BEGIN_S + 1.902).answer(BEGIN_S + 1.999)
+    cause, evidence = proxied.cause()
+
+    assert cause == "closed-without-answer"
+    assert "sent the request again over another one, after 1.900 s of 2.000 s" in evidence
+    assert evidence.endswith("line 1: status 503 at 45.900 s for the first one, which it had tried at 172.18.0.2:8080")
+
+
 def test_a_request_sent_again_is_unexplained_if_nobody_knows_what_became_of_its_first_connection(scene: Scene) -> None:
     sent_again(scene, BEGIN_S)
     scene.run.clients["k6-1"].dials[1:] = []

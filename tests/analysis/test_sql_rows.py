@@ -1438,6 +1438,7 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
         "stream",
         "goaway",
         "refused",
+        "unanswered",
     )
     zero = {f"{part}_us": 0 for part in (*parts, "lag", "retry", "pause", "throttled", "starved")}
     tables.given("waits", instance="k6-1", id=1, **(zero | {"syn_us": 40, "lag_us": 10}))

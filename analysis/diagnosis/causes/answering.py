@@ -16,6 +16,7 @@ from analysis.diagnosis.causes.remedies import (
     more_places,
     raise_knob,
 )
+from analysis.diagnosis.causes.waiting import main_part
 from analysis.formatting import format_ms, format_races
 from formats.knob_types import format_duration
 
@@ -552,18 +553,30 @@ CAUSES = (
     ),
     Cause(
         name="closed-without-answer",
-        meaning="The server closed the connection in order (FIN), but without an answer.",
+        meaning=(
+            "The server closed the connection in order (FIN), but without an answer. Or its client then sent the"
+            " request again by itself, and it was slow for that."
+        ),
         proof=(
             "The server's FIN came while the request waited and before the client's FIN, and the server sent no data"
-            " after the request began."
+            " after the request began. Of a slow request: the client's record has that it sent the request again over"
+            " another connection, and when. A proxy may have tried a server in vain meanwhile: HAProxy answers 503 over"
+            " a new connection, and closes one that is kept, so that its client may send again."
         ),
         when=(
-            f"{_BROKEN} AND flow_established AND {_UNANSWERED} AND flow_closed_by = 'server'"
-            " AND flow_close_kind = 'fin' AND flow_server_fin_time_us BETWEEN time_us AND end_us + 1000000"
+            f"({_BROKEN} AND flow_established AND {_UNANSWERED} AND flow_closed_by = 'server'"
+            " AND flow_close_kind = 'fin' AND flow_server_fin_time_us BETWEEN time_us AND end_us + 1000000)"
+            f" OR (outcome = 'slow' AND {main_part('unanswered_us')})"
         ),
-        apart=f"least(abs(flow_server_fin_time_us - time_us), {_UNANSWERED_APART})",
-        says=f"""{FLOW} || format(': FIN from {{}} at {{}} without an answer', flow_to_instance,
-            moment(flow_server_fin_time_us)) || coalesce('; k6: ' || error, '')""",
+        apart=f"if(status = 0, least(abs(flow_server_fin_time_us - time_us), {_UNANSWERED_APART}), NULL)",
+        says=f"""if(outcome = 'slow', format(
+                'dial {{}}/{{}}: its connection was closed without an answer; {{}} sent the request again over another'
+                || ' one, after {{}} of {{}}', instance, first_dial, instance, took(unanswered_us), took(total_us))
+                || coalesce(format('; {{}} line {{}}: status {{}} at {{}} for the first one{{}}', unsent_instance,
+                                   unsent_line, unsent_status, moment(unsent_time_us),
+                                   coalesce(', which it had tried at ' || nullif(unsent_server, ''), '')), ''),
+            {FLOW} || format(': FIN from {{}} at {{}} without an answer', flow_to_instance,
+                moment(flow_server_fin_time_us)) || coalesce('; k6: ' || error, ''))""",
         label="closed without an answer",
         symptom="closed without an answer",
         look="the server's log: did it restart or crash?",

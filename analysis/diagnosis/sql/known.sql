@@ -16,6 +16,18 @@ WITH broken AS (
                AND if(line_line IS NULL, flow_close_us, up_close_us) - $apart_us <= ended_processes.gone_us + $ending_us
     QUALIFY row_number() OVER (PARTITION BY broken.instance, broken.id
                                ORDER BY ended_line ASC NULLS FIRST, ended_seen_us DESC, ended_pid ASC) = 1
+), first_lines AS (
+    SELECT broken.instance, broken.id, access.instance AS unsent_instance, access.line AS unsent_line,
+           access.status AS unsent_status, 1000 * access.time_ms AS unsent_time_us,
+           access.upstream_addr AS unsent_server
+      FROM broken
+           JOIN dials ON dials.instance = broken.instance AND dials.id = broken.first_dial
+           JOIN access ON access.remote_addr = host_of(dials.local) AND access.remote_port = port_of(dials.local)
+                      AND 1000 * access.time_ms BETWEEN broken.time_us - $apart_us
+                                                    AND broken.time_us + broken.again_us + $ending_us + $apart_us
+     WHERE coalesce(broken.protocol, '') NOT IN ('http2', 'grpc')
+   QUALIFY row_number() OVER (PARTITION BY broken.instance, broken.id
+                              ORDER BY access.time_ms DESC, access.line DESC) = 1
 ), heard AS (
     SELECT broken.instance, broken.id, max(exchanges.heard_us) AS flow_heard_us
       FROM broken
@@ -24,9 +36,9 @@ WITH broken AS (
      GROUP BY ALL
 )
 SELECT broken.*, waits.* EXCLUDE (instance, id),
-       list_sort([pool_us, up_pool_us, stream_us, goaway_us, refused_us, syn_us, up_syn_us, lost_us, up_lost_us, ack_us,
-                  up_ack_us, queue_us, up_queue_us, tls_wait_us, up_tls_wait_us, thread_us, server_us, handler_us,
-                  lag_us, retry_us, pause_us, throttled_us, starved_us], 'DESC') AS parts,
+       list_sort([pool_us, up_pool_us, stream_us, goaway_us, refused_us, unanswered_us, syn_us, up_syn_us, lost_us,
+                  up_lost_us, ack_us, up_ack_us, queue_us, up_queue_us, tls_wait_us, up_tls_wait_us, thread_us,
+                  server_us, handler_us, lag_us, retry_us, pause_us, throttled_us, starved_us], 'DESC') AS parts,
        parts[1] AS part_max_us, parts[2] AS part_next_us, list_sum(parts)::BIGINT AS parts_us,
        resent.first_dial AS sent_dial, resent.sent_again AS sent_times, resent.carried AS sent_beside,
        resent.ended_us AS sent_ended_us, resent.together AS sent_together,
@@ -47,6 +59,7 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        flow_idle.closes AS flow_idle_closes, flow_idle.low_us AS flow_idle_low_us,
        flow_idle.high_us AS flow_idle_high_us, up_idle.closes AS up_idle_closes, up_idle.low_us AS up_idle_low_us,
        up_idle.high_us AS up_idle_high_us, heard.flow_heard_us, ended.* EXCLUDE (instance, id),
+       first_lines.* EXCLUDE (instance, id),
        if(if(status = 0, flow_away.id, up_away.id) IS NULL, NULL, if(status = 0, flow_away, up_away)) AS away,
        timers.connect_timer, timers.answer_timer,
        own_timers.answer_timer AS own_answer_timer
@@ -58,6 +71,7 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        LEFT JOIN inside USING (instance, id)
        LEFT JOIN ended USING (instance, id)
        LEFT JOIN heard USING (instance, id)
+       LEFT JOIN first_lines USING (instance, id)
        LEFT JOIN timers ON timers.instance = broken.line_instance
        LEFT JOIN timers AS own_timers ON own_timers.instance = broken.own_instance
        LEFT JOIN before_socket AS flow_socket
