@@ -1322,6 +1322,17 @@ def test_how_long_a_server_keeps_connections_is_measured_where_its_closes_agree(
     assert tables.made("idle_closes", idle_us=10, closes=5, slack_us=0) == found
 
 
+@pytest.mark.parametrize(("gone_us", "found"), [(1200, []), (1090, [("s-1", 5, 100, 104, 100)])])
+def test_what_ended_with_a_process_was_not_closed_for_being_idle(
+    tables: Tables, gone_us: int, found: list[tuple[object, ...]]
+) -> None:
+    answered = {"client_last_data_time_us": 900, "server_last_data_time_us": 1000}
+    always = {"to_instance": "s-1", "established": True, "closed_by": "server", **answered}
+    tables.given("connections", "id server_fin_time_us", *((n, 1100 + n) for n in range(5)), **always)
+    tables.given("ended_processes", instance="s-1", pid=7, seen_us=1000, gone_us=gone_us)
+    assert tables.made("idle_closes", idle_us=10, closes=5, slack_us=0) == found
+
+
 @pytest.mark.parametrize("proxied", [False, True])
 @pytest.mark.parametrize(("over_us", "found"), [(1080, []), (990, [("s-1", 5, 80, 80, 80)])])
 def test_a_connection_with_a_request_under_way_was_not_idle_when_it_was_closed(

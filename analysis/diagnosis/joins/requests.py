@@ -116,8 +116,8 @@ def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_
     make(database, ["request_links"], {sql(__name__, "proxied"): {"slack_us": CLOCK_SLACK_US}})
     database.execute(sql(__name__, "cases"), {"slow_us": None if slow_ms is None else slow_ms * 1000})
     closes = {"idle_us": _CLOSED_AT_ONCE_US, "closes": _CLOSES_MIN, "slack_us": CLOCK_SLACK_US + apart_us}
-    make(database, ["connections"], {sql(__name__, "idle_closes"): closes})
     make(database, ["server_processes"], {sql(__name__, "ended_processes"): {}})
+    make(database, ["connections"], {sql(__name__, "idle_closes"): closes})
     make(database, ["server_processes WHERE open_files >= open_files_limit"], {sql(__name__, "full_processes"): {}})
     unanswered = "comers WHERE established AND server_first_data_time_us IS NULL"
     make(database, [unanswered], {sql(__name__, "turned_away"): _TURNED_AWAY})

@@ -1,7 +1,8 @@
 -- How long each server kept idle connections, as measured from those that it closed in order when it had answered all
--- that had come. One that it closed right after an answer was not idle. A worker's end or a reload closes connections
--- at any time: then the times lie far apart, and tell nothing. Nor was one idle on which a request was under way, by
--- the client's record or the proxy's: an answer that paused for longer than another timer bears, of a proxy for one.
+-- that had come. One that it closed right after an answer was not idle, nor one that ended with a process of the server
+-- (ended_processes). A reload closes connections at any time: then the times lie far apart, and tell nothing. Nor was
+-- one idle on which a request was under way, by the client's record or the proxy's: an answer that paused for longer
+-- than another timer bears, of a proxy for one.
 CREATE TABLE idle_closes AS
 WITH under_way AS (
     SELECT observer, flow AS id, time_us AS from_us, end_us AS to_us
@@ -15,6 +16,9 @@ WITH under_way AS (
        AND NOT EXISTS (FROM under_way
                         WHERE under_way.observer = connections.observer AND under_way.id = connections.id
                           AND server_fin_time_us BETWEEN from_us AND to_us + $slack_us)
+       AND NOT EXISTS (FROM ended_processes
+                        WHERE ended_processes.instance = to_instance
+                          AND server_fin_time_us BETWEEN seen_us - $slack_us AND gone_us + $slack_us)
 ), kept AS (
     SELECT instance, count(*) AS closes, min(idle_us) AS least_us,
            quantile_disc(idle_us, 0.1) AS low_us, quantile_disc(idle_us, 0.9) AS high_us
