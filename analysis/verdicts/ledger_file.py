@@ -100,6 +100,9 @@ class HeldPlaces(Written):
     requests: Annotated[int, Field(description="Of clients, with a request under way")]
     idle: Annotated[int, Field(description="Of clients, with neither")]
     servers: Annotated[int, Field(description="Its own, to servers")]
+    out_of_files: Annotated[bool, Field(description="Whether a process of it could open no more files, by its log")] = (
+        False
+    )
 
     @property
     def sentences(self) -> str:
@@ -113,6 +116,8 @@ class HeldPlaces(Written):
         )
         if self.sessions and self.places:
             text += f" A session holds two for as long as it lasts, so at most {self.places // 2:,} fit."
+        if self.out_of_files:
+            text += " By its log, a process of it had as many files open as it may."
         return text
 
 

@@ -1318,6 +1318,14 @@ def test_a_proxy_without_connections_of_its_own(proxied: Scene, after_s: int, *,
     assert proxied.cause()[0] == ("proxy-connections-exhausted" if counts else "error-status")
 
 
+def test_a_proxy_without_a_file_for_the_server(proxied: Scene) -> None:
+    proxied.request(0.002, status=500)
+    log(proxied, 500, 0.002, upstream_status="-", upstream_response_time="-", **NO_CONNECTION)
+    complain(proxied, "*9 socket() failed (24: Too many open files) while connecting to upstream")
+
+    assert proxied.cause()[0] == "proxy-connections-exhausted"
+
+
 @pytest.mark.parametrize(("after_s", "counts"), COMPLAINTS)
 def test_a_proxy_that_closes_at_once_for_want_of_connections(proxied: Scene, after_s: int, *, counts: bool) -> None:
     proxied.request(0.003, error="EOF")

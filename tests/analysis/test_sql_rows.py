@@ -2649,11 +2649,12 @@ def test_held_places_are_those_open_when_the_proxy_first_refused(tables: Tables)
     tables.given("dial_links", "dial flow", (1, 1), (2, 2), (3, 3), instance="k6-1", observer="nginx")
     asked = [(1, 1, 101, 20, 99, "websocket"), (2, 2, 500, 40, 60, None), (3, 3, 200, 20, 30, None)]
     tables.given("requests", "id dial status time_us end_us protocol", *asked, instance="k6-1")
-    refused = [(2, 50, "full"), (4, 80, "full"), (3, 20, "slow-handler")]
-    tables.given("cases", "id end_us", *(row[:2] for row in refused), instance="k6-1", flow_to_instance="nginx")
-    tables.given("attributed", "id cause", *((row[0], row[2]) for row in refused), instance="k6-1")
+    tables.given("cases", "id end_us", (2, 50), (4, 80), (3, 20), instance="k6-1", flow_to_instance="nginx")
+    said = [(2, "full", "socket() failed (24: Too many open files)"), (4, "full", None), (3, "slow-handler", None)]
+    tables.given("attributed", "id cause evidence", *said, instance="k6-1")
     assert tables.named("held_places", cause="full") == {
         "instance": "nginx", "time_us": 50, "sessions": 1, "requests": 1, "idle": 1, "servers": 1,
+        "out_of_files": True,
     }  # fmt: skip
 
 

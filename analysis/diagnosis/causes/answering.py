@@ -105,7 +105,12 @@ def _stale_says(prefix: str) -> str:
         || {_ENDED}"""
 
 
-def _process_connections(run: RunSettings) -> Remedy | None:
+def _process_connections(run: RunSettings) -> Remedy | str | None:
+    if any(one.get("out_of_files") for one in run.ledger.get("places", ())):
+        return (
+            f"a process of {run.proxy} had as many files open as it may, and each connection is one: raise"
+            " worker_rlimit_nofile of nginx, or its limit of open files (ulimit -n, LimitNOFILE, ulimits.nofile)"
+        )
     knob, processes = run.limit(run.proxy, "process_connections"), run.limit(run.proxy, "processes")
     if knob is None:
         return None
@@ -237,14 +242,18 @@ def _unix_backlog(run: RunSettings) -> Remedy | str:
 CAUSES = (
     Cause(
         name=PROXY_FULL,
-        meaning="The proxy had used up its connections, so it had none for the client or for the server.",
+        meaning=(
+            "The proxy had used up its connections, or its open files, so it had none for the client or for the server."
+        ),
         proof=(
-            "The proxy's error log says so for this client's connection. When the proxy takes connections away from its"
-            " clients, the log names no connection; then the proxy closed this one in the same second, without an"
-            " answer and without a line in its access log."
+            "The proxy's error log says so for this client's connection (nginx: worker_connections are not enough, or"
+            " Too many open files). When the proxy takes connections away from its clients, the log names no"
+            " connection; then the proxy closed this one in the same second, without an answer and without a line in"
+            " its access log."
         ),
         when=(
             "outcome = 'failed' AND (error_text LIKE '%worker_connections are not enough%'"
+            " OR error_text LIKE '%(24: Too many open files)%'"
             " OR (status = 0 AND line_line IS NULL AND exhausted_line IS NOT NULL))"
         ),
         says=f"""coalesce({LINE} || {ERROR}, {FLOW} || ' was closed at ' || moment(flow_close_us)
