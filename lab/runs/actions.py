@@ -140,19 +140,12 @@ class Actions:
             after = self._engine.limit_cpus(record.instance, None)
         except EngineFailed:
             # A client may come to its end first, and its limit and what its kernel counted with it.
-            if not self._has_ended(record.instance):
+            if self._await_end(self._watch.exit_code, record.instance) is None:
                 raise
             return
         if before is not None and after is not None:
             record.throttled_periods = after.throttled_periods - before.throttled_periods
             record.throttled_us = after.throttled_us - before.throttled_us
-
-    def _has_ended(self, instance: str) -> bool:
-        """Return whether the engine told of its end; its word may come a moment after it."""
-        deadline = time.monotonic() + _EVENT_S
-        while self._watch.exit_code(instance) is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return self._watch.exit_code(instance) is not None
 
     def _change_and_back(self, change: Callable[..., None], record: ActionRecord) -> None:
         change(record)
@@ -168,14 +161,14 @@ class Actions:
             spare_s = _END_SPARE_S if self._roles[record.instance].grace else 0
             self._engine.stop([record.instance], math.ceil(record.grace_ms / 1000) + spare_s)
         record.down_us = _now_us()
-        record.exit_code = self._exit_code(record.instance)
+        record.exit_code = self._await_end(self._watch.expected_exit_code, record.instance)
+        if record.exit_code is None:
+            raise LabError(f"the engine did not report its end within {_EVENT_S} s")
 
-    def _exit_code(self, instance: str) -> int:
-        """Return what the engine told of the end; its word may come a moment after the stop."""
+    def _await_end(self, told: Callable[[str], int | None], instance: str) -> int | None:
+        """Return the exit code of an instance that ended; the engine may tell of it late. None if it does not."""
         deadline = time.monotonic() + _EVENT_S
-        while (code := self._watch.expected_exit_code(instance)) is None:
-            if time.monotonic() > deadline:
-                raise LabError(f"the engine did not report its end within {_EVENT_S} s")
+        while (code := told(instance)) is None and time.monotonic() <= deadline:
             time.sleep(0.01)
         return code
 

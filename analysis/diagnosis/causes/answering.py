@@ -502,7 +502,7 @@ CAUSES = (
             " reading before or after. At a proxy: the same for its connection, and the proxy answered 502."
         ),
         when=(
-            f"away IS NOT NULL AND NOT flow_perhaps_unknown AND ({_BROKEN} AND NOT reused"
+            f"away.id IS NOT NULL AND NOT flow_perhaps_unknown AND ({_BROKEN} AND NOT reused"
             " AND flow_close_us BETWEEN time_us - apart_us AND end_us + 1000000"
             " OR outcome = 'failed' AND status = 502 AND try_status = 502)"
         ),

@@ -157,6 +157,11 @@ class RunSettings:
         own = self.setting(role, "workers")
         return f"; or let it serve more at once: raise {own}" if own else ""
 
+    def holders_of(self, role: str) -> list[dict[str, Any]]:
+        """Return who held the connections of a role's instances while others waited, as the ledger has it."""
+        instances = self.manifest["instances"].get(role, [])
+        return [one for one in self.ledger.get("holders", ()) if one["instance"] in instances]
+
     def queue_of(self, role: str) -> int | None:
         """Return the limit of a role's accept queue, as the kernel has it; None where no knob is its backlog."""
         knob = self.limit(role, "backlog")
@@ -236,17 +241,13 @@ def more_files(role: str, process: str, files: int) -> str:
 
 def files_of_the_queue(run: RunSettings, role: str) -> str | None:
     """Return the same for a role that accepted no more connections for that; None elsewhere."""
-    instances = run.manifest["instances"].get(role, [])
-    found = [
-        one for one in run.ledger.get("holders", ()) if one["instance"] in instances and one.get("files") is not None
-    ]
+    found = [one for one in run.holders_of(role) if one.get("files") is not None]
     return more_files(role, found[0]["process"], found[0]["files"]) if found else None
 
 
 def leave_silent_clients(run: RunSettings, role: str) -> str | None:
     """Return who must wait less, where clients that had sent nothing held most of a role's places; None elsewhere."""
-    instances = run.manifest["instances"].get(role, [])
-    found = [one for one in run.ledger.get("holders", ()) if one["instance"] in instances]
+    found = run.holders_of(role)
     silent, held = (sum(one[name] for one in found) for name in ("silent", "held"))
     if 2 * silent <= held:
         return None

@@ -60,7 +60,7 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        flow_idle.high_us AS flow_idle_high_us, up_idle.closes AS up_idle_closes, up_idle.low_us AS up_idle_low_us,
        up_idle.high_us AS up_idle_high_us, heard.flow_heard_us, ended.* EXCLUDE (instance, id),
        first_lines.* EXCLUDE (instance, id),
-       if(if(status = 0, flow_away.id, up_away.id) IS NULL, NULL, if(status = 0, flow_away, up_away)) AS away,
+       if(status = 0, flow_away, up_away) AS away,
        timers.connect_timer, timers.answer_timer,
        own_timers.answer_timer AS own_answer_timer
   FROM broken

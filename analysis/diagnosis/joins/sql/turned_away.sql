@@ -6,7 +6,7 @@
 CREATE TABLE turned_away AS
 WITH had AS (
     SELECT observer, id, to_instance AS instance, queued_us AS came_us, server_first_data_time_us IS NOT NULL AS served,
-           least(server_fin_time_us, if(first_rst_by = 'server', first_rst_time_us, NULL)) AS closed_us,
+           server_close_us(server_fin_time_us, first_rst_by, first_rst_time_us) AS closed_us,
            least(server_fin_time_us, first_rst_time_us) AS free_us,
            coalesce(NOT served AND closed_us BETWEEN came_us AND came_us + $at_once_us
                     AND coalesce(client_fin_time_us > closed_us, true), false) AS refused
