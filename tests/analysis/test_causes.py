@@ -405,6 +405,67 @@ def test_a_process_that_may_open_no_more_files_closes_what_comes(
 
 
 @pytest.mark.parametrize(
+    ("error", "answered_s", "sent_s", "cause"),
+    [
+        ("write: broken pipe", 0.002, 0.0015, "closed-while-sending"),
+        ("write: connection reset by peer", 0.002, 0.0015, "closed-while-sending"),
+        # Its data after the answer says the same.
+        ("read: connection reset by peer", 0.002, 0.0025, "closed-while-sending"),
+        ("read: connection reset by peer", 0.002, 0.0015, "reset-by-peer"),
+        # What came before the request is no answer to it.
+        ("write: broken pipe", -0.5, 0.0015, "stale-keepalive"),
+    ],
+)
+def test_a_server_that_answers_and_closes_while_its_client_sends(
+    scene: Scene, error: str, answered_s: float, sent_s: float, cause: str
+) -> None:
+    scene.dial(time_us=at_us(BEGIN_S - 1))
+    scene.request(0.01, error=error, reused=True)
+    data = [(BEGIN_S + 0.001, True), (BEGIN_S + sent_s, True), (BEGIN_S + answered_s, False)]
+    connection = scene.connection().handshake(BEGIN_S - 1)
+    for second, is_request in sorted(data):
+        (connection.ask if is_request else connection.answer)(second)
+    connection.reset_by_server(BEGIN_S + (0.003 if answered_s > 0 else 0.0005))
+    found, evidence = scene.cause()
+
+    assert found == cause
+    if cause == "closed-while-sending":
+        assert "backend-1 had its last data at 44.002 s, and closed the connection at 44.003 s (RST); k6: " in evidence
+
+
+@pytest.mark.parametrize(
+    ("status", "complaint", "unsent", "cause"),
+    [
+        (502, "writev() failed (32: Broken pipe) while sending request to upstream", 0, "closed-while-sending"),
+        (502, "upstream prematurely closed connection while reading response header", 0, "upstream-failed"),
+        (0, "readv() failed (104: Connection reset by peer) while reading upstream", 80_000, "closed-while-sending"),
+        (0, "readv() failed (104: Connection reset by peer) while reading upstream", 0, "unexplained"),
+    ],
+)
+def test_a_server_that_answers_and_closes_while_a_proxy_sends(
+    proxied: Scene, status: int, complaint: str, unsent: int, cause: str
+) -> None:
+    proxied.request(0.3, status=status, error="" if status else "unexpected EOF", receiving_us=90)
+    lengths = {"request_length": 100_000, "upstream_bytes_sent": str(100_000 - unsent)}
+    times = KEPT if status else {"upstream_connect_time": "0.000", "upstream_header_time": "0.290"}
+    log(
+        proxied,
+        status or 413,
+        0.3,
+        upstream_status=str(status or 413),
+        upstream_response_time="0.298",
+        **times,
+        **lengths,
+    )
+    complain(proxied, f"*9 {complaint}")
+    for port in (50_000, 50_001):
+        connection = proxied.connection(BACKEND, f"172.18.0.4:{port}").handshake(BEGIN_S - 0.3).ask(BEGIN_S + 0.003)
+        connection.answer(BEGIN_S + 0.29).ask(BEGIN_S + 0.291).reset_by_server(BEGIN_S + 0.292)
+
+    assert proxied.cause()[0] == cause
+
+
+@pytest.mark.parametrize(
     ("ends", "cause"),
     [
         (Connection.half_close_by_server, "stream-cut-by-server"),
@@ -1448,6 +1509,7 @@ def test_a_server_that_was_tried_and_a_client_that_closed_are_no_refusal_by_the_
         ("upstream timed out (110: Connection timed out) while reading upstream", "stream-cut-by-proxy"),
         ("upstream prematurely closed connection while reading upstream", "stream-cut-by-server"),
         ("upstream sent invalid chunked response while reading upstream", "stream-cut-by-server"),
+        ("readv() failed (104: Connection reset by peer) while reading upstream", "stream-cut-by-server"),
         ("something else", "unexplained"),
     ],
 )

@@ -466,7 +466,9 @@ def test_a_try_that_the_log_leaves_open_was_connected_if_a_server_answered(
 ) -> None:
     line = {"instance": "caddy", "line": 1, "time_ms": 1000, "upstream_addr": "b:80", "upstream_response_time": "0.2"}
     tables.given("access", **line, status=status, guessed=True)
-    assert tables.made("tries", "status, connected, start_us", turn_us=0) == [(None, connected, 800_000)]
+    assert tables.made("tries", "status, connected, start_us", turn_us=0, headers_bytes=0) == [
+        (None, connected, 800_000)
+    ]
 
 
 def test_a_line_has_a_try_for_each_server(tables: Tables) -> None:
@@ -475,7 +477,7 @@ def test_a_line_has_a_try_for_each_server(tables: Tables) -> None:
     tables.given("access", f"{columns} upstream_response_time", row, instance="nginx")
     tables.given("access", instance="nginx", line=2, upstream_addr="")
     columns = "try, tries, server_address, server_port, status, connect_us, start_us, names_dial"
-    assert tables.made("tries", columns, turn_us=0) == [
+    assert tables.made("tries", columns, turn_us=0, headers_bytes=0) == [
         (1, 2, "a", 80, 502, None, 500_000, False),
         (2, 2, "b", 81, 200, 1000, 700_000, False),
     ]
@@ -502,7 +504,7 @@ def test_a_try_was_connected_if_its_tls_handshake_had_begun_by_the_error_log(
     tried = {"upstream_addr": "a:80, b:81", "upstream_status": "504, 504", "upstream_response_time": "0.4, 0.4"}
     tables.given("access", **line, **tried, upstream_connect_time="-, -")
     tables.given("errors", instance="nginx", line=9, connection=3, time_us=second * 1_000_000, text=text)
-    assert tables.made("tries", "try, securing, connected", turn_us=0) == [
+    assert tables.made("tries", "try, securing, connected", turn_us=0, headers_bytes=0) == [
         (number, is_securing, is_securing) for number, is_securing in enumerate(securing, start=1)
     ]
 
@@ -516,7 +518,7 @@ def test_a_try_was_connected_if_the_error_log_says_what_it_did_then(tables: Tabl
     tables.given("access", **line, **tried, upstream_connect_time="-")
     text = f'upstream prematurely closed connection while {doing} upstream, upstream: "http://a:80/x"'
     tables.given("errors", instance="nginx", line=9, connection=3, time_us=1_000_000, text=text)
-    assert tables.made("tries", "had, connected, securing", turn_us=0) == [(had, had, False)]
+    assert tables.made("tries", "had, connected, securing", turn_us=0, headers_bytes=0) == [(had, had, False)]
 
 
 @pytest.mark.parametrize(
@@ -624,7 +626,63 @@ def test_a_try_that_broke_off_has_the_connection_that_ended_then(
     tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, response_us=200, connect_us=0, status=502)
     times = {"client_last_data_time_us": 250, "server_fin_time_us": closed_us}
     tables.given("connections", **MADE, id=7, established=True, **times)
-    assert tables.made("try_links_by_breach", "line, flow", slack_us=5, late_us=10) == found
+    assert tables.made("try_links_by_breach", "line, flow", slack_us=5, late_us=10, at_once_us=20) == found
+
+
+def test_a_connection_that_was_closed_right_behind_its_first_data_was_not_kept_before(tables: Tables) -> None:
+    tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, response_us=200, connect_us=0, status=502)
+    times = {"client_last_data_time_us": 310, "server_first_data_time_us": 280, "server_last_data_time_us": 280}
+    tables.given("connections", **MADE, **times, id=7, established=True, server_fin_time_us=300)
+    assert tables.made("try_links_by_breach", "line", slack_us=5, late_us=10, at_once_us=20) == []
+    assert tables.made("breaches_in_doubt", "line", slack_us=5, at_once_us=20) == []
+
+
+@pytest.mark.parametrize(
+    ("first_us", "last_us", "closed_us", "found"),
+    [
+        # The server's data came after the try began.
+        (20, 120, 300, [(1, True), (2, True)]),
+        # It came before, by times of which the log's are less exact; it was all that came, and the end right behind it.
+        (90, 90, 105, [(1, True), (2, True)]),
+        # What it sent before was for another request.
+        (20, 90, 300, [(1, False), (2, False)]),
+        (None, None, 300, [(1, False), (2, False)]),
+        # It ended when the try was over.
+        (20, 120, 306, []),
+    ],
+)
+def test_a_try_that_broke_off_may_have_had_any_connection_that_the_server_ended_then(
+    tables: Tables, first_us: int | None, last_us: int | None, closed_us: int, found: list[Any]
+) -> None:
+    columns = "line status header_us unsent_bytes connected"
+    tries = [
+        (1, 502, None, None, True),
+        (2, 413, 150, 90_000, True),
+        (3, 413, 150, None, True),
+        (4, 502, None, None, False),
+    ]
+    tables.given("tries", columns, *tries, **TRY, instance="k6-1", start_us=100, response_us=200)
+    times = {
+        "server_first_data_time_us": first_us,
+        "server_last_data_time_us": last_us,
+        "server_fin_time_us": closed_us,
+    }
+    tables.given("connections", **MADE, **times, id=7, established=True)
+    assert tables.made("breaches_in_doubt", "line, answered", slack_us=5, at_once_us=20) == found
+
+
+def test_a_try_that_sent_less_than_it_got_did_not_send_all_of_the_body(tables: Tables) -> None:
+    tried = {"upstream_addr": "a:80, a:80", "upstream_status": "502, 413", "upstream_response_time": "0.1, 0.1"}
+    tables.given(
+        "access",
+        instance="nginx",
+        line=1,
+        time_ms=5,
+        request_length=100_000,
+        upstream_bytes_sent="99990, 60000",
+        **tried,
+    )
+    assert tables.made("tries", "try, unsent_bytes", turn_us=0, headers_bytes=100) == [(1, None), (2, 40_000)]
 
 
 def test_a_kernel_counted_what_grew_between_its_ticks(tables: Tables) -> None:
@@ -1254,6 +1312,17 @@ def test_the_last_error_of_a_connection_within_the_request_s_time_stands_beside_
     assert found == [(1, 2, "2", 2)]
 
 
+@pytest.mark.parametrize(("header_us", "tries", "line"), [(None, 1, 1), (9, 1, 2), (9, 2, 2), (None, 2, 1)])
+def test_an_error_in_the_midst_of_an_answer_is_of_a_try_that_had_its_header(
+    tables: Tables, header_us: int | None, tries: int, line: int
+) -> None:
+    times = {"time_us": 5_000_000, "end_us": 6_000_000, "line_instance": "nginx", "line_connection": 3}
+    tables.given("cases", **(SLOW | times), try_header_us=header_us, try_tries=tries)
+    texts = [(1, "broken while sending request to upstream"), (2, "broken while reading upstream")]
+    tables.given("errors", "line text", *texts, instance="nginx", connection=3, time_us=5_000_000)
+    assert tables.made("beside", "error_line", turn_us=10, apart_us=0) == [(line,)]
+
+
 def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables) -> None:
     flow = {"flow_syns_lost": 1, "flow_first_time_us": 110, "flow_answered_us": 150, "reused": False}
     overflowed = {"flow_syns_overflowed": 1, "flow_syns_syn_queue_full": 0, "flow_syns_not_dropped": 0}
@@ -1476,6 +1545,16 @@ def test_a_socket_waits_until_its_time_is_over_or_another_takes_its_place(tables
     at_once = {"time_wait_owner": "none", "simultaneous_close": True, "client_rst_count": 1, "first_rst_by": "client"}
     tables.given("connections", **(ended | at_once), id=11, last_time_us=950, client_fin_time_us=940)
     assert tables.made("time_wait", **bounds, instance="k6-1") == [(1, 4, 0)]
+    # The server closed first, and the client's FIN came behind data; the other client had nothing left to send.
+    second = {
+        "time_wait_owner": "server",
+        "first_fin_by": "server",
+        "server_fin_time_us": 930,
+        "client_fin_time_us": 940,
+    }
+    for number, sent_us in ((12, 935), (13, 920)):
+        tables.given("connections", **(ended | second), id=number, last_time_us=950, client_last_data_time_us=sent_us)
+    assert tables.made("time_wait", **bounds, instance="k6-1") == [(1, 5, 0)]
 
 
 def test_connections_that_a_client_gave_up_while_others_asked(tables: Tables, tmp_path: Path) -> None:
@@ -1828,10 +1907,14 @@ def test_a_connection_that_no_try_used_is_a_check(tables: Tables) -> None:
 
 def test_a_request_that_the_server_closed_upon_and_that_did_not_fail_was_sent_again(tables: Tables) -> None:
     columns = "id closed_by first_rst_by client_last_data_time_us"
-    # Closed upon the request; failed for it; answered before; reset; closed by the client; before the request was sent.
+    # Closed upon the request; failed for it; answered before; reset; closed by the client; before the request was sent;
+    # closed right behind an answer, which came before the whole request; and one that may be that of a failed try.
     flows = [(1, "server", None, 9), (2, "server", None, 9), (3, "server", None, 4), (4, None, "server", 9)]
     ends = {"in_window": True, "established": True, "server_last_data_time_us": 5}
     tables.given("connections", columns, *flows, (5, "client", None, 9), (6, "server", None, 4), **MADE, **ends)
+    tables.given("connections", columns, (7, "server", None, 9), **MADE, **ends, server_fin_time_us=6)
+    tables.given("connections", columns, (8, "server", None, 9), **MADE, **ends)
+    tables.given("breaches_in_doubt", observer="nginx", flow=8)
     columns = "id dial status error_code first_dial sent_again protocol"
     again = [(2, 7, 200, 0, 6, 1, None), (3, 8, 200, 0, 3, 1, "http2")]
     tables.given("requests", columns, (1, 2, 0, 1000, None, None, None), *again, instance="k6-1", tls_us=0)

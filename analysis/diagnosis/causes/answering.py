@@ -75,6 +75,24 @@ _ANSWER_LOST = """(up_observer = up_to_instance AND up_server_first_data_time_us
 _UP_QUEUED = """(up_accepted_after_us IS NOT NULL AND 2 * (least(up_accepted_after_us, try_start_us + try_response_us)
     - greatest(up_queued_us, try_start_us)) >= try_response_us)"""
 
+# Its client was still sending when it closed: the client says so, or had data under way after the answer.
+_SENDING = (
+    "(error LIKE '%write: broken pipe%' OR error LIKE '%write: connection reset%'"
+    " OR flow_client_last_data_time_us > flow_server_last_data_time_us)"
+)
+_UP_SENDING = "(status = 502 AND try_status = 502 AND error_text LIKE '%while sending request to upstream%')"
+_BROKEN_UP = (
+    "(status = 0 AND try_unsent_bytes > 0 AND try_header_us IS NOT NULL"
+    " AND (error_text LIKE '%(104:%while reading upstream%'"
+    " OR error_text LIKE '%prematurely closed%while reading upstream%'))"
+)
+
+# A log's times are less exact than those of packets: what the server closes right behind its first data, it never kept.
+_UP_ANSWERED = (
+    "(up_close_us IS NOT NULL AND (up_server_last_data_time_us >= try_start_us"
+    " OR up_close_us <= up_server_first_data_time_us + 10000))"
+)
+
 # Between a server's look at an idle connection and its FIN; a request that comes meanwhile is not read.
 _CLOSING_US = 50_000
 # A busy server closes late. A RST without a FIN says itself that the request was not read, so that much later will do.
@@ -281,6 +299,59 @@ CAUSES = (
         lesson="spike-through-nginx",
     ),
     Cause(
+        name="closed-while-sending",
+        meaning="The server answered, and closed the connection, before it had read the whole request.",
+        proof=(
+            "The server's data and its FIN or RST came after the request had begun. The client's error is that of a"
+            " write, or the client still sent data after the answer. At a proxy: it answered 502, its error log says"
+            " that it was sending the request, and the same holds for the server's data and end on its connection, or"
+            " on all that may have been its own. Or the answer that it passed on broke off, as its error log says, and"
+            " it had not sent the whole request."
+        ),
+        when=(
+            f"({_BROKEN} AND NOT opaque AND flow_established AND NOT flow_perhaps_unknown AND {_SENDING}"
+            " AND flow_server_last_data_time_us >= time_us + blocked_us AND NOT coalesce(line_tried_none, false)"
+            " AND flow_close_us BETWEEN time_us AND end_us + 1000000)"
+            f" OR (outcome = 'failed' AND ({_BROKEN_UP} OR {_UP_SENDING} AND up_tls_end_time_us IS NULL"
+            f" AND ({_UP_ANSWERED}"
+            " OR up_id IS NULL AND breach_possible > 0 AND breach_answered = breach_possible)))"
+        ),
+        apart=f"if(status = 0 AND line_line IS NULL, {_UNANSWERED_APART}, NULL)",
+        says=f"""CASE WHEN {_BROKEN_UP}
+                THEN {LINE} || format('; {{}} bytes of the request were not sent', try_unsent_bytes) || {ERROR}
+            WHEN status = 0 THEN {FLOW} || format(
+                ': {{}} had its last data at {{}}, and closed the connection at {{}} ({{}}); k6: {{}}',
+                flow_to_instance, moment(flow_server_last_data_time_us), moment(flow_close_us),
+                if(flow_close_us = flow_server_fin_time_us, 'FIN', 'RST'), error)
+            ELSE {LINE} || '; ' || if(up_id IS NULL,
+                format('on each of the {{}} connections that may have been its own, {{}} had sent data and closed',
+                       breach_possible, try_server),
+                {UP_FLOW} || format(': {{}} had its last data at {{}}, and closed the connection at {{}}',
+                                    up_to_instance, moment(up_server_last_data_time_us), moment(up_close_us)))
+                || {ERROR} END""",
+        label="closed while sending",
+        symptom="an upload fails with broken pipe, reset or 502; the server's log has 413, 401 or another quick answer",
+        look="a capture: data of the server, then its FIN or RST, while the client still sends",
+        because="{server} answered, and closed the connection, before it had read the whole request",
+        where=_ON_CONNECTION,
+        hop=LAST_HOP,
+        explains=(
+            (
+                "A server may answer before it has read the whole request, as with 413 or 401. If it then closes the"
+                " connection, its kernel answers the rest of the request with a RST. A client or a proxy that is still"
+                " sending sees this first, and its user never gets the answer. A server that reads on for a while"
+                " after its answer (a lingering close) avoids that."
+            ),
+        ),
+        knobs={},
+        remedy=(
+            "let the server read the rest of a request that it refuses, before it closes (Tomcat: maxSwallowSize;"
+            " nginx: lingering_close; in a program of your own: read the body to its end), refuse large requests at a"
+            " proxy that does so (nginx: client_max_body_size), or let clients ask first (Expect: 100-continue)"
+        ),
+        lesson="refused-upload",
+    ),
+    Cause(
         name="stale-keepalive",
         meaning="The request went out on a kept connection that the server had just closed, or was about to close.",
         proof=(
@@ -407,7 +478,8 @@ CAUSES = (
             " OR line_status BETWEEN 200 AND 399 AND (line_gave_up = 'server-broke' OR error_text LIKE"
             " 'upstream prematurely closed connection while reading upstream%' OR error_text LIKE"
             " 'upstream sent invalid chunked response while reading upstream%' OR error_text LIKE"
-            " 'recv() failed (104:%while reading upstream%'))"
+            " 'recv() failed (104:%while reading upstream%' OR error_text LIKE"
+            " 'readv() failed (104:%while reading upstream%'))"
         ),
         says=f"""CASE WHEN line_line IS NOT NULL THEN {LINE} || {ERROR}
             WHEN {_SPOILED} THEN {FLOW}

@@ -31,6 +31,9 @@ _BUSY_TURN_US = 100_000
 # A connection that took longer had its SYN sent again: the kernel waits a second before it does so.
 _RETRY_US = 900_000
 
+# More headers than a proxy takes.
+_HEADERS_BYTES_MAX = 16_384
+
 # nginx stamps its lines to the millisecond, from a clock that it reads once in each turn of its event loop.
 _NGINX_SLACK_US = 2_000
 # How late it may notice that a server closed, or write its line, on a machine without a processor to spare.
@@ -61,14 +64,15 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
     at_the_proxy: dict[str, dict[str, int]] = {
         "sessions": {"slack_us": slack_us},
         "request_links": {"slack_us": nginx_us, "late_us": late_us},
-        "tries": {"turn_us": turn_us},
+        "tries": {"turn_us": turn_us, "headers_bytes": _HEADERS_BYTES_MAX},
         "try_links_by_dial": {},
         "try_links_by_port": {"slack_us": nginx_us, "turn_us": turn_us},
         "try_links_by_order": {"slack_us": nginx_us, "turn_us": busy_us, "retry_us": _RETRY_US},
         "try_links_by_time": {"slack_us": nginx_us, "alone_us": _ALONE_US + apart_us},
         "try_links_by_answer": {"slack_us": nginx_us, "turn_us": turn_us},
-        "try_links_by_breach": {"slack_us": nginx_us, "late_us": late_us},
+        "try_links_by_breach": {"slack_us": nginx_us, "late_us": late_us, "at_once_us": _CLOSED_AT_ONCE_US},
         "dials_in_doubt": {"slack_us": turn_us},
+        "breaches_in_doubt": {"slack_us": turn_us, "at_once_us": _CLOSED_AT_ONCE_US},
     }
     create(database, "line_links", _LINE_LINKS)
     slack = {"slack_us": slack_us, "late_us": late_us}

@@ -1,11 +1,12 @@
 -- What a proxy's error log, the shortages of ports and the lab's actions say of a request.
--- If nginx logged several errors about one connection, the last within the request's time counts; its log has seconds.
+-- If nginx logged several errors about one connection, the last within the request's time counts; its log has seconds,
+-- so one of another request may be among them: an error with the answer's body is of a try that had its header.
 -- If they name no connection, one in the second in which the proxy closed the connection counts. nginx reads its clock
 -- once in each turn of its event loop, so it may still write the second before.
 CREATE TABLE beside AS
 WITH broken AS (
     SELECT instance, id, dial, time_us, end_us, line_instance, line_line, line_connection, line_status,
-           line_gave_up, line_tried_none, try_dial, flow_to_instance,
+           line_gave_up, line_tried_none, try_dial, try_tries, try_header_us, flow_to_instance,
            server_close_us(flow_server_fin_time_us, flow_first_rst_by, flow_first_rst_time_us) AS flow_close_us
       FROM cases WHERE outcome <> 'ok'
 ), complaints AS (
@@ -15,6 +16,11 @@ WITH broken AS (
            JOIN errors ON errors.instance = broken.line_instance AND errors.connection = broken.line_connection
                       AND errors.time_us BETWEEN (broken.time_us - $turn_us) // 1000000 * 1000000 - $apart_us
                                              AND broken.end_us + $apart_us
+     WHERE CASE WHEN errors.text LIKE '%while reading upstream%' THEN broken.try_header_us IS NOT NULL
+                WHEN errors.text LIKE '%while sending request to upstream%'
+                  OR errors.text LIKE '%while reading response header from upstream%'
+                THEN broken.try_header_us IS NULL OR broken.try_tries > 1
+                ELSE true END
      GROUP BY ALL
 ), exhausted AS (
     SELECT instance, time_us AS second_us, min(line) AS line

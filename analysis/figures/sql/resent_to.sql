@@ -1,5 +1,7 @@
 -- The requests that met a connection which the server closed without an answer to them, and that did not fail for it:
--- the client's side sent them again over another connection. What passes by TLS is not told from the end of TLS itself.
+-- the client's side sent them again over another connection. One that may be that of a failed try does not count, nor
+-- one that the server closed right behind its own data: it was not idle. What passes by TLS is not told from the end of
+-- TLS itself.
 WITH failed AS (
     SELECT dial_links.observer, dial_links.flow
       FROM requests JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
@@ -8,6 +10,8 @@ WITH failed AS (
     SELECT try_links.observer, try_links.flow
       FROM try_links JOIN tries USING (instance, line, try)
      WHERE tries.try = tries.tries AND tries.status = 502
+    UNION ALL
+    SELECT observer, flow FROM breaches_in_doubt
 ), told AS (
     SELECT DISTINCT dial_links.observer, dial_links.flow
       FROM requests
@@ -21,4 +25,6 @@ SELECT count(*) AS resent
  WHERE in_window AND established AND to_instance = $instance
    AND (told.flow IS NOT NULL
         OR (client_last_data_time_us > server_last_data_time_us
+            AND coalesce(server_close_us(server_fin_time_us, first_rst_by, first_rst_time_us)
+                         > server_last_data_time_us + 10000, true)
             AND (closed_by = 'server' OR (first_rst_by = 'server' AND client_fin_time_us IS NULL))));

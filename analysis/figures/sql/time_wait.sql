@@ -1,6 +1,7 @@
 -- How many sockets of an instance are in TIME_WAIT at a tick: the least and the most that the captures allow.
 -- Where a capture does not show the owner, a side that sent its FIN may be it.
--- Where both sent their FINs before they had the other's, a side that then sent a RST may have been in TIME_WAIT.
+-- Where both sent their FINs before they had the other's, a side that then sent a RST may have been in TIME_WAIT. A side
+-- that still sent data behind the other's FIN may have closed before: its own FIN waits behind data that is not sent yet.
 -- By everything captured, the warm-up included: a socket in TIME_WAIT outlasts it. A later connection between the same
 -- addresses and ports has taken the socket's place; a RST may have ended it (net.ipv4.tcp_rfc1337).
 -- sockstat counts among them the sockets that wait for the other side's FIN and belong to no process any more
@@ -10,6 +11,9 @@
 -- reasons.
 WITH ended AS (
     SELECT *, CASE WHEN simultaneous_close AND first_rst_by = side THEN NULL
+                   WHEN first_fin_by <> side AND if(side = 'client', client_last_data_time_us >= server_fin_time_us,
+                                                    server_last_data_time_us >= client_fin_time_us)
+                        AND time_wait_owner <> 'none' THEN NULL
                    ELSE time_wait_owner IN (side, 'both') END AS waits,
            if(side = 'client', client_fin_time_us, server_fin_time_us) AS own_fin_us,
            if(side = 'client', server_fin_time_us, client_fin_time_us) AS other_end_us

@@ -14,10 +14,11 @@ SELECT request_links.instance, request_links.id,
                    greatest(ups.answered_us - last_tries.start_us, 0), NULL)) AS try_connect_us,
        last_tries.header_us AS try_header_us, last_tries.response_us AS try_response_us,
        last_tries.start_us AS try_start_us, last_tries.names_dial AS try_names_dial, last_tries.dial AS try_dial,
-       last_tries.reused AS try_reused,
+       last_tries.reused AS try_reused, last_tries.unsent_bytes AS try_unsent_bytes,
        last_tries.connect_us IS NULL AND NOT last_tries.guessed AND coalesce(ups.established, last_tries.securing)
            AS try_securing,
        dials_in_doubt.possible AS doubt_possible, dials_in_doubt.silent AS doubt_silent,
+       breaches.possible AS breach_possible, breaches.answered AS breach_answered,
        try_dials.error_kind AS try_dial_error_kind,
        first_tries.server AS first_server, first_tries.status AS first_status, first_tries.start_us AS first_start_us,
        try_links.how AS up_how,
@@ -38,4 +39,8 @@ SELECT request_links.instance, request_links.id,
        LEFT JOIN dials_in_doubt
             ON dials_in_doubt.instance = lines.instance AND dials_in_doubt.line = lines.line
            AND dials_in_doubt.try = last_tries.try
+       LEFT JOIN (SELECT instance, line, try, count(*) AS possible, count(*) FILTER (answered) AS answered
+                    FROM breaches_in_doubt GROUP BY ALL) AS breaches
+            ON breaches.instance = lines.instance AND breaches.line = lines.line
+           AND breaches.try = last_tries.try
        LEFT JOIN followed AS ups ON ups.observer = try_links.observer AND ups.id = try_links.flow;

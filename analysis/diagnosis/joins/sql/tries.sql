@@ -3,7 +3,8 @@
 -- (`guessed`): then it was if the answer may be the server's. A proxy counts a try as connected only once the TLS
 -- handshake is over: where its error log says that it was in this, the connection stood (`securing`). nginx has no
 -- connect time either for a connection that the server closed as soon as it was made; then its error log says that it
--- had the connection (`had`).
+-- had the connection (`had`). What it sent less than it got is body that it did not send (`unsent_bytes`), if it is more
+-- than the headers that it may have left out.
 CREATE TABLE tries AS
 WITH told AS (
     SELECT access.instance, access.line, list(errors.text) AS texts
@@ -26,7 +27,8 @@ WITH told AS (
            string_split(upstream_connection, ', ') AS dials,
            string_split(upstream_connection_requests, ', ') AS places,
            string_split(upstream_reused, ', ') AS kept,
-           string_split(upstream_local_port, ', ') AS ports
+           string_split(upstream_local_port, ', ') AS ports,
+           request_length, string_split(upstream_bytes_sent, ', ') AS sent
       FROM access LEFT JOIN told USING (instance, line) WHERE upstream_addr <> ''
 ), numbered AS (
     SELECT *, unnest(range(1, len(servers) + 1)) AS try FROM split
@@ -48,6 +50,8 @@ SELECT instance, line, try, len(servers) AS tries, servers[try] AS server,
        len(said) > 0 AND NOT securing AS had, connects[try] IS NOT NULL OR securing OR had
            OR (guessed AND connects IS NULL AND line_status NOT IN (502, 503, 504)) AS connected,
        try_cast(places[try] AS BIGINT) AS place, try_cast(kept[try] AS BOOLEAN) AS reused,
-       try_cast(ports[try] AS BIGINT) AS local_port
+       try_cast(ports[try] AS BIGINT) AS local_port,
+       if(request_length - try_cast(sent[try] AS BIGINT) > $headers_bytes,
+          request_length - try_cast(sent[try] AS BIGINT), NULL) AS unsent_bytes
   FROM heard
  ORDER BY instance, line, try;

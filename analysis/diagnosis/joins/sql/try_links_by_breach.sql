@@ -1,6 +1,6 @@
 -- Tries that broke off before any header, and connections that the server ended with their last data unanswered: the
 -- k-th of the one is the k-th of the other, if there are as many, and each ended when its partner did. So a try is
--- found that went over a kept connection.
+-- found that went over a kept connection. One that the server closed right behind its first data was not kept.
 INSERT INTO try_links
 WITH broken AS (
     SELECT * EXCLUDE (place), start_us + response_us AS end_us,
@@ -14,6 +14,7 @@ WITH broken AS (
       FROM connections ANTI JOIN try_links
            ON try_links.observer = connections.observer AND try_links.flow = connections.id
      WHERE established AND client_last_data_time_us > coalesce(server_last_data_time_us, 0)
+       AND coalesce(close_us > server_first_data_time_us + $at_once_us, true)
 ), unanswered AS (
     SELECT *, count(*) OVER (PARTITION BY from_instance, server_address, server_port) AS total,
            row_number() OVER (PARTITION BY from_instance, server_address, server_port
