@@ -2687,6 +2687,81 @@ def test_a_turn_begins_where_the_client_sends_after_the_server_did(tables: Table
     assert found == [(7, 1, 10, 10, 20, 30, 1), (7, 2, 50, 70, 80, 80, 2)]
 
 
+def test_data_that_a_capture_shows_again_has_the_time_of_its_first_copy(tables: Tables, tmp_path: Path) -> None:
+    columns = ("number", "time_us", "from", "seq", "payload_bytes")
+    packets = [
+        (1, 10, "client", 1, 100), (2, 20, "server", 1, 900), (3, 30, "server", 901, 100), (4, 40, "client", 101, 0),
+        (5, 50, "server", 901, 100), (6, 60, "client", 1, 100), (7, 70, "server", 1, 1100),
+    ]  # fmt: skip
+    file = tmp_path / "packets.jsonl"
+    file.write_text(
+        "".join(json.dumps({"connection": 0} | dict(zip(columns, each, strict=True))) + "\n" for each in packets)
+    )
+    given = {"path": str(file), "observer": "s", "flows": [7]}
+    assert tables.made("data_sent_of_packets", "asks, time_us, first_us", {"steady": "time_us"}, **given) == [
+        (False, 20, None), (False, 30, None), (False, 50, 30), (False, 70, None), (True, 10, None), (True, 60, 10),
+    ]  # fmt: skip
+
+
+def test_packets_are_asked_of_slow_requests_on_whose_connections_data_may_have_got_lost(tables: Tables) -> None:
+    counts = {"client_retransmissions": 0, "client_packets": 3, "server_packets": 4}
+    columns = "id from_instance server_retransmissions"
+    rows = [(1, "k6-1", 0), (2, "k6-1", 1), (3, "nginx", 0), (4, "k6-1", 1), (5, "k6-1", 1)]
+    tables.given("connections", columns, *rows, observer="s", hop=1, **counts)
+    columns = "id outcome protocol flow_id up_id"
+    cases = [
+        (1, "slow", None, 1, 3),
+        (2, "slow", None, 2, None),
+        (3, "slow", "http2", 4, None),
+        (4, "ok", None, 5, None),
+    ]
+    tables.given("cases", columns, *cases, instance="k6-1", flow_observer="s", up_observer="s")
+    assert [row[1] for row in tables.made("carrying_lost", again=["nginx"])] == [2, 3]
+
+
+# A request that was sent at 110, and over at 400; its data as the capture has it: from the client, when, when first.
+@pytest.mark.parametrize(
+    ("observer", "data", "found"),
+    [
+        # The request's first copy never came to the server's capture.
+        ("s-1", [(True, 330, None)], [(True, 110, 330)]),
+        ("s-1", [(True, 300, None)], []),
+        # The answer was sent again, twice; the span counts once. An answer before it is another request's.
+        ("s-1", [(False, 150, None), (False, 200, 150), (False, 300, 150)], [(False, 150, 200), (False, 200, 300)]),
+        ("s-1", [(False, 200, 100)], []),
+        # When the request was over, its client had the first copy: an acknowledgement got lost.
+        ("s-1", [(False, 500, 150)], []),
+        # The client's own capture has what it sent; of the server's data it has what came.
+        ("k6-1", [(True, 112, None), (True, 320, 112), (False, 350, 330)], [(True, 112, 320)]),
+    ],
+)
+def test_a_request_waited_for_data_that_got_lost(
+    tables: Tables, observer: str, data: list[Any], found: list[Any]
+) -> None:
+    case = {"sending_us": 0, "blocked_us": 10, "time_us": 100, "end_us": 400, "flow_to_instance": "s-1"}
+    tables.given("cases", **(SLOW | case), flow_observer=observer, flow_id=7)
+    tables.given("data_sent", "asks time_us first_us", *data, observer=observer, flow=7)
+    bounds = {"again": ["k6-1"], "slack_us": 0, "timeout_us": 200}
+    assert tables.made("lost_data", "asks, from_us, until_us", **bounds) == found
+
+
+def test_what_a_kernel_sent_again_is_unseen_where_the_captures_have_less(tables: Tables) -> None:
+    columns = "id from_instance to_instance client_retransmissions server_retransmissions"
+    tables.given("connections", columns, (1, "k6-1", "nginx", 2, 3), (2, "nginx", "s-1", 4, 5))
+    assert sorted(tables.made("data_again")) == [("k6-1", 2), ("nginx", 7), ("s-1", 5)]
+
+
+def test_lost_data_is_no_part_of_the_server_s_time_or_of_the_answer_s_way(tables: Tables) -> None:
+    tables.given("cases", **(SLOW | {"end_us": 400}))
+    served = {"server": "s-1", "from_us": 110, "taken_us": 250, "to_us": 300, "left_us": 300}
+    tables.given("served", instance="k6-1", id=1, **served, acceptance_known=True)
+    spans = [(False, True, 110, 250), (False, False, 300, 380), (True, True, 260, 270)]
+    tables.given("lost_data", "up asks from_us until_us", *spans, instance="k6-1", id=1)
+    chosen = "data_us, up_data_us, server_us, lag_us, data_asks"
+    found = tables.made("waits", chosen, loops=[], settling_us=5, silent=["s-1"], unseen_syns=[], syn_timeout_us=40)
+    assert found == [(220, 10, 40, 20, True)]
+
+
 @pytest.mark.parametrize(("flags", "heard_us"), [(["FIN", "ACK"], 20), (["RST"], 20), (["ACK"], 40)])
 def test_a_client_hears_nothing_of_an_answer_after_it_has_closed(
     tables: Tables, tmp_path: Path, flags: list[str], heard_us: int

@@ -207,6 +207,41 @@ CAUSES = (
         lesson="lost-or-dropped",
     ),
     Cause(
+        name="data-lost",
+        meaning="Data of the request or of its answer got lost on the way, and came when it was sent again.",
+        proof=(
+            "The capture at the sender has some of it again, before the request was over; the wait is from the first"
+            " time to the last. Or the request came to the server's capture 200 ms or more after the client, or the"
+            " proxy, had sent it (the least timeout of a retransmission), and that side's kernel sent more data again"
+            " (`Tcp.RetransSegs`) than the captures have."
+        ),
+        when=f"{main_part('data_us')} OR {main_part('up_data_us')}",
+        apart=APART,
+        says="""if(coalesce(data_us, 0) >= coalesce(up_data_us, 0), format('flow {}/{}', flow_observer, flow_id),
+                   format('the proxy tried {} at {}; flow {}/{}', try_server, moment(try_start_us), up_observer, up_id))
+            || if(data_asks, format(': the request''s data was sent at {}, and first came at {}',
+                                    moment(data_from_us), moment(data_until_us)),
+                  format(': the answer''s data left at {}, and again at {}', moment(data_from_us),
+                         moment(data_until_us)))
+            || format(' ({} of {})', took(greatest(coalesce(data_us, 0), coalesce(up_data_us, 0))), took(total_us))""",
+        label="data got lost on the way",
+        symptom="some answers 200 ms late, or more, over connections that stand; no counter of the server moves",
+        look="`nstat TcpRetransSegs` on both sides; `ss -ti`: retrans, backoff; captures at both ends",
+        because="data between {client} and {server} got lost on the way, and came when it was sent again",
+        where="On the way between {client} and {server}.",
+        hop="coalesce(up_data_us, 0) > coalesce(data_us, 0)",
+        explains=(
+            (
+                "A sender learns of a loss from the acknowledgements of what came later. Where nothing came later, as"
+                " with a short request or the end of an answer, it waits for its timeout: 200 ms at least, and twice as"
+                " long each time."
+            ),
+        ),
+        knobs={},
+        remedy="look for what loses packets between the two: a link, a queue that is too short, a wireless hop",
+        lesson="lost-data",
+    ),
+    Cause(
         name="waited-for-ack-retry",
         meaning=(
             "The last ACK of its handshake and its data met a full accept queue, until a retransmission of the data, or"

@@ -13,7 +13,9 @@ last data say nothing of the requests in between; and those on which an answer w
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -21,13 +23,18 @@ from analysis.database import composed, create, literal, sql
 from analysis.evidence import flows
 from analysis.evidence.flows import Connection
 from analysis.evidence.rawrun import RawRun
+from analysis.evidence.samples import Counter
 from formats.manifest import Manifest
+
+# The kernel's least timeout for data is 200 ms; it sends again no sooner where little is on its way.
+_SENT_AGAIN_US = 195_000
 
 # Some 200 bytes each, for a moment.
 _PACKETS_MAX = 2_000_000
 _COLUMNS = {"observer": "VARCHAR", "flow": "BIGINT", "to_instance": "VARCHAR", "turn": "BIGINT", "time_us": "BIGINT",
             "asked_us": "BIGINT", "first_us": "BIGINT", "end_us": "BIGINT", "pieces": "BIGINT",
             "heard_us": "BIGINT"}  # fmt: skip
+_DATA = {"observer": "VARCHAR", "flow": "BIGINT", "asks": "BOOLEAN", "time_us": "BIGINT", "first_us": "BIGINT"}
 
 
 def build_exchanges(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -43,13 +50,35 @@ def build_exchanges(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         found = database.execute(sql(__name__, "carrying_slow"), instances)
     else:
         found = database.execute(sql(__name__, "carrying"))
-    carrying = found.fetchall()
-    with tempfile.TemporaryDirectory(prefix="connlab-") as folder:
-        for observer in dict.fromkeys(row[0] for row in carrying):
-            of = [row[1:] for row in carrying if row[0] == observer]
-            why = _load(database, raw, observer, of, Path(folder) / f"{observer}.jsonl")
-            if why is not None:
-                database.execute("INSERT INTO unread_exchanges VALUES (?, ?)", [observer, why])
+    for observer, why in _load(database, raw, found.fetchall(), "exchanges_of_packets", ("flows", "servers")):
+        database.execute("INSERT INTO unread_exchanges VALUES (?, ?)", [observer, why])
+
+
+def build_lost_data(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """Make the table `lost_data`: for how long slow requests waited for data that got lost on the way.
+
+    The table `cases` must be there.
+    """
+    again = _senders_again(database, raw)
+    apart_us = raw.clocks.apart_us or 0
+    create(database, "data_sent", _DATA)
+    found = database.execute(sql(__name__, "carrying_lost"), {"again": again})
+    list(_load(database, raw, found.fetchall(), "data_sent_of_packets", ("flows",)))
+    bounds = {"again": again, "slack_us": apart_us, "timeout_us": _SENT_AGAIN_US + apart_us}
+    database.execute(sql(__name__, "lost_data"), bounds)
+
+
+def _senders_again(database: duckdb.DuckDBPyConnection, raw: RawRun) -> list[str]:
+    """Return the instances whose kernels sent data again that no capture has, as the first of it was lost before."""
+    captured = dict(database.execute(sql(__name__, "data_again")).fetchall())
+    return [one for one, samples in raw.samples.items() if _data_again(samples.counters) > captured.get(one, 0)]
+
+
+def _data_again(counters: Mapping[str, Counter]) -> int:
+    """Return how many segments a kernel sent again, but for those of handshakes; 0 where it was not sampled."""
+    found = [counters.get(name) for name in ("Tcp.RetransSegs", "TcpExt.TCPSynRetrans")]
+    every, handshakes = (int(one.values[-1] - one.values[0]) if one and one.values else 0 for one in found)
+    return every - handshakes
 
 
 def silent_servers(manifest: Manifest) -> list[str]:
@@ -64,20 +93,34 @@ def silent_servers(manifest: Manifest) -> list[str]:
 
 
 def _load(
-    database: duckdb.DuckDBPyConnection, raw: RawRun, observer: str, carrying: list[tuple[object, ...]], file: Path
-) -> str | None:
-    packets = sum(int(str(row[-1])) for row in carrying)
-    if packets > _PACKETS_MAX:
-        return f"{packets:,} packets are too many to tell requests by; {_PACKETS_MAX:,} at most"
-    chosen = [
-        Connection((str(client), int(str(port))), (str(server), int(str(to_port))), int(str(first)), int(str(last)))
-        for _, _, client, port, server, to_port, first, last, _ in carrying
-    ]
-    clock = raw.clocks.of(observer)
-    why = flows.extract_to(raw.places.collector(observer, "capture.pcap"), chosen, file, clock)
-    numbers = [list(column) for column in zip(*((row[0], row[1]) for row in carrying), strict=True)]
-    database.execute(
-        composed(__name__, "exchanges_of_packets", steady=clock.sql("time_us")),
-        {"path": literal(file), "observer": observer, "flows": numbers[0], "servers": numbers[1]},
-    )
-    return why
+    database: duckdb.DuckDBPyConnection,
+    raw: RawRun,
+    carrying: list[tuple[Any, ...]],
+    statement: str,
+    lists: tuple[str, ...],
+) -> Iterator[tuple[str, str]]:
+    """Put the packets of connections into a table by a statement, with these of its `flows` and `servers`.
+
+    Yields:
+        Each observer whose capture could not be read, or not to its end, and why.
+    """
+    with tempfile.TemporaryDirectory(prefix="connlab-") as folder:
+        for observer in dict.fromkeys(row[0] for row in carrying):
+            of = [row[1:] for row in carrying if row[0] == observer]
+            packets = sum(row[-1] for row in of)
+            if packets > _PACKETS_MAX:
+                yield observer, f"{packets:,} packets are too many to tell requests by; {_PACKETS_MAX:,} at most"
+                continue
+            chosen = [
+                Connection((client, port), (server, to_port), first, last)
+                for _, _, client, port, server, to_port, first, last, _ in of
+            ]
+            file, clock = Path(folder) / f"{observer}.jsonl", raw.clocks.of(observer)
+            why = flows.extract_to(raw.places.collector(observer, "capture.pcap"), chosen, file, clock)
+            numbers = [list(column) for column in zip(*((row[0], row[1]) for row in of), strict=True)]
+            database.execute(
+                composed(__name__, statement, steady=clock.sql("time_us")),
+                {"path": literal(file), "observer": observer, **dict(zip(lists, numbers, strict=False))},
+            )
+            if why is not None:
+                yield observer, why
