@@ -8,8 +8,8 @@
 -- - lost: the same, if nothing was dropped there: the SYNs, or the answers to them, got lost on the way. A SYN that
 --   never came to the server is in no capture of the server's; then the client's kernel sent SYNs again that nobody
 --   captured, and the first one that came did so a retransmission timeout after the dial began.
--- - data: for data of the request or the answer that got lost on the way; at the proxy's connection, too (up_data). It is
---   no part of the server's time, or of the answer's way.
+-- - data: for data of the request or the answer that got lost on the way; at the proxy's connection, too (up_data).
+--   It is no part of the server's time, or of the answer's way.
 -- - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 -- - queue: in the accept queue; that is surely over at the last tick that still saw it there.
 -- - tls_wait: in the TLS handshake of a connection made for it, without the accept queue, lost packets and pauses. The
@@ -37,7 +37,8 @@ WITH lost AS (
            sum(until_us - lost_data.from_us) FILTER (NOT up)::BIGINT AS data_us,
            sum(until_us - lost_data.from_us) FILTER (up)::BIGINT AS up_data_us,
            min(lost_data.from_us) AS data_from_us, max(until_us) AS data_until_us, bool_or(asks) AS data_asks,
-           sum(greatest(least(until_us, to_us) - greatest(lost_data.from_us, served.from_us), 0))::BIGINT AS in_service_us,
+           sum(greatest(least(until_us, to_us) - greatest(lost_data.from_us, served.from_us), 0))::BIGINT
+               AS in_service_us,
            sum(greatest(least(until_us, to_us) - greatest(lost_data.from_us, taken_us), 0))::BIGINT AS in_had_us,
            sum(greatest(until_us - greatest(lost_data.from_us, left_us), 0))::BIGINT AS in_lag_us
       FROM served JOIN lost_data USING (instance, id)

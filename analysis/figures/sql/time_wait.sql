@@ -1,7 +1,7 @@
 -- How many sockets of an instance are in TIME_WAIT at a tick: the least and the most that the captures allow.
 -- Where a capture does not show the owner, a side that sent its FIN may be it.
--- Where both sent their FINs before they had the other's, a side that then sent a RST may have been in TIME_WAIT. A side
--- that still sent data behind the other's FIN may have closed before: its own FIN waits behind data that is not sent yet.
+-- Where both sent their FINs before they had the other's, a side that then sent a RST may have been in TIME_WAIT.
+-- A side that still sent data behind the other's FIN may have closed before: its FIN waits behind data not sent yet.
 -- By everything captured, the warm-up included: a socket in TIME_WAIT outlasts it. A later connection between the same
 -- addresses and ports has taken the socket's place; a RST may have ended it (net.ipv4.tcp_rfc1337).
 -- sockstat counts among them the sockets that wait for the other side's FIN and belong to no process any more

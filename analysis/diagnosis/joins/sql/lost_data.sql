@@ -1,8 +1,8 @@
 -- For how long a slow request waited for data that got lost on the way, in spans that do not overlap, on the client's
 -- connection and on the proxy's (`up`).
--- Where the capture is the sender's, from when it had the data first until it had it again, before the request was over.
--- In a receiver's capture that shows a lost acknowledgement only. What it lacks of a request came a retransmission's
--- timeout or more after it was sent, and the sender's kernel sent data again that no capture has.
+-- Where the capture is the sender's, from when it had the data first until it had it again, before the request was
+-- over. In a receiver's capture that shows a lost acknowledgement only. What it lacks of a request came a
+-- retransmission's timeout or more after it was sent, and the sender's kernel sent data again that no capture has.
 CREATE TABLE lost_data AS
 WITH asked AS (
     SELECT instance, id, false AS up, flow_observer AS observer, flow_id AS flow, instance AS sender,

@@ -3,8 +3,8 @@
 -- (`guessed`): then it was if the answer may be the server's. A proxy counts a try as connected only once the TLS
 -- handshake is over: where its error log says that it was in this, the connection stood (`securing`). nginx has no
 -- connect time either for a connection that the server closed as soon as it was made; then its error log says that it
--- had the connection (`had`). What it sent less than it got is body that it did not send (`unsent_bytes`), if it is more
--- than the headers that it may have left out.
+-- had the connection (`had`). What it sent less than it got is body that it did not send (`unsent_bytes`), if it is
+-- more than the headers that it may have left out.
 CREATE TABLE tries AS
 WITH told AS (
     SELECT access.instance, access.line, list(errors.text) AS texts
