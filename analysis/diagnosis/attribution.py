@@ -47,7 +47,7 @@ def attribute(
         syns_again: how many SYNs the kernel of each client sent again.
     """
     proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
-    joined.need("cases", "exchanges", "lost_data")
+    joined.need("cases", "exchanges", "data_waits")
     database = joined.database
     database.execute(composed(__name__, "macros_of_evidence", start_us=str(start_us)))
     known_us = apart_us or 0

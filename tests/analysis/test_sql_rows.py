@@ -2688,61 +2688,108 @@ def test_a_turn_begins_where_the_client_sends_after_the_server_did(tables: Table
 
 
 def test_data_that_a_capture_shows_again_has_the_time_of_its_first_copy(tables: Tables, tmp_path: Path) -> None:
-    columns = ("number", "time_us", "from", "seq", "payload_bytes")
+    columns = ("number", "time_us", "from", "flags", "seq", "payload_bytes")
     packets = [
-        (1, 10, "client", 1, 100), (2, 20, "server", 1, 900), (3, 30, "server", 901, 100), (4, 40, "client", 101, 0),
-        (5, 50, "server", 901, 100), (6, 60, "client", 1, 100), (7, 70, "server", 1, 1100),
+        (1, 10, "client", [], 1, 100), (2, 20, "server", [], 1, 900), (3, 30, "server", [], 901, 100),
+        (4, 40, "client", ["ACK"], 101, 0), (5, 50, "server", [], 901, 100), (6, 60, "client", [], 1, 100),
+        (7, 70, "server", [], 1, 1100), (8, 80, "client", ["FIN", "ACK"], 101, 0),
     ]  # fmt: skip
     file = tmp_path / "packets.jsonl"
     file.write_text(
         "".join(json.dumps({"connection": 0} | dict(zip(columns, each, strict=True))) + "\n" for each in packets)
     )
     given = {"path": str(file), "observer": "s", "flows": [7]}
-    assert tables.made("data_sent_of_packets", "asks, time_us, first_us", {"steady": "time_us"}, **given) == [
-        (False, 20, None), (False, 30, None), (False, 50, 30), (False, 70, None), (True, 10, None), (True, 60, 10),
+    columns = "number, asks, has_data, first_us"
+    assert tables.made("sent_packets_of_capture", columns, {"steady": "time_us"}, **given) == [
+        (1, True, True, None), (2, False, True, None), (3, False, True, None), (4, True, False, None),
+        (5, False, True, 30), (6, True, True, 10), (7, False, True, None),
     ]  # fmt: skip
 
 
-def test_packets_are_asked_of_slow_requests_on_whose_connections_data_may_have_got_lost(tables: Tables) -> None:
+def test_packets_are_asked_of_requests_whose_data_may_have_been_late(tables: Tables) -> None:
     counts = {"client_retransmissions": 0, "client_packets": 3, "server_packets": 4}
     columns = "id from_instance server_retransmissions"
-    rows = [(1, "k6-1", 0), (2, "k6-1", 1), (3, "nginx", 0), (4, "k6-1", 1), (5, "k6-1", 1)]
+    rows = [(1, "k6-1", 0), (2, "k6-1", 1), (3, "nginx", 0), (4, "k6-1", 1), (5, "k6-1", 1), (6, "k6-1", 0)]
     tables.given("connections", columns, *rows, observer="s", hop=1, **counts)
-    columns = "id outcome protocol flow_id up_id"
+    columns = "id outcome protocol flow_id up_id total_us"
     cases = [
-        (1, "slow", None, 1, 3),
-        (2, "slow", None, 2, None),
-        (3, "slow", "http2", 4, None),
-        (4, "ok", None, 5, None),
-    ]
-    tables.given("cases", columns, *cases, instance="k6-1", flow_observer="s", up_observer="s")
-    assert [row[1] for row in tables.made("carrying_lost", again=["nginx"])] == [2, 3]
+        (1, "slow", None, 1, 3, 900), (2, "failed", None, 2, None, 900), (3, "slow", "http2", 4, None, 900),
+        (4, "ok", None, 5, None, 900), (5, "slow", None, 6, None, 500),
+    ]  # fmt: skip
+    tables.given("cases", columns, *cases, instance="k6-1", status=0, flow_observer="s", up_observer="s")
+    assert [row[1] for row in tables.made("carrying_late", again=["nginx"], delayed_max_us=250)] == [2, 3, 6]
 
 
 # A request that was sent at 110, and over at 400; its data as the capture has it: from the client, when, when first.
 @pytest.mark.parametrize(
-    ("observer", "data", "found"),
+    ("observer", "again", "data", "found"),
     [
         # The request's first copy never came to the server's capture.
-        ("s-1", [(True, 330, None)], [(True, 110, 330)]),
-        ("s-1", [(True, 300, None)], []),
+        ("s-1", "k6-1", [(True, 330, None)], [(True, 110, 330)]),
+        ("s-1", "k6-1", [(True, 300, None)], []),
+        ("s-1", "-", [(True, 330, None)], []),
+        # None of it did.
+        ("s-1", "k6-1", [], [(True, 110, 400)]),
         # The answer was sent again, twice; the span counts once. An answer before it is another request's.
-        ("s-1", [(False, 150, None), (False, 200, 150), (False, 300, 150)], [(False, 150, 200), (False, 200, 300)]),
-        ("s-1", [(False, 200, 100)], []),
+        (
+            "s-1",
+            "-",
+            [(False, 150, None), (False, 200, 150), (False, 300, 150)],
+            [(False, 150, 200), (False, 200, 300)],
+        ),
+        ("s-1", "-", [(False, 200, 100)], []),
         # When the request was over, its client had the first copy: an acknowledgement got lost.
-        ("s-1", [(False, 500, 150)], []),
+        ("s-1", "-", [(False, 500, 150)], []),
         # The client's own capture has what it sent; of the server's data it has what came.
-        ("k6-1", [(True, 112, None), (True, 320, 112), (False, 350, 330)], [(True, 112, 320)]),
+        ("k6-1", "-", [(True, 112, None), (True, 320, 112), (False, 350, 330)], [(True, 112, 320)]),
+        # The request came, and came again; what the server sent then is in no capture.
+        ("s-1", "s-1", [(True, 112, None), (True, 320, 112)], [(True, 112, 320)]),
+        ("s-1", "s-1", [(True, 112, None), (True, 320, 112), (False, 350, None)], []),
+        ("s-1", "-", [(True, 112, None), (True, 320, 112)], []),
     ],
 )
 def test_a_request_waited_for_data_that_got_lost(
-    tables: Tables, observer: str, data: list[Any], found: list[Any]
+    tables: Tables, observer: str, again: str, data: list[Any], found: list[Any]
 ) -> None:
     case = {"sending_us": 0, "blocked_us": 10, "time_us": 100, "end_us": 400, "flow_to_instance": "s-1"}
-    tables.given("cases", **(SLOW | case), flow_observer=observer, flow_id=7)
-    tables.given("data_sent", "asks time_us first_us", *data, observer=observer, flow=7)
-    bounds = {"again": ["k6-1"], "slack_us": 0, "timeout_us": 200}
-    assert tables.made("lost_data", "asks, from_us, until_us", **bounds) == found
+    tables.given("cases", **(SLOW | case), flow_observer=observer, flow_id=7, flow_established=True, remote="s:80")
+    packets = [(number, *each) for number, each in enumerate(data)]
+    tables.given("sent_packets", "number asks time_us first_us", *packets, observer=observer, flow=7, has_data=True)
+    assert tables.made("data_waits", "asks, from_us, until_us", **_waits_of(again)) == found
+
+
+def _waits_of(again: str) -> dict[str, Any]:
+    return {
+        "again": [again],
+        "slack_us": 0,
+        "timeout_us": 200,
+        "delayed_us": 30,
+        "delayed_max_us": 100,
+        "at_once_us": 2,
+    }
+
+
+# The packets of a request that was sent at 110: from the client, with data or a bare acknowledgement, when.
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [
+        ([(True, True, 111), (False, True, 112), (True, False, 152), (False, True, 153)], [(True, False, 112, 153)]),
+        ([(True, True, 111), (False, False, 151), (True, True, 152), (False, True, 160)], [(True, True, 111, 152)]),
+        # Acknowledged at once; more came long after; a whole request in between; a stream that goes on as it likes.
+        ([(False, True, 112), (True, False, 122), (False, True, 123)], []),
+        ([(False, True, 112), (True, False, 152), (False, True, 160)], []),
+        ([(False, True, 112), (True, True, 152), (False, True, 153)], []),
+        ([(False, True, 112), (False, True, 152), (True, False, 152), (False, True, 192)], []),
+    ],
+)
+def test_a_kernel_held_data_back_until_what_came_before_was_acknowledged(
+    tables: Tables, packets: list[Any], found: list[Any]
+) -> None:
+    case = {"sending_us": 0, "blocked_us": 10, "time_us": 100, "flow_to_instance": "s-1"}
+    tables.given("cases", **(SLOW | case), flow_observer="s-1", flow_id=7, flow_established=True, remote="s:80")
+    numbered = [(number, *each) for number, each in enumerate(packets)]
+    tables.given("sent_packets", "number asks has_data time_us", *numbered, observer="s-1", flow=7)
+    assert tables.made("data_waits", "held, asks, from_us, until_us", **_waits_of("-")) == found
 
 
 def test_what_a_kernel_sent_again_is_unseen_where_the_captures_have_less(tables: Tables) -> None:
@@ -2751,15 +2798,17 @@ def test_what_a_kernel_sent_again_is_unseen_where_the_captures_have_less(tables:
     assert sorted(tables.made("data_again")) == [("k6-1", 2), ("nginx", 7), ("s-1", 5)]
 
 
-def test_lost_data_is_no_part_of_the_server_s_time_or_of_the_answer_s_way(tables: Tables) -> None:
+def test_late_data_is_no_part_of_the_server_s_time_or_of_the_answer_s_way(tables: Tables) -> None:
     tables.given("cases", **(SLOW | {"end_us": 400}))
     served = {"server": "s-1", "from_us": 110, "taken_us": 250, "to_us": 300, "left_us": 300}
     tables.given("served", instance="k6-1", id=1, **served, acceptance_known=True)
-    spans = [(False, True, 110, 250), (False, False, 300, 380), (True, True, 260, 270)]
-    tables.given("lost_data", "up asks from_us until_us", *spans, instance="k6-1", id=1)
-    chosen = "data_us, up_data_us, server_us, lag_us, data_asks"
+    columns = "up held asks from_us until_us"
+    spans = [(False, False, True, 110, 250), (False, False, False, 300, 380), (True, False, True, 260, 270),
+             (False, True, False, 280, 285)]  # fmt: skip
+    tables.given("data_waits", columns, *spans, instance="k6-1", id=1)
+    chosen = "data_us, up_data_us, ack_wait_us, up_ack_wait_us, server_us, lag_us, data_asks"
     found = tables.made("waits", chosen, loops=[], settling_us=5, silent=["s-1"], unseen_syns=[], syn_timeout_us=40)
-    assert found == [(220, 10, 40, 20, True)]
+    assert found == [(220, 10, 5, 0, 35, 20, True)]
 
 
 @pytest.mark.parametrize(("flags", "heard_us"), [(["FIN", "ACK"], 20), (["RST"], 20), (["ACK"], 40)])

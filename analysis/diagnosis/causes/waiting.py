@@ -119,6 +119,13 @@ def _threads(run: RunSettings) -> Remedy | None:
 _READINGS = """if(scrapes_waiting > 0, format('all {} readings', scrapes_waiting), 'the readings before and after')
     || format(' before {} began with it', server)"""
 
+
+def _data_says(part: str) -> str:
+    """Return SQL for the connection on which data was late: the client's, or the proxy's."""
+    return f"""if({part} >= up_{part}, format('flow {{}}/{{}}', flow_observer, flow_id),
+        format('the proxy tried {{}} at {{}}; flow {{}}/{{}}', try_server, moment(try_start_us), up_observer, up_id))"""
+
+
 CAUSES = (
     Cause(
         name="waited-for-a-connection",
@@ -217,13 +224,14 @@ CAUSES = (
         ),
         when=f"{main_part('data_us')} OR {main_part('up_data_us')}",
         apart=APART,
-        says="""if(coalesce(data_us, 0) >= coalesce(up_data_us, 0), format('flow {}/{}', flow_observer, flow_id),
-                   format('the proxy tried {} at {}; flow {}/{}', try_server, moment(try_start_us), up_observer, up_id))
-            || if(data_asks, format(': the request''s data was sent at {}, and first came at {}',
-                                    moment(data_from_us), moment(data_until_us)),
-                  format(': the answer''s data left at {}, and again at {}', moment(data_from_us),
-                         moment(data_until_us)))
-            || format(' ({} of {})', took(greatest(coalesce(data_us, 0), coalesce(up_data_us, 0))), took(total_us))""",
+        says=f"""{_data_says("data_us")}
+            || format(CASE WHEN NOT data_asks THEN ': the answer''s data left at {{}}, and again at {{}}'
+                           WHEN outcome = 'slow' THEN ': the request''s data was sent at {{}}, and first came at {{}}'
+                           WHEN data_until_us < end_us
+                           THEN ': the request''s data came at {{}}, and again until {{}}; what answers it got lost'
+                           ELSE ': the request''s data was sent at {{}}, and none had come by {{}}' END,
+                      moment(data_from_us), moment(data_until_us))
+            || format(' ({{}} of {{}})', took(greatest(data_us, up_data_us)), took(total_us))""",
         label="data got lost on the way",
         symptom="some answers 200 ms late, or more, over connections that stand; no counter of the server moves",
         look="`nstat TcpRetransSegs` on both sides; `ss -ti`: retrans, backoff; captures at both ends",
@@ -240,6 +248,43 @@ CAUSES = (
         knobs={},
         remedy="look for what loses packets between the two: a link, a queue that is too short, a wireless hop",
         lesson="lost-data",
+    ),
+    Cause(
+        name="delayed-ack",
+        meaning=(
+            "A part of the request or the answer was held back by its sender's kernel until the other side had"
+            " acknowledged the part before (Nagle's algorithm), and that side's kernel took its time (delayed ACK)."
+        ),
+        proof=(
+            "In the capture a side sends data, then nothing; 30 ms later or more the other side sends an"
+            " acknowledgement without data, and at most 2 ms after it the first side sends more."
+        ),
+        when=f"{main_part('ack_wait_us')} OR {main_part('up_ack_wait_us')}",
+        apart=APART,
+        says=f"""{_data_says("ack_wait_us")}
+            || format(': the first part of the {{}} was sent at {{}}, and the last one when that was acknowledged, at'
+                      || ' {{}} ({{}} of {{}})', if(data_asks, 'request', 'answer'), moment(data_from_us),
+                      moment(data_until_us), took(greatest(ack_wait_us, up_ack_wait_us)), took(total_us))""",
+        label="waited for a delayed ACK",
+        symptom="40 ms too much, over and over, on kept connections",
+        look="a capture: small data, 40 ms of silence, a bare ACK, and at once the rest; `ss -ti`: no nodelay",
+        because="the rest of what was sent between {client} and {server} waited for a delayed acknowledgement",
+        where="In the sender's kernel, between {client} and {server}.",
+        hop="coalesce(up_ack_wait_us, 0) > coalesce(ack_wait_us, 0)",
+        explains=(
+            (
+                "A program that writes a message in two parts lets its kernel send the first at once. The second is"
+                " small, so the kernel keeps it until the first is acknowledged (Nagle's algorithm). The other side's"
+                " kernel waits for some 40 ms whether its program will answer, before it sends a bare acknowledgement."
+                " A program that sets TCP_NODELAY, or writes the message at once, does not wait."
+            ),
+        ),
+        knobs={},
+        remedy=(
+            "let the sender write a whole message at once, or set TCP_NODELAY, as Go, Node.js, Java's servers, nginx"
+            " and HAProxy do by themselves (Python's http.server: wbufsize = -1, or disable_nagle_algorithm = True)"
+        ),
+        lesson="delayed-ack",
     ),
     Cause(
         name="waited-for-ack-retry",

@@ -28,13 +28,17 @@ from formats.manifest import Manifest
 
 # The kernel's least timeout for data is 200 ms; it sends again no sooner where little is on its way.
 _SENT_AGAIN_US = 195_000
+# A kernel delays an acknowledgement for which it has nothing else to send: Linux by 40 ms to 200 ms. What waited for it
+# leaves as soon as it has come.
+_DELAYED_US, _DELAYED_MAX_US, _ACKED_US = 30_000, 250_000, 2_000
 
 # Some 200 bytes each, for a moment.
 _PACKETS_MAX = 2_000_000
 _COLUMNS = {"observer": "VARCHAR", "flow": "BIGINT", "to_instance": "VARCHAR", "turn": "BIGINT", "time_us": "BIGINT",
             "asked_us": "BIGINT", "first_us": "BIGINT", "end_us": "BIGINT", "pieces": "BIGINT",
             "heard_us": "BIGINT"}  # fmt: skip
-_DATA = {"observer": "VARCHAR", "flow": "BIGINT", "asks": "BOOLEAN", "time_us": "BIGINT", "first_us": "BIGINT"}
+_PACKETS = {"observer": "VARCHAR", "flow": "BIGINT", "number": "BIGINT", "asks": "BOOLEAN", "has_data": "BOOLEAN",
+            "time_us": "BIGINT", "first_us": "BIGINT"}  # fmt: skip
 
 
 def build_exchanges(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -54,18 +58,25 @@ def build_exchanges(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         database.execute("INSERT INTO unread_exchanges VALUES (?, ?)", [observer, why])
 
 
-def build_lost_data(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    """Make the table `lost_data`: for how long slow requests waited for data that got lost on the way.
+def build_data_waits(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """Make the table `data_waits`: for how long requests waited for data that got lost, or that a kernel held back.
 
     The table `cases` must be there.
     """
     again = _senders_again(database, raw)
     apart_us = raw.clocks.apart_us or 0
-    create(database, "data_sent", _DATA)
-    found = database.execute(sql(__name__, "carrying_lost"), {"again": again})
-    list(_load(database, raw, found.fetchall(), "data_sent_of_packets", ("flows",)))
-    bounds = {"again": again, "slack_us": apart_us, "timeout_us": _SENT_AGAIN_US + apart_us}
-    database.execute(sql(__name__, "lost_data"), bounds)
+    create(database, "sent_packets", _PACKETS)
+    found = database.execute(sql(__name__, "carrying_late"), {"again": again, "delayed_max_us": _DELAYED_MAX_US})
+    list(_load(database, raw, found.fetchall(), "sent_packets_of_capture", ("flows",)))
+    bounds = {
+        "again": again,
+        "slack_us": apart_us,
+        "timeout_us": _SENT_AGAIN_US + apart_us,
+        "delayed_us": _DELAYED_US,
+        "delayed_max_us": _DELAYED_MAX_US,
+        "at_once_us": _ACKED_US,
+    }
+    database.execute(sql(__name__, "data_waits"), bounds)
 
 
 def _senders_again(database: duckdb.DuckDBPyConnection, raw: RawRun) -> list[str]:

@@ -37,9 +37,9 @@ WITH broken AS (
 )
 SELECT broken.*, waits.* EXCLUDE (instance, id),
        list_sort([pool_us, up_pool_us, stream_us, goaway_us, refused_us, unanswered_us, syn_us, up_syn_us, lost_us,
-                  up_lost_us, data_us, up_data_us, ack_us, up_ack_us, queue_us, up_queue_us, tls_wait_us,
-                  up_tls_wait_us, thread_us,
-                  server_us, handler_us, lag_us, retry_us, pause_us, throttled_us, starved_us], 'DESC') AS parts,
+                  up_lost_us, data_us, up_data_us, ack_wait_us, up_ack_wait_us, ack_us, up_ack_us, queue_us,
+                  up_queue_us, tls_wait_us, up_tls_wait_us, thread_us, server_us, handler_us, lag_us, retry_us,
+                  pause_us, throttled_us, starved_us], 'DESC') AS parts,
        parts[1] AS part_max_us, parts[2] AS part_next_us, list_sum(parts)::BIGINT AS parts_us,
        resent.first_dial AS sent_dial, resent.sent_again AS sent_times, resent.carried AS sent_beside,
        resent.ended_us AS sent_ended_us, resent.together AS sent_together,

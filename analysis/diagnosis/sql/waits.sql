@@ -10,6 +10,7 @@
 --   captured, and the first one that came did so a retransmission timeout after the dial began.
 -- - data: for data of the request or the answer that got lost on the way; at the proxy's connection, too (up_data).
 --   It is no part of the server's time, or of the answer's way.
+-- - ack_wait: the same, of data that its sender's kernel held back until the other side acknowledged what came before.
 -- - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 -- - queue: in the accept queue; that is surely over at the last tick that still saw it there.
 -- - tls_wait: in the TLS handshake of a connection made for it, without the accept queue, lost packets and pauses. The
@@ -32,24 +33,26 @@
 -- - pause: the lab had paused a server that had the connection already; who waited to be accepted then, waited there.
 --   The server's own account of its work runs on meanwhile; the pause is neither its handler's nor its threads'.
 CREATE TABLE waits AS
-WITH lost AS (
+WITH late AS (
     SELECT served.instance, served.id,
-           sum(until_us - lost_data.from_us) FILTER (NOT up)::BIGINT AS data_us,
-           sum(until_us - lost_data.from_us) FILTER (up)::BIGINT AS up_data_us,
-           min(lost_data.from_us) AS data_from_us, max(until_us) AS data_until_us, bool_or(asks) AS data_asks,
-           sum(greatest(least(until_us, to_us) - greatest(lost_data.from_us, served.from_us), 0))::BIGINT
+           sum(until_us - data_waits.from_us) FILTER (NOT up AND NOT held)::BIGINT AS data_us,
+           sum(until_us - data_waits.from_us) FILTER (up AND NOT held)::BIGINT AS up_data_us,
+           sum(until_us - data_waits.from_us) FILTER (NOT up AND held)::BIGINT AS ack_wait_us,
+           sum(until_us - data_waits.from_us) FILTER (up AND held)::BIGINT AS up_ack_wait_us,
+           min(data_waits.from_us) AS data_from_us, max(until_us) AS data_until_us, bool_or(asks) AS data_asks,
+           sum(greatest(least(until_us, to_us) - greatest(data_waits.from_us, served.from_us), 0))::BIGINT
                AS in_service_us,
-           sum(greatest(least(until_us, to_us) - greatest(lost_data.from_us, taken_us), 0))::BIGINT AS in_had_us,
-           sum(greatest(until_us - greatest(lost_data.from_us, left_us), 0))::BIGINT AS in_lag_us
-      FROM served JOIN lost_data USING (instance, id)
+           sum(greatest(least(until_us, to_us) - greatest(data_waits.from_us, taken_us), 0))::BIGINT AS in_had_us,
+           sum(greatest(until_us - greatest(data_waits.from_us, left_us), 0))::BIGINT AS in_lag_us
+      FROM served JOIN data_waits USING (instance, id)
      GROUP BY ALL
 ), measured AS (
     SELECT served.instance, served.id, served.server, served.left_us,
-           lost.data_us, lost.up_data_us, lost.data_from_us, lost.data_until_us, lost.data_asks, lost.in_lag_us,
+           late.* EXCLUDE (instance, id),
            if(acted.paused = served.server, acted.overlap_us, 0)
                + if(acted.throttled_server = served.server, greatest(acted.throttled_us, 0), 0) AS held_us,
-           served.to_us - served.from_us - held_us - coalesce(lost.in_service_us, 0) AS service_us,
-           served.to_us - served.taken_us - held_us - coalesce(lost.in_had_us, 0) AS had_us,
+           served.to_us - served.from_us - held_us - coalesce(late.in_service_us, 0) AS service_us,
+           served.to_us - served.taken_us - held_us - coalesce(late.in_had_us, 0) AS had_us,
            CASE WHEN list_contains($silent::VARCHAR[], served.server) THEN had_us END AS server_us, served.taken_us,
            acceptance_known OR queue_last.ticks = queue_first.ticks AS accepted_at_once,
            last.scrapes - first.scrapes AS scrapes, last.saturated - first.saturated AS saturated,
@@ -65,7 +68,7 @@ WITH lost AS (
            served.to_us - average_us AS begun_us
       FROM (SELECT *, from_us + least($settling_us, (to_us - from_us) // 2) AS settled_us FROM served) AS served
            LEFT JOIN acted USING (instance, id)
-           LEFT JOIN lost USING (instance, id)
+           LEFT JOIN late USING (instance, id)
            ASOF LEFT JOIN scraped AS first ON first.instance = served.server AND first.time_us <= served.from_us
            ASOF LEFT JOIN scraped AS settled
                 ON settled.instance = served.server
@@ -174,7 +177,9 @@ SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
        greatest(refused_us, 0) AS refused_us, greatest(unanswered_us, 0) AS unanswered_us,
        greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
        greatest(lost_us, 0) AS lost_us, greatest(up_lost_us, 0) AS up_lost_us,
-       coalesce(data_us, 0) AS data_us, coalesce(up_data_us, 0) AS up_data_us, data_from_us, data_until_us, data_asks,
+       coalesce(data_us, 0) AS data_us, coalesce(up_data_us, 0) AS up_data_us,
+       coalesce(ack_wait_us, 0) AS ack_wait_us, coalesce(up_ack_wait_us, 0) AS up_ack_wait_us,
+       data_from_us, data_until_us, data_asks,
        greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
        greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
        greatest(tls_wait_us, 0) AS tls_wait_us, greatest(up_tls_wait_us, 0) AS up_tls_wait_us, waited_dial, opened_us,

@@ -8,8 +8,9 @@ SELECT cases.instance, cases.id, vu, iteration, scenario, name, "group", method,
        line_instance AS access_instance, line_line AS access_line, line_status AS access_status,
        behind_to_instance AS behind, behind_observer, behind_id, behind_held, behind_ports,
        try_tries AS tries, try_server, try_status, up_observer, up_id, up_how, up_syn_count, up_syns_lost,
-       pool_us, syn_us, lost_us, data_us, ack_us, queue_us, up_pool_us, up_syn_us, up_lost_us, up_data_us, up_ack_us,
-       up_queue_us, thread_us, server_us, handler_us, lag_us, retry_us, pause_us, throttled_us, starved_us
+       pool_us, syn_us, lost_us, data_us, ack_wait_us, ack_us, queue_us, up_pool_us, up_syn_us, up_lost_us, up_data_us,
+       up_ack_wait_us, up_ack_us, up_queue_us, thread_us, server_us, handler_us, lag_us, retry_us, pause_us,
+       throttled_us, starved_us
   FROM cases
        LEFT JOIN attributed USING (instance, id)
        LEFT JOIN waits USING (instance, id)
