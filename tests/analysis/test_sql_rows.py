@@ -2699,8 +2699,8 @@ def test_data_that_a_capture_shows_again_has_the_time_of_its_first_copy(tables: 
         "".join(json.dumps({"connection": 0} | dict(zip(columns, each, strict=True))) + "\n" for each in packets)
     )
     given = {"path": str(file), "observer": "s", "flows": [7]}
-    columns = "number, asks, has_data, first_us"
-    assert tables.made("sent_packets_of_capture", columns, {"steady": "time_us"}, **given) == [
+    chosen = "number, asks, has_data, first_us"
+    assert tables.made("sent_packets_of_capture", chosen, {"steady": "time_us"}, **given) == [
         (1, True, True, None), (2, False, True, None), (3, False, True, None), (4, True, False, None),
         (5, False, True, 30), (6, True, True, 10), (7, False, True, None),
     ]  # fmt: skip
