@@ -2668,6 +2668,13 @@ def test_what_two_ends_have_of_a_connection_is_compared(apart: Tables) -> None:
     assert apart.made("is_on_the_way", **ends) == [(False,)]
 
 
+def packets_in(folder: Path, packets: list[Row]) -> Path:
+    """Write the packets of one connection, as the program `flows` gives them."""
+    file = folder / "packets.jsonl"
+    file.write_text("".join(json.dumps({"connection": 0} | each) + "\n" for each in packets))
+    return file
+
+
 def test_a_turn_begins_where_the_client_sends_after_the_server_did(tables: Tables, tmp_path: Path) -> None:
     columns = ("number", "time_us", "from", "flags", "seq", "payload_bytes")
     packets = [
@@ -2675,10 +2682,7 @@ def test_a_turn_begins_where_the_client_sends_after_the_server_did(tables: Table
         (4, 40, "client", [], 101, 0), (5, 50, "client", ["PSH"], 101, 50), (6, 60, "client", ["PSH"], 101, 50),
         (7, 70, "client", ["PSH"], 151, 50), (8, 80, "server", ["PSH"], 1001, 100),
     ]  # fmt: skip
-    file = tmp_path / "packets.jsonl"
-    file.write_text(
-        "".join(json.dumps({"connection": 0} | dict(zip(columns, each, strict=True))) + "\n" for each in packets)
-    )
+    file = packets_in(tmp_path, [dict(zip(columns, each, strict=True)) for each in packets])
     wanted = "flow, turn, time_us, asked_us, first_us, end_us, pieces"
     found = tables.made(
         "exchanges_of_packets", wanted, {"steady": "time_us"}, path=str(file), observer="s", flows=[7], servers=["s"]
@@ -2694,10 +2698,7 @@ def test_data_that_a_capture_shows_again_has_the_time_of_its_first_copy(tables: 
         (4, 40, "client", ["ACK"], 101, 0), (5, 50, "server", [], 901, 100), (6, 60, "client", [], 1, 100),
         (7, 70, "server", [], 1, 1100), (8, 80, "client", ["FIN", "ACK"], 101, 0),
     ]  # fmt: skip
-    file = tmp_path / "packets.jsonl"
-    file.write_text(
-        "".join(json.dumps({"connection": 0} | dict(zip(columns, each, strict=True))) + "\n" for each in packets)
-    )
+    file = packets_in(tmp_path, [dict(zip(columns, each, strict=True)) for each in packets])
     given = {"path": str(file), "observer": "s", "flows": [7]}
     chosen = "number, asks, has_data, first_us"
     assert tables.made("sent_packets_of_capture", chosen, {"steady": "time_us"}, **given) == [
@@ -2821,8 +2822,7 @@ def test_a_client_hears_nothing_of_an_answer_after_it_has_closed(
         {"number": 3, "time_us": 30, "from": "client", "flags": flags, "seq": 10, "payload_bytes": 0},
         {"number": 4, "time_us": 40, "from": "server", "flags": ["PSH"], "seq": 10, "payload_bytes": 9},
     ]
-    file = tmp_path / "packets.jsonl"
-    file.write_text("".join(json.dumps({"connection": 0} | each) + "\n" for each in packets))
+    file = packets_in(tmp_path, packets)
     given = {"path": str(file), "observer": "s", "flows": [7], "servers": ["s"]}
     found = tables.made("exchanges_of_packets", "end_us, heard_us", {"steady": "time_us"}, **given)
     assert found == [(40, heard_us)]

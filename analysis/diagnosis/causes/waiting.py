@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, LAST_HOP, UP, UP_FLOW, Cause, syns
+from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, FLOW, LAST_HOP, UP, UP_FLOW, Cause, syns
 from analysis.diagnosis.causes.remedies import (
     KNOBS,
     NO_KNOB,
@@ -122,8 +122,7 @@ _READINGS = """if(scrapes_waiting > 0, format('all {} readings', scrapes_waiting
 
 def _data_says(part: str) -> str:
     """Return SQL for the connection on which data was late: the client's, or the proxy's."""
-    return f"""if({part} >= up_{part}, format('flow {{}}/{{}}', flow_observer, flow_id),
-        format('the proxy tried {{}} at {{}}; flow {{}}/{{}}', try_server, moment(try_start_us), up_observer, up_id))"""
+    return f"if({part} >= up_{part}, {FLOW}, {UP} || '; ' || {UP_FLOW})"
 
 
 CAUSES = (
