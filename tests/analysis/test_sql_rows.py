@@ -572,6 +572,9 @@ def test_a_try_that_names_its_port_has_the_connection_from_there(
     assert tables.made("try_links_by_port", "line, flow", slack_us=5, turn_us=30) == found
 
 
+ORDER = {"slack_us": 5, "turn_us": 10, "retry_us": 1000, "guessed": False}
+
+
 @pytest.mark.parametrize(
     ("file", "tries", "begins_us", "found"),
     [
@@ -591,9 +594,20 @@ def test_tries_and_connections_pair_in_order_if_all_agree_or_if_each_began_alone
     )
     tables.given("connections", "id first_time_us", *enumerate(begins_us, start=7), **MADE, established=False)
     if file == "order":
-        assert tables.made("try_links_by_order", "line, flow", slack_us=5, turn_us=10, retry_us=1000) == found
+        assert tables.made("try_links_by_order", "line, flow", **ORDER) == found
     else:
         assert tables.made("try_links_by_time", "line, flow", slack_us=5, alone_us=10) == found
+
+
+def test_a_line_that_was_stamped_late_pairs_in_order_if_its_log_is_of_a_declared_format(tables: Tables) -> None:
+    for line, guessed in ((1, True), (2, False)):
+        row = {"instance": "k6-1", "line": line, "start_us": 100, "connected": False, "guessed": guessed}
+        tables.given("tries", **(TRY | row | {"server_port": 8080 + line}))
+        row = {"id": line, "first_time_us": 70, "established": False}
+        tables.given("connections", **(MADE | row | {"server_port": 8080 + line}))
+    order = ORDER | {"turn_us": 50}
+    assert tables.made("try_links_by_order", "line", **order) == []
+    assert tables.made("try_links_by_order", "line, flow", **(order | {"slack_us": 50, "guessed": True})) == [(1, 1)]
 
 
 @pytest.mark.parametrize(

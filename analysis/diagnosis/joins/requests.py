@@ -61,23 +61,26 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
         database.execute(sql(__name__, "dial_links_by_group"), {"slack_us": slack_us})
     nginx_us, turn_us, late_us = (each + apart_us for each in (_NGINX_SLACK_US, NGINX_TURN_US, _NGINX_LATE_US))
     busy_us = _BUSY_TURN_US + apart_us
-    at_the_proxy: dict[str, dict[str, int]] = {
-        "sessions": {"slack_us": slack_us},
-        "request_links": {"slack_us": nginx_us, "late_us": late_us},
-        "tries": {"turn_us": turn_us, "headers_bytes": _HEADERS_BYTES_MAX},
-        "try_links_by_dial": {},
-        "try_links_by_port": {"slack_us": nginx_us, "turn_us": turn_us},
-        "try_links_by_order": {"slack_us": nginx_us, "turn_us": busy_us, "retry_us": _RETRY_US},
-        "try_links_by_time": {"slack_us": nginx_us, "alone_us": _ALONE_US + apart_us},
-        "try_links_by_answer": {"slack_us": nginx_us, "turn_us": turn_us},
-        "try_links_by_breach": {"slack_us": nginx_us, "late_us": late_us, "at_once_us": _CLOSED_AT_ONCE_US},
-        "dials_in_doubt": {"slack_us": turn_us},
-        "breaches_in_doubt": {"slack_us": turn_us, "at_once_us": _CLOSED_AT_ONCE_US},
-    }
+    in_order = {"turn_us": busy_us, "retry_us": _RETRY_US}
+    at_the_proxy: list[tuple[str, dict[str, int]]] = [
+        ("sessions", {"slack_us": slack_us}),
+        ("request_links", {"slack_us": nginx_us, "late_us": late_us}),
+        ("tries", {"turn_us": turn_us, "headers_bytes": _HEADERS_BYTES_MAX}),
+        ("try_links_by_dial", {}),
+        ("try_links_by_port", {"slack_us": nginx_us, "turn_us": turn_us}),
+        ("try_links_by_order", {**in_order, "slack_us": nginx_us, "guessed": False}),
+        ("try_links_by_time", {"slack_us": nginx_us, "alone_us": _ALONE_US + apart_us}),
+        ("try_links_by_answer", {"slack_us": nginx_us, "turn_us": turn_us}),
+        # Such a program may stamp a line later than the end of what it took: then the try began before it seems to.
+        ("try_links_by_order", {**in_order, "slack_us": turn_us, "guessed": True}),
+        ("try_links_by_breach", {"slack_us": nginx_us, "late_us": late_us, "at_once_us": _CLOSED_AT_ONCE_US}),
+        ("dials_in_doubt", {"slack_us": turn_us}),
+        ("breaches_in_doubt", {"slack_us": turn_us, "at_once_us": _CLOSED_AT_ONCE_US}),
+    ]
     create(database, "line_links", _LINE_LINKS)
     slack = {"slack_us": slack_us, "late_us": late_us}
     make(database, ["access WHERE connection IS NULL", "served_lines"], {sql(__name__, "asked"): {}})
-    for name, parameters in at_the_proxy.items():
+    for name, parameters in at_the_proxy:
         make(database, ["access"], {sql(__name__, name): parameters})
         if name == "request_links":
             make(database, ["asked"], {sql(__name__, "line_links"): {**slack, "by_proxy": False}})

@@ -3,11 +3,12 @@
 -- there are as many, each begins with its partner and took as long to connect, and none of these connections is kept
 -- for further requests: a try over a kept one connects at once. nginx's log does not name the port it connected from.
 -- What begins a long turn after all before it is counted anew: a burst, with none of the connections of earlier ones.
+-- `guessed`: only tries of a log whose format is declared.
 INSERT INTO try_links
 WITH open_tries AS (
     SELECT * EXCLUDE (place), coalesce(connect_us >= $retry_us, false) AS late
       FROM tries ANTI JOIN try_links USING (instance, line, try)
-     WHERE server_port IS NOT NULL AND NOT names_dial
+     WHERE server_port IS NOT NULL AND NOT names_dial AND (guessed OR NOT $guessed)
 ), unclaimed AS (
     SELECT *, coalesce(answered_us - first_time_us >= $retry_us, false) AS late
       FROM connections ANTI JOIN try_links
