@@ -13,7 +13,7 @@ from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.exchanges import silent_servers
-from analysis.diagnosis.joins.requests import CLOCK_SLACK_US, NGINX_TURN_US
+from analysis.diagnosis.joins.requests import CLOCK_SLACK_US, NGINX_TURN_US, SYN_TIMEOUT_US
 from formats.knob_types import format_duration
 from formats.manifest import Manifest
 
@@ -44,7 +44,7 @@ def attribute(
         whole_until_us: until when the captures hold all packets; None: to their end. What came of a request after that
             may be missing.
         apart_us: how far the times of two instances may be off against each other; None if nobody knows.
-        syns_again: how many SYNs the kernel of each client sent again.
+        syns_again: how many SYNs the kernel of each client and proxy sent again whose connections are captured.
     """
     proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
     joined.need("cases", "exchanges", "data_waits")
@@ -57,7 +57,7 @@ def attribute(
         silent=silent_servers(manifest),
         loops=_with_loops(manifest),
         apart_us=known_us,
-        unseen_syns=_clients_with_unseen_syns(database, syns_again) if captured else [],
+        unseen_syns=_with_unseen_syns(database, syns_again),
     )
     constants = {
         "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
@@ -145,9 +145,6 @@ _APART = "CASE cause {} END".format(
 )
 
 
-# The kernel's first retransmission of a SYN comes a second after it, less a tick of its clock.
-_SYN_TIMEOUT_US = 990_000
-
 # So long after its request's end a client may take to end the connection.
 _GONE_US = 1_000_000
 
@@ -155,14 +152,14 @@ _GONE_US = 1_000_000
 _SETTLING_US = 100_000
 
 
-def _clients_with_unseen_syns(database: duckdb.DuckDBPyConnection, syns_again: Mapping[str, int]) -> list[str]:
-    """Return the clients whose kernels sent SYNs that no capture has: they got lost before they came to a server."""
+def _with_unseen_syns(database: duckdb.DuckDBPyConnection, syns_again: Mapping[str, int]) -> list[str]:
+    """Return the instances whose kernels sent SYNs that no capture has: they got lost before they came to a server."""
     captured = dict(
         database.execute(
             "SELECT from_instance, sum(syn_count - 1)::BIGINT FROM connections WHERE syn_count > 1 GROUP BY ALL"
         ).fetchall()
     )
-    return [client for client, sent in syns_again.items() if sent > captured.get(client, 0)]
+    return [one for one, sent in syns_again.items() if sent > captured.get(one, 0)]
 
 
 def build_waits(
@@ -182,7 +179,7 @@ def build_waits(
         silent: servers none of whose pages tells of their threads.
         loops: servers whose requests wait for the event loop of their connection.
         apart_us: how far the times of two instances may be off.
-        unseen_syns: clients whose kernels sent SYNs that no capture has.
+        unseen_syns: instances whose kernels sent SYNs that no capture has.
     """
     database.execute(sql(__name__, "scraped"), {"gap_us": 1000 * limits.SECONDLY_GAP_MS, "loops": loops})
     database.execute(sql(__name__, "queued_ticks"))
@@ -199,6 +196,6 @@ def build_waits(
             "loops": loops,
             "settling_us": _SETTLING_US,
             "unseen_syns": list(unseen_syns),
-            "syn_timeout_us": _SYN_TIMEOUT_US,
+            "syn_timeout_us": SYN_TIMEOUT_US,
         },
     )

@@ -69,7 +69,7 @@ class Run:
         attribute = partial(
             attribution.attribute, proxy(joined), self.raw.manifest, found.start_us, captured=first,
             captured_behind=all(others), whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us,
-            syns_again=self._syns_again(),
+            syns_again=self._syns_again(joined.hops),
         )  # fmt: skip
         joined.make_later(attribute, *attribution.TABLES)
         joined.make_later(partial(observed.build_ledger_of_run, joined.database, self.raw, found), "spans", "ledger")
@@ -81,11 +81,11 @@ class Run:
             self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in hop.observers
         )
 
-    def _syns_again(self) -> dict[str, int]:
-        """Return how many SYNs the kernel of each client sent again while it was sampled."""
+    def _syns_again(self, hops: Iterable[Hop]) -> dict[str, int]:
+        """Return how many SYNs each kernel sent again while it was sampled, of those whose connections are captured."""
         counters = {one: samples.counters.get("TcpExt.TCPSynRetrans") for one, samples in self.raw.samples.items()}
-        clients = self.raw.manifest.clients
-        return {one: found.values[-1] - found.values[0] for one, found in counters.items() if found and one in clients}
+        senders = {one for hop in hops if self._is_captured(hop) for one in self.raw.manifest.of_role(hop.client)}
+        return {one: found.values[-1] - found.values[0] for one, found in counters.items() if found and one in senders}
 
     def _whole_until_us(self) -> int | None:
         """Return until when every capture of the run holds all packets; None: to its end."""

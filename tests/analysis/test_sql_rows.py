@@ -596,7 +596,49 @@ def test_tries_and_connections_pair_in_order_if_all_agree_or_if_each_began_alone
     if file == "order":
         assert tables.made("try_links_by_order", "line, flow", **ORDER) == found
     else:
-        assert tables.made("try_links_by_time", "line, flow", slack_us=5, alone_us=10) == found
+        assert tables.made("try_links_by_time", "line, flow", slack_us=5, turn_us=10, alone_us=10) == found
+
+
+@pytest.mark.parametrize(("answered_us", "found"), [(190, [(1, 7)]), (150, []), (210, [])])
+def test_a_try_by_time_was_connected_when_its_server_answered(
+    tables: Tables, answered_us: int, found: list[Any]
+) -> None:
+    tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, connected=True, connect_us=100)
+    tables.given("connections", **MADE, id=7, first_time_us=101, answered_us=answered_us, established=True)
+    assert tables.made("try_links_by_time", "line, flow", slack_us=5, turn_us=20, alone_us=10) == found
+
+
+@pytest.mark.parametrize(
+    ("times_us", "possible"),
+    [
+        ([(1200, 1201)], [(1, 7)]),
+        ([(101, 1201)], [(1, 7)]),
+        ([(1200, 1201), (1190, 1195)], [(1, 7), (1, 8)]),
+        # Its SYN came neither when the try began nor after a timeout; it was answered before, or after.
+        ([(900, 1201)], []),
+        ([(1150, 1151)], []),
+        ([(1200, 1210)], []),
+    ],
+)
+def test_a_try_that_was_connected_late_has_a_connection_that_was_answered_then(
+    tables: Tables, times_us: list[Any], possible: list[Any]
+) -> None:
+    tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, connect_us=1100)
+    times = [(number, *both) for number, both in enumerate(times_us, start=7)]
+    tables.given("connections", "id first_time_us answered_us", *times, **MADE, established=True)
+    bounds = {"slack_us": 5, "turn_us": 30, "timeout_us": 1000}
+    assert tables.made("connects_in_doubt", "line, flow", **bounds) == possible
+
+
+@pytest.mark.parametrize(
+    ("pairs", "found"),
+    [([(1, 7)], [(1, 7)]), ([(1, 7), (1, 8)], []), ([(1, 7), (2, 7)], []), ([(1, 7), (2, 8)], [(1, 7), (2, 8)])],
+)
+def test_a_try_that_was_connected_late_has_the_connection_that_only_it_may_have(
+    tables: Tables, pairs: list[Any], found: list[Any]
+) -> None:
+    tables.given("connects_in_doubt", "try line flow", *((1, *pair) for pair in pairs), instance="nginx", observer="s")
+    assert tables.made("try_links_by_connect", "line, flow") == found
 
 
 def test_a_line_that_was_stamped_late_pairs_in_order_if_its_log_is_of_a_declared_format(tables: Tables) -> None:
@@ -631,6 +673,85 @@ def test_a_try_has_the_connection_whose_answer_it_had(
     tables.given("tries", "line start_us header_us", *tries, **TRY, instance="k6-1", connected=True)
     tables.given("connections", "id first_time_us server_first_data_time_us", *flows, **MADE, established=True)
     assert tables.made("try_links_by_answer", "line, flow", slack_us=5, turn_us=30) == found
+
+
+EXCHANGE = "flow turn time_us first_us end_us"
+
+
+def whole(flow: int, time_us: int, first_us: int) -> tuple[int, ...]:
+    return flow, time_us, time_us, first_us, first_us
+
+
+KEPT: Row = {"first_time_us": 0, "last_time_us": 9000, "established": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "linked", "found"),
+    [
+        ({}, False, [(7,), (8,)]),
+        ({"response_us": 150}, False, []),
+        ({"header_us": None}, False, []),
+        ({"names_dial": True}, False, []),
+        ({"start_us": 9100}, False, []),
+        ({}, True, []),
+    ],
+)
+def test_a_proxy_s_connections_are_read_for_slow_tries_that_have_none(
+    tables: Tables, changes: Row, *, linked: bool, found: list[Any]
+) -> None:
+    tables.given("tries", **{**TRY, "instance": "k6-1", "line": 1, "connected": True, "start_us": 1000}
+                 | {"header_us": 400, "response_us": 500} | changes)  # fmt: skip
+    tables.given("connections", "id", (7,), (8,), (9,), **MADE, **KEPT)
+    tables.given("tls_handshakes", observer=MADE["observer"], id=9)
+    if linked:
+        tables.given("try_links", "try", (1,), instance="k6-1", line=1)
+    assert [row[1:2] for row in tables.made("carrying_tries", slow_us=200)] == found
+
+
+@pytest.mark.parametrize(
+    ("tries", "exchanges", "found"),
+    [
+        # Both ends agree, or one: the request came late, or the answer was sent early.
+        ([(1, 1000, 500)], [(7, 1002, 1499)], [(1, 7)]),
+        ([(1, 1000, 500)], [(7, 1450, 1499)], [(1, 7)]),
+        ([(1, 1000, 500)], [(7, 1002, 1050)], [(1, 7)]),
+        ([(1, 1000, 500)], [(7, 1450, 1480)], []),
+        # It began before, or its answer came when the proxy had it already.
+        ([(1, 1000, 500)], [(7, 950, 1499)], []),
+        ([(1, 1000, 500)], [(7, 1002, 1550)], []),
+        # Either may be meant.
+        ([(1, 1000, 500)], [(7, 1450, 1499), (8, 1460, 1499)], []),
+        ([(1, 1000, 500), (2, 1001, 500)], [(7, 1002, 1499)], []),
+        # The other is a quick one's, which it agrees with at both ends.
+        ([(1, 1000, 500), (2, 1470, 30)], [(7, 1450, 1499), (8, 1471, 1499)], [(1, 7)]),
+        # The other's connection had another exchange meanwhile: before the request came, or after the answer left.
+        ([(1, 1000, 500)], [(7, 1450, 1499), (8, 1200, 1220), (8, 1460, 1499)], [(1, 7)]),
+        ([(1, 1000, 500)], [(7, 1002, 1020), (8, 1003, 1030), (8, 1200, 1220)], [(1, 7)]),
+        # It agrees with the quick one's, too: that may have another, and the slow one no other; or neither has one.
+        ([(1, 1000, 500), (2, 1470, 30)], [(7, 1471, 1499), (8, 1471, 1499), (8, 1300, 1320)], [(1, 7)]),
+        ([(1, 1000, 500), (2, 1470, 30)], [(7, 1471, 1499)], []),
+        # Two agree with the quick one, and only one of them with no other try.
+        ([(1, 1000, 500), (2, 1001, 30), (3, 1006, 30)], [(7, 998, 1027), (8, 1004, 1034), (9, 1011, 1039)], [(1, 8)]),
+    ],
+)
+def test_a_slow_try_over_a_kept_connection_has_that_of_its_exchange(
+    tables: Tables, tries: list[Any], exchanges: list[Any], found: list[Any]
+) -> None:
+    times = [(*one, one[-1]) for one in tries]
+    tables.given("tries", "line start_us header_us response_us", *times, **TRY, instance="k6-1", connected=True)
+    tables.given("connections", "id", (7,), (8,), (9,), **MADE)
+    tables.given("exchanges_of_tries", EXCHANGE, *(whole(*one) for one in exchanges), observer=MADE["observer"])
+    assert tables.made("try_links_by_exchange", "line, flow", slow_us=200, at_once_us=5) == found
+
+
+def test_a_try_whose_connection_is_known_has_no_other_s_exchange(tables: Tables) -> None:
+    times = [(1, 1000, 500, 500), (2, 1002, 498, 498)]
+    tables.given("tries", "line start_us header_us response_us", *times, **TRY, instance="k6-1", connected=True)
+    tables.given("connections", "id", (7,), (8,), **MADE)
+    tables.given("try_links", "try flow", (1, 8), instance="k6-1", line=2, observer=MADE["observer"])
+    exchanges = [whole(7, 1001, 1499), whole(8, 1002, 1499)]
+    tables.given("exchanges_of_tries", EXCHANGE, *exchanges, observer=MADE["observer"])
+    assert tables.made("try_links_by_exchange", "line, flow", slow_us=200, at_once_us=5) == [(1, 7), (2, 8)]
 
 
 @pytest.mark.parametrize(("closed_us", "found"), [(300, [(1, 7)]), (900, [])])
@@ -1184,6 +1305,23 @@ def test_over_a_proxy_its_log_times_the_server_s_part(tables: Tables) -> None:
     assert tables.made("served_over_a_proxy", columns) == [(1, "backend-1", 115, 150, 1000, False)]
 
 
+@pytest.mark.parametrize(("up_id", "from_us"), [(7, 115), (None, None)])
+def test_a_server_behind_a_proxy_whose_data_got_lost_had_a_request_if_its_connection_is_known(
+    tables: Tables, up_id: int | None, from_us: int | None
+) -> None:
+    times = {"try_start_us": 110, "try_connect_us": 5, "try_header_us": 40, "line_time_ms": 1}
+    tables.given("cases", **SLOW, try_server="s:80", **times, line_instance="nginx", up_id=up_id)
+    tables.given("unseen_data", instance="nginx")
+    assert tables.made("served_over_a_proxy", "from_us") == [(from_us,)]
+
+
+def test_data_that_no_capture_has_is_of_a_sender_whose_connections_are_captured(tables: Tables) -> None:
+    tables.given(
+        "connections", "id from_instance", (1, "nginx"), (2, "nginx"), (3, "k6-1"), **without(MADE, "from_instance")
+    )
+    assert tables.made("unseen_data", "instance", again=["nginx", "backend-1"]) == [("nginx",)]
+
+
 def test_a_server_behind_a_proxy_can_begin_when_the_tls_handshake_has_ended(tables: Tables) -> None:
     times = {"try_start_us": 110, "try_connect_us": 5, "try_header_us": 40, "line_time_ms": 1}
     tables.given("cases", **SLOW, try_server="s:80", **times, up_accepted_before_us=117, up_tls_end_time_us=130)
@@ -1350,6 +1488,31 @@ def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables
     columns = "id, syn_us, lost_us, pool_us, lag_us, tls_wait_us"
     found = tables.made("waits", columns, loops=[], settling_us=5, silent=[], unseen_syns=["k6-1"], syn_timeout_us=40)
     assert found == [(1, 40, 0, 0, 10, 30), (2, 0, 0, 60, 0, 0), (3, 0, 40, 0, 0, 0), (4, 0, 50, 0, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "lost_us"),
+    [
+        ({"up_first_time_us": 160}, 60),
+        ({"connect_first_syn_us": 160}, 60),
+        ({"up_first_time_us": 160, "line_instance": "haproxy"}, 0),
+        ({"up_first_time_us": 160, "try_reused": True}, 0),
+        ({"up_first_time_us": 110}, 0),
+        # It waited in the proxy before that connected; or for a dial, which the proxy began late.
+        ({"up_first_time_us": 160, "try_connect_us": 10}, 0),
+        ({"up_first_time_us": 160, "up_answered_us": 165, "try_dial_time_us": 150}, 0),
+        ({"up_first_time_us": 160, "up_answered_us": 165, "try_dial_time_us": 110}, 55),
+        ({}, 0),
+    ],
+)
+def test_a_proxy_s_syn_that_came_late_was_lost_if_its_kernel_sent_more_than_were_captured(
+    tables: Tables, changes: Row, lost_us: int
+) -> None:
+    given = {"line_instance": "nginx", "try_start_us": 100, "try_connect_us": 60}
+    tables.given("cases", **{**SLOW, **given, **changes})
+    tables.given("served", "id", (1,), instance="k6-1")
+    bounds = {"loops": [], "settling_us": 5, "silent": [], "unseen_syns": ["nginx"], "syn_timeout_us": 40}
+    assert tables.made("waits", "up_lost_us", **bounds) == [(lost_us,)]
 
 
 @pytest.mark.parametrize(

@@ -184,8 +184,9 @@ CAUSES = (
         meaning="A SYN of its connection, or the answer to it, got lost on the way, and a later one was answered.",
         proof=(
             "In the capture at the server the connection has more than one SYN, and the server's kernel dropped none of"
-            " them. Or its only SYN there came a second or more after the dial began (the first retransmission's"
-            " timeout), and the client's kernel sent more SYNs again (`TcpExt.TCPSynRetrans`) than all captures have."
+            " them. Or its only SYN there came a second or more after the dial began, or the proxy's try (the first"
+            " retransmission's timeout), and that side's kernel sent more SYNs again (`TcpExt.TCPSynRetrans`) than all"
+            " captures have. At a proxy: the same for all connections that may have been its own."
             " If no SYN is ever answered, the cause is `connect-timeout`."
         ),
         when=f"{main_part('lost_us')} OR {main_part('up_lost_us')}",
@@ -195,7 +196,14 @@ CAUSES = (
                format('flow {{}}/{{}}: the dial began at {{}}, and the first SYN that came to {{}} did at {{}}'
                       || ' ({{}} of {{}})', flow_observer, flow_id, moment(dial_time_us), flow_to_instance,
                       moment(flow_first_time_us), took(lost_us), took(total_us))),
-            {UP} || '; ' || {_recovered_says("up", "up_lost_us")} || {_NOT_DROPPED})""",
+            {UP} || '; ' || CASE WHEN up_syns_lost > 0 THEN {_recovered_says("up", "up_lost_us")} || {_NOT_DROPPED}
+                WHEN up_id IS NOT NULL
+                THEN {UP_FLOW} || format(': the first SYN that came to {{}} did at {{}} ({{}} of {{}})', up_to_instance,
+                                         moment(up_first_time_us), took(up_lost_us), took(total_us))
+                ELSE format('it was connected after {{}} of {{}}; of {{}} that may have been its own, the first SYN'
+                            || ' that came did so at {{}}', took(up_lost_us), took(total_us),
+                            connect_possible || if(connect_possible = 1, ' connection', ' connections'),
+                            moment(connect_first_syn_us)) END)""",
         label="served after a SYN got lost on the way",
         symptom="some answers whole seconds late, and the server's counters of full queues stay",
         look="captures at both ends: which SYNs arrive? `nstat TcpExtTCPSynRetrans` at the client",

@@ -17,7 +17,7 @@ from analysis.database import Row, Tables, sql
 from analysis.diagnosis.health import Health
 from analysis.diagnosis.joins import load_tables
 from analysis.diagnosis.joins.connections import Hop, build_connections, build_port_shortages, find_hops
-from analysis.diagnosis.joins.exchanges import build_data_waits, build_exchanges
+from analysis.diagnosis.joins.exchanges import build_data_waits, build_exchanges, link_tries_by_exchange
 from analysis.diagnosis.joins.requests import build_cases, build_links
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
@@ -61,6 +61,7 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     database = load_tables.open_database(raw)
     build_connections(database, raw, found, window)
     build_links(database, raw.clocks.apart_us or 0, raw.with_results)
+    link_tries_by_exchange(database, raw)
     build_port_shortages(database, raw.manifest)
     joined = Joined(found, database)
     behind = len(raw.manifest.path) > len(raw.manifest.request_path)
@@ -68,7 +69,7 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     of_cases = ("cases", "behind", "idle_closes", "ended_processes", "full_processes", "turned_away", "inside")
     joined.make_later(later, *of_cases)
     joined.make_later(partial(build_exchanges, database, raw), "exchanges", "unread_exchanges")
-    joined.make_later(partial(build_data_waits, database, raw), "sent_packets", "data_waits")
+    joined.make_later(partial(build_data_waits, database, raw), "sent_packets", "data_waits", "unseen_data")
     return joined
 
 

@@ -5,6 +5,9 @@ pieces the client sent it, and the last of the answer that it was there to hear.
 left out. Headers alone show this, so nothing is known of a status; over TLS or HTTP/2, and where a client does not wait
 for its answer, data has no such order.
 
+A proxy's log may not say over which connection it sent a request. Of a slow one that went over a kept connection the
+exchange tells, which began and was answered when the log says so (`link_tries_by_exchange`).
+
 Where the client records its requests, the table has those connections alone of which a request was slow at a server
 that tells nothing of its threads, or for a client whose processors the lab limited, because a connection's first and
 last data say nothing of the requests in between; and those on which an answer went on after its client had given up.
@@ -19,7 +22,7 @@ from typing import Any
 
 import duckdb
 
-from analysis.database import composed, create, literal, sql
+from analysis.database import composed, create, has_rows, literal, sql
 from analysis.evidence import flows
 from analysis.evidence.flows import Connection
 from analysis.evidence.rawrun import RawRun
@@ -31,6 +34,9 @@ _SENT_AGAIN_US = 195_000
 # A kernel delays an acknowledgement for which it has nothing else to send: Linux by 40 ms to 200 ms. What waited for it
 # leaves as soon as it has come.
 _DELAYED_US, _DELAYED_MAX_US, _ACKED_US = 30_000, 250_000, 2_000
+
+# By how much a proxy's own times differ from those of the packets, while it has a processor to spare.
+_AT_ONCE_US = 5_000
 
 # Some 200 bytes each, for a moment.
 _PACKETS_MAX = 2_000_000
@@ -58,12 +64,30 @@ def build_exchanges(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         database.execute("INSERT INTO unread_exchanges VALUES (?, ?)", [observer, why])
 
 
+def link_tries_by_exchange(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """Add to `try_links` the slow tries that went over a kept connection, where their exchange on it tells which.
+
+    The tables of `build_links` must be there. `exchanges_of_tries` has the exchanges that were read for it.
+    """
+    if raw.manifest.slow_ms is None or not has_rows(database, "access"):
+        return
+    slow = {"slow_us": 1000 * raw.manifest.slow_ms}
+    slack_us = _AT_ONCE_US + (raw.clocks.apart_us or 0)
+    found = database.execute(sql(__name__, "carrying_tries"), slow).fetchall()
+    if found:
+        create(database, "exchanges", _COLUMNS)
+        list(_load(database, raw, found, "exchanges_of_packets", ("flows", "servers")))
+        database.execute("ALTER TABLE exchanges RENAME TO exchanges_of_tries")
+        database.execute(sql(__name__, "try_links_by_exchange"), {**slow, "at_once_us": slack_us})
+
+
 def build_data_waits(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     """Make the table `data_waits`: for how long requests waited for data that got lost, or that a kernel held back.
 
-    The table `cases` must be there.
+    The table `cases` must be there. `unseen_data` has the instances whose kernels sent data again that no capture has.
     """
     again = _senders_again(database, raw)
+    database.execute(sql(__name__, "unseen_data"), {"again": again})
     apart_us = raw.clocks.apart_us or 0
     create(database, "sent_packets", _PACKETS)
     found = database.execute(sql(__name__, "carrying_late"), {"again": again, "delayed_max_us": _DELAYED_MAX_US})

@@ -30,6 +30,8 @@ NGINX_TURN_US = 50_000
 _BUSY_TURN_US = 100_000
 # A connection that took longer had its SYN sent again: the kernel waits a second before it does so.
 _RETRY_US = 900_000
+# The kernel's first retransmission of a SYN comes a second after it, less a tick of its clock.
+SYN_TIMEOUT_US = 990_000
 
 # More headers than a proxy takes.
 _HEADERS_BYTES_MAX = 16_384
@@ -69,10 +71,12 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
         ("try_links_by_dial", {}),
         ("try_links_by_port", {"slack_us": nginx_us, "turn_us": turn_us}),
         ("try_links_by_order", {**in_order, "slack_us": nginx_us, "guessed": False}),
-        ("try_links_by_time", {"slack_us": nginx_us, "alone_us": _ALONE_US + apart_us}),
+        ("try_links_by_time", {"slack_us": nginx_us, "turn_us": busy_us, "alone_us": _ALONE_US + apart_us}),
         ("try_links_by_answer", {"slack_us": nginx_us, "turn_us": turn_us}),
         # Such a program may stamp a line later than the end of what it took: then the try began before it seems to.
         ("try_links_by_order", {**in_order, "slack_us": turn_us, "guessed": True}),
+        ("connects_in_doubt", {"slack_us": nginx_us, "turn_us": busy_us, "timeout_us": SYN_TIMEOUT_US}),
+        ("try_links_by_connect", {}),
         ("try_links_by_breach", {"slack_us": nginx_us, "late_us": late_us, "at_once_us": _CLOSED_AT_ONCE_US}),
         ("dials_in_doubt", {"slack_us": turn_us}),
         ("breaches_in_doubt", {"slack_us": turn_us, "at_once_us": _CLOSED_AT_ONCE_US}),

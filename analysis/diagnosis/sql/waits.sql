@@ -7,7 +7,7 @@
 --   a full queue around each lost SYN.
 -- - lost: the same, if nothing was dropped there: the SYNs, or the answers to them, got lost on the way. A SYN that
 --   never came to the server is in no capture of the server's; then the client's kernel sent SYNs again that nobody
---   captured, and the first one that came did so a retransmission timeout after the dial began.
+--   captured, and the first one that came did so a retransmission timeout after the dial, or the proxy's try, began.
 -- - data: for data of the request or the answer that got lost on the way; at the proxy's connection, too (up_data).
 --   It is no part of the server's time, or of the answer's way.
 -- - ack_wait: the same, of data that its sender's kernel held back until the other side acknowledged what came before.
@@ -127,7 +127,14 @@ WITH late AS (
                  AND flow_first_time_us - dial_time_us >= $syn_timeout_us
                 THEN least(flow_answered_us, end_us) - dial_time_us END AS lost_us,
            CASE WHEN up_syns_lost > 0 AND up_answered_us IS NOT NULL AND up_syns_not_dropped = up_syns_lost
-                THEN least(up_answered_us, end_us) - greatest(up_first_time_us, time_us) END AS up_lost_us,
+                THEN least(up_answered_us, end_us) - greatest(up_first_time_us, time_us)
+                WHEN NOT coalesce(try_reused, false) AND coalesce(up_syns_lost, 0) = 0
+                 AND list_contains($unseen_syns::VARCHAR[], line_instance)
+                 AND try_connect_us >= $syn_timeout_us
+                 AND coalesce(up_first_time_us, connect_first_syn_us) - coalesce(try_dial_time_us, try_start_us)
+                     >= $syn_timeout_us
+                THEN least(coalesce(up_answered_us - try_dial_time_us, try_connect_us), end_us - try_start_us)
+            END AS up_lost_us,
            CASE WHEN dialed AND flow_ack_dropped_min > 0
                 THEN least(coalesce(flow_queued_us, end_us), end_us) - flow_handshake_ack_time_us END AS ack_us,
            CASE WHEN up_ack_dropped_min > 0

@@ -18,8 +18,9 @@ SELECT request_links.instance, request_links.id,
        last_tries.connect_us IS NULL AND NOT last_tries.guessed AND coalesce(ups.established, last_tries.securing)
            AS try_securing,
        dials_in_doubt.possible AS doubt_possible, dials_in_doubt.silent AS doubt_silent,
+       connects.possible AS connect_possible, connects.first_syn_us AS connect_first_syn_us,
        breaches.possible AS breach_possible, breaches.answered AS breach_answered,
-       try_dials.error_kind AS try_dial_error_kind,
+       try_dials.error_kind AS try_dial_error_kind, try_dials.time_us AS try_dial_time_us,
        first_tries.server AS first_server, first_tries.status AS first_status, first_tries.start_us AS first_start_us,
        try_links.how AS up_how,
        COLUMNS(ups.*) AS 'up_\0'
@@ -39,6 +40,10 @@ SELECT request_links.instance, request_links.id,
        LEFT JOIN dials_in_doubt
             ON dials_in_doubt.instance = lines.instance AND dials_in_doubt.line = lines.line
            AND dials_in_doubt.try = last_tries.try
+       LEFT JOIN (SELECT instance, line, try, count(*) AS possible, min(first_time_us) AS first_syn_us
+                    FROM connects_in_doubt GROUP BY ALL) AS connects
+            ON connects.instance = lines.instance AND connects.line = lines.line
+           AND connects.try = last_tries.try
        LEFT JOIN (SELECT instance, line, try, count(*) AS possible, count(*) FILTER (answered) AS answered
                     FROM breaches_in_doubt GROUP BY ALL) AS breaches
             ON breaches.instance = lines.instance AND breaches.line = lines.line

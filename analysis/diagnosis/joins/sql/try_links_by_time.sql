@@ -1,13 +1,17 @@
--- Tries that are still without a connection, by time: a try that began alone, with a connection that did.
+-- Tries that are still without a connection, by time: a try that began alone, with a connection that did, and that the
+-- server answered when the try was connected. nginx counts a try as connected when its TLS handshake is over.
 INSERT INTO try_links
 WITH open_tries AS (
     SELECT * FROM tries ANTI JOIN try_links USING (instance, line, try)
      WHERE server_port IS NOT NULL AND NOT names_dial
 ), unclaimed AS (
-    SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port
-                                 ORDER BY first_time_us, observer, id) AS place
+    SELECT connections.*, coalesce(tls_end_time_us, answered_us) AS ready_us,
+           row_number() OVER (PARTITION BY from_instance, server_address, server_port
+                              ORDER BY first_time_us, connections.observer, connections.id) AS place
       FROM connections ANTI JOIN try_links
            ON try_links.observer = connections.observer AND try_links.flow = connections.id
+           LEFT JOIN tls_handshakes
+                ON tls_handshakes.observer = connections.observer AND tls_handshakes.id = connections.id
 ), during AS (
     SELECT open_tries.*, coalesce(before.place, 0) AS place_before, coalesce(last.place, 0) AS place_last
       FROM open_tries
@@ -28,6 +32,9 @@ SELECT during.instance, during.line, during.try, unclaimed.observer, unclaimed.i
             ON unclaimed.from_instance = during.instance AND unclaimed.server_address = during.server_address
            AND unclaimed.server_port = during.server_port AND unclaimed.place = during.place_last
            AND (unclaimed.established = during.connected OR (during.guessed AND NOT during.connected))
+           AND (during.connect_us IS NULL
+                OR during.start_us + during.connect_us BETWEEN unclaimed.answered_us - $slack_us
+                                                           AND unclaimed.ready_us + $turn_us)
  WHERE during.place_last = during.place_before + 1
 QUALIFY count(*) OVER (PARTITION BY unclaimed.observer, unclaimed.id) = 1
  ORDER BY ALL;
