@@ -596,16 +596,16 @@ def test_tries_and_connections_pair_in_order_if_all_agree_or_if_each_began_alone
     if file == "order":
         assert tables.made("try_links_by_order", "line, flow", **ORDER) == found
     else:
-        assert tables.made("try_links_by_time", "line, flow", slack_us=5, turn_us=10, alone_us=10) == found
+        assert tables.made("try_links_by_time", "line, flow", slack_us=5, retry_us=10, alone_us=10) == found
 
 
 @pytest.mark.parametrize(("answered_us", "found"), [(190, [(1, 7)]), (150, []), (210, [])])
-def test_a_try_by_time_was_connected_when_its_server_answered(
+def test_a_try_by_time_was_connected_late_if_its_connection_was(
     tables: Tables, answered_us: int, found: list[Any]
 ) -> None:
     tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, connected=True, connect_us=100)
     tables.given("connections", **MADE, id=7, first_time_us=101, answered_us=answered_us, established=True)
-    assert tables.made("try_links_by_time", "line, flow", slack_us=5, turn_us=20, alone_us=10) == found
+    assert tables.made("try_links_by_time", "line, flow", slack_us=5, retry_us=20, alone_us=10) == found
 
 
 @pytest.mark.parametrize(

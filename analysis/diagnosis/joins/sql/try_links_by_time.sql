@@ -1,5 +1,6 @@
--- Tries that are still without a connection, by time: a try that began alone, with a connection that did, and that the
--- server answered when the try was connected. nginx counts a try as connected when its TLS handshake is over.
+-- Tries that are still without a connection, by time: a try that began alone, with a connection that did. If the try
+-- was connected late, so that a SYN was sent again, so was the connection. nginx counts a try as connected when its TLS
+-- handshake is over.
 INSERT INTO try_links
 WITH open_tries AS (
     SELECT * FROM tries ANTI JOIN try_links USING (instance, line, try)
@@ -34,7 +35,7 @@ SELECT during.instance, during.line, during.try, unclaimed.observer, unclaimed.i
            AND (unclaimed.established = during.connected OR (during.guessed AND NOT during.connected))
            AND (during.connect_us IS NULL
                 OR during.start_us + during.connect_us BETWEEN unclaimed.answered_us - $slack_us
-                                                           AND unclaimed.ready_us + $turn_us)
+                                                           AND unclaimed.ready_us + $retry_us)
  WHERE during.place_last = during.place_before + 1
 QUALIFY count(*) OVER (PARTITION BY unclaimed.observer, unclaimed.id) = 1
  ORDER BY ALL;
