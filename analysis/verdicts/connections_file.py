@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from analysis import output
 from analysis.database import Row, create, has_rows, sql
@@ -56,6 +56,12 @@ class Times(Written):
     p50: float | None
     p99: float | None
     max: int | None
+
+    @model_validator(mode="after")
+    def _has_values_of_what_it_counts(self) -> Self:
+        if any((value is None) != (self.count == 0) for value in (self.p50, self.p99, self.max)):
+            raise ValueError(f"{self.count} connections, and p50 {self.p50}, p99 {self.p99}, max {self.max}")
+        return self
 
 
 # What an earlier version wrote has no times of TLS.

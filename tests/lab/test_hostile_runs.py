@@ -411,6 +411,15 @@ def test_one_bad_run_is_one_bad_row(
             assert connlab("report", str(each)) == 0
 
 
+@pytest.mark.parametrize("value", ["p50", "p99", "max"])
+def test_times_of_connections_without_a_value_are_refused(results: Path, value: str) -> None:
+    (file,) = results.glob("observed-*/*/derived/connections.json")
+    place = ("targets", 0, "servers", 0, "first_byte_us", value)
+    text = with_number(changed(json.loads(file.read_bytes()), place, "@"), "null")
+    with holding(file, text), pytest.raises(ReportError, match=r"connections\.json.*first_byte_us"):
+        run_report.write(file.parent.parent)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=st.data())
 def test_whatever_a_derived_file_holds_every_page_is_made(results: Path, drawn: st.DataObject) -> None:
