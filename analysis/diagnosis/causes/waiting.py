@@ -40,6 +40,11 @@ def _recovered_says(prefix: str, part: str) -> str:
         || format(', answered at {{}} ({{}} of {{}})', moment({prefix}_answered_us), took({part}), took(total_us))"""
 
 
+def _came_late_says(prefix: str, part: str) -> str:
+    return f"""format('the first SYN that came to {{}} did at {{}} ({{}} of {{}})', {prefix}_to_instance,
+        moment({prefix}_first_time_us), took({part}), took(total_us))"""
+
+
 _NOT_DROPPED = "'; the server''s kernel dropped none of them'"
 
 
@@ -193,13 +198,10 @@ CAUSES = (
         apart=APART,
         says=f"""if(coalesce(lost_us, 0) >= coalesce(up_lost_us, 0),
             if(coalesce(flow_syns_lost, 0) > 0, {_recovered_says("flow", "lost_us")} || {_NOT_DROPPED},
-               format('flow {{}}/{{}}: the dial began at {{}}, and the first SYN that came to {{}} did at {{}}'
-                      || ' ({{}} of {{}})', flow_observer, flow_id, moment(dial_time_us), flow_to_instance,
-                      moment(flow_first_time_us), took(lost_us), took(total_us))),
+               {FLOW} || format(': the dial began at {{}}, and ', moment(dial_time_us))
+               || {_came_late_says("flow", "lost_us")}),
             {UP} || '; ' || CASE WHEN up_syns_lost > 0 THEN {_recovered_says("up", "up_lost_us")} || {_NOT_DROPPED}
-                WHEN up_id IS NOT NULL
-                THEN {UP_FLOW} || format(': the first SYN that came to {{}} did at {{}} ({{}} of {{}})', up_to_instance,
-                                         moment(up_first_time_us), took(up_lost_us), took(total_us))
+                WHEN up_id IS NOT NULL THEN {UP_FLOW} || ': ' || {_came_late_says("up", "up_lost_us")}
                 ELSE format('it was connected after {{}} of {{}}; of {{}} that may have been its own, the first SYN'
                             || ' that came did so at {{}}', took(up_lost_us), took(total_us),
                             connect_possible || if(connect_possible = 1, ' connection', ' connections'),

@@ -23,6 +23,7 @@ from typing import Any
 import duckdb
 
 from analysis.database import composed, create, has_rows, literal, sql
+from analysis.diagnosis.joins.requests import CLOCK_SLACK_US
 from analysis.evidence import flows
 from analysis.evidence.flows import Connection
 from analysis.evidence.rawrun import RawRun
@@ -34,9 +35,6 @@ _SENT_AGAIN_US = 195_000
 # A kernel delays an acknowledgement for which it has nothing else to send: Linux by 40 ms to 200 ms. What waited for it
 # leaves as soon as it has come.
 _DELAYED_US, _DELAYED_MAX_US, _ACKED_US = 30_000, 250_000, 2_000
-
-# By how much a proxy's own times differ from those of the packets, while it has a processor to spare.
-_AT_ONCE_US = 5_000
 
 # Some 200 bytes each, for a moment.
 _PACKETS_MAX = 2_000_000
@@ -72,7 +70,7 @@ def link_tries_by_exchange(database: duckdb.DuckDBPyConnection, raw: RawRun) -> 
     if raw.manifest.slow_ms is None or not has_rows(database, "access"):
         return
     slow = {"slow_us": 1000 * raw.manifest.slow_ms}
-    slack_us = _AT_ONCE_US + (raw.clocks.apart_us or 0)
+    slack_us = CLOCK_SLACK_US + (raw.clocks.apart_us or 0)
     found = database.execute(sql(__name__, "carrying_tries"), slow).fetchall()
     if found:
         create(database, "exchanges", _COLUMNS)

@@ -73,7 +73,7 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
         ("try_links_by_order", {**in_order, "slack_us": nginx_us, "guessed": False}),
         ("try_links_by_time", {"slack_us": nginx_us, "retry_us": _RETRY_US, "alone_us": _ALONE_US + apart_us}),
         ("try_links_by_answer", {"slack_us": nginx_us, "turn_us": turn_us}),
-        # Such a program may stamp a line later than the end of what it took: then the try began before it seems to.
+        # Of a declared log, a line may be stamped later than its request ended: then the try began before it seems to.
         ("try_links_by_order", {**in_order, "slack_us": turn_us, "guessed": True}),
         ("connects_in_doubt", {"slack_us": nginx_us, "turn_us": busy_us, "timeout_us": SYN_TIMEOUT_US}),
         ("try_links_by_connect", {}),
