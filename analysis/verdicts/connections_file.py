@@ -64,7 +64,7 @@ class Times(Written):
         return self
 
 
-# What an earlier version wrote has no times of TLS.
+# What an earlier version wrote has no times of TLS, nor how long connections lasted.
 _NONE = Times(count=0, p50=None, p99=None, max=None)
 
 
@@ -96,6 +96,9 @@ class Server(Written):
         Times, Field(description="From the client's first data to the server's; without connections by TLS")
     ]
     in_queue_us: Annotated[Times, Field(description="In the accept queue, at most; exact to one tick")]
+    lasted_us: Annotated[
+        Times, Field(description="From the first SYN to the last packet, of connections whose handshake was captured")
+    ] = _NONE
     client_retransmissions: int
     server_retransmissions: int
     first_to_close: Annotated[dict[Literal["client", "server", "nobody"], int], Field(description="By FIN or RST")]

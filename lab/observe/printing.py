@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.diagnosis.causes import cause_named
-from analysis.formatting import format_count
+from analysis.formatting import format_count, format_ms
 from analysis.verdicts import connections_file, derived
 from formats import manifest
 from lab import paths
@@ -122,6 +122,7 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
         servers = sorted(servers, key=lambda each: -each["connections"])[:_SERVERS_MAX]
     for each in servers:
         yield f"  {each['server']}: {_connections(each['connections'], each['outcomes'])}"
+        yield from _times(each)
         for cause, count in each["causes"].items():
             named = f" ({cause})" if cause_named(cause).label != cause else ""
             yield f"    {count:,}: {cause_named(cause).label}{named}"
@@ -141,6 +142,21 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
 def _connections(count: int, outcomes: Mapping[str, int]) -> str:
     named = (f"{each:,} {_WORDS.get(name, name)}" for name, each in outcomes.items())
     return f"{format_count(count, 'connection')}: {', '.join(named)}"
+
+
+def _times(server: Mapping[str, Any]) -> Iterator[str]:
+    """Write how long the parts of a server's connections took, where the capture has their handshakes."""
+    if not server["lasted_us"]["count"]:
+        return
+    medians = {key: server[key]["p50"] for key in ("handshake_us", "tls_us", "first_byte_us", "lasted_us")}
+    # A server that speaks first answers nothing.
+    took = {key: format_ms(us / 1000) for key, us in medians.items() if us is not None and us >= 0}
+    parts = {
+        "handshake_us": "handshake {}", "tls_us": "TLS {}", "first_byte_us": "first byte {} after the request",
+        "lasted_us": "{} in all",
+    }  # fmt: skip
+    several = " (medians)" if server["lasted_us"]["count"] > 1 else ""
+    yield f"    {', '.join(says.format(took[key]) for key, says in parts.items() if key in took)}{several}"
 
 
 def _drops(listener: Mapping[str, Any]) -> str:

@@ -125,7 +125,7 @@ def test_only_the_connection_and_its_time_are_read(tmp_path: Path) -> None:
         (b"", "not a capture that can be read: it is empty"),
         (
             b"garbage" * 10,
-            "not a capture that can be read: it begins with the bytes 67 61 72 62, neither pcap nor pcapng",
+            "not a capture that can be read: it begins with the bytes 67 61 72 62, neither pcap, pcapng nor snoop",
         ),
         (
             Capture().content() + b"\0" * 7,

@@ -570,6 +570,15 @@ def test_connections_to_several_servers_are_counted_in_all_too(inspected: Inspec
     assert "  in all 11 connections: 4 answered, 6 never-answered, 1 idle" in lines
 
 
+def test_the_times_of_a_server_s_connections_are_said_where_the_capture_has_their_handshakes(
+    inspected: Inspect,
+) -> None:
+    lines = list(printing.connection_lines(inspected("a.pcap", a_pcap=exchange()), Path()))
+    assert "    handshake 51 ms, first byte 50 ms after the request, 102 ms in all" in lines, lines
+    lines = list(printing.connection_lines(inspected("b.pcap", b_pcap=overflowing()), Path()))
+    assert any(line.endswith(" in all (medians)") for line in lines), lines
+
+
 def test_a_packed_capture_is_unpacked(inspected: Inspect) -> None:
     packed = gzip.compress(overflowing().content())
     assert by_outcome(inspected("a.pcap.gz", a_pcap_gz=packed)) == {"answered": 4, "never-answered": 6}
@@ -579,7 +588,7 @@ HOSTILE: dict[str, bytes] = {
     "empty": b"",
     "binary": bytes(range(256)) * 64,
     "cut gzip": gzip.compress(bytes(1000))[:20],
-    "snoop": b"snoop\0\0\0\0\0\0\2\0\0\0\4" + bytes(64),
+    "snoop of FDDI": b"snoop\0\0\0\0\0\0\2\0\0\0\x08" + bytes(64),
     "text": b"Nothing to see here.\n" * 100,
     "words about it": b"EADDRNOTAVAIL comes from no port; kernel.backend.TcpExt.ListenOverflows = 500\n",
     "long line": b"LISTEN 0 128 " + b"a/" * 1_000_000 + b"\n",

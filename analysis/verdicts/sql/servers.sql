@@ -3,7 +3,8 @@
 WITH secured AS (
     SELECT ledger.*, if(tls.id IS NULL, first_byte_us, NULL) AS first_answer_us,
            greatest(tls.server_hello_time_us, tls.client_reply_time_us, tls.tls_end_time_us)
-               - tls.client_hello_time_us AS tls_us
+               - tls.client_hello_time_us AS tls_us,
+           if(handshake_us IS NULL, NULL, last_time_us - first_time_us) AS lasted_us
       FROM ledger LEFT JOIN tls_handshakes AS tls USING (observer, id)
      WHERE observer = $instance
 )
@@ -22,6 +23,8 @@ SELECT to_instance AS server, direction, count(*) AS connections,
                    p99 := quantile_cont(first_answer_us, 0.99), max := max(first_answer_us)) AS first_byte_us,
        struct_pack(count := count(in_queue_us), p50 := quantile_cont(in_queue_us, 0.5),
                    p99 := quantile_cont(in_queue_us, 0.99), max := max(in_queue_us)) AS in_queue_us,
+       struct_pack(count := count(lasted_us), p50 := quantile_cont(lasted_us, 0.5),
+                   p99 := quantile_cont(lasted_us, 0.99), max := max(lasted_us)) AS lasted_us,
        histogram(coalesce(closed_by, 'nobody')) AS first_to_close,
        histogram(coalesce(time_wait_owner, 'unknown')) AS time_wait
   FROM secured GROUP BY ALL ORDER BY direction, server;

@@ -172,8 +172,8 @@ func TestWhatCannotBeReadIsOneLineAndWritesNothing(t *testing.T) {
 	}{
 		{nil, "flows: no capture is named (flows --help says more)"},
 		{[]string{"--fast", good}, "flows: flag provided but not defined: -fast (flows --help says more)"},
-		{[]string{garbage}, "flows: " + garbage + ": not a capture that can be read: it begins with the bytes 74 68 69 73, neither pcap nor pcapng"},
-		{[]string{good, garbage}, "flows: " + garbage + ": not a capture that can be read: it begins with the bytes 74 68 69 73, neither pcap nor pcapng"},
+		{[]string{garbage}, "flows: " + garbage + ": not a capture that can be read: it begins with the bytes 74 68 69 73, neither pcap, pcapng nor snoop"},
+		{[]string{good, garbage}, "flows: " + garbage + ": not a capture that can be read: it begins with the bytes 74 68 69 73, neither pcap, pcapng nor snoop"},
 		{[]string{"none.pcap"}, "flows: none.pcap: not a capture that can be read: no such file or directory"},
 		{[]string{write(t, "empty.pcap", nil)}, "it is empty"},
 		{[]string{wireless}, "flows: " + wireless + ": packets of link-layer type 105, which is not supported"},

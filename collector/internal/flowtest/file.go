@@ -73,6 +73,20 @@ func Capture(f Format, linkType uint32, snaplen int, packets []Packet) []byte {
 	return file
 }
 
+// Snoop returns a capture of Ethernet packets in the snoop format.
+func Snoop(snaplen int, packets []Packet) []byte {
+	big := Format{Order: binary.BigEndian}
+	file := big.uint32s([]byte("snoop\x00\x00\x00"), 2, 4)
+	for _, p := range packets {
+		kept := p.Data[:min(len(p.Data), snaplen)]
+		padded := (len(kept) + 3) &^ 3
+		file = big.uint32s(file, uint32(len(p.Data)), uint32(len(kept)), uint32(24+padded), 0)
+		file = big.uint32s(file, uint32(p.TimeNs/1e9), uint32(p.TimeNs%1e9/1000))
+		file = append(append(file, kept...), make([]byte, padded-len(kept))...)
+	}
+	return file
+}
+
 func captureNG(f Format, linkType uint32, snaplen int, packets []Packet) []byte {
 	interfaces := 1
 	for _, p := range packets {

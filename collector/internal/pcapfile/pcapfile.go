@@ -1,9 +1,9 @@
-// Package pcapfile reads packet captures in the pcap and pcapng formats.
+// Package pcapfile reads packet captures in the pcap, pcapng and snoop formats.
 //
 // A capture in a regular file is mapped into memory and handed on without a
 // copy; anything else (a pipe, standard input) is read through a buffer of
-// bounded size. Both formats are described by the IETF drafts
-// draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+// bounded size. The formats are described by the IETF drafts
+// draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng, and by RFC 1761.
 package pcapfile
 
 import (

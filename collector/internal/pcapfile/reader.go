@@ -2,19 +2,31 @@ package pcapfile
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
 )
 
+// format says which of a Reader's formats its capture has. It is a number, not an
+// interface, so that reading a packet costs no dynamic call.
+type format uint8
+
+const (
+	formatPcap format = iota
+	formatPcapng
+	formatSnoop
+)
+
 // Reader reads the packets of one capture in order.
 type Reader struct {
 	window
 	name    string
-	isNG    bool
+	format  format
 	pcap    pcap
 	pcapng  pcapng
+	snoop   snoop
 	packets uint64 // read so far
 	ended   error  // what every further Next returns
 	close   func() error
@@ -49,7 +61,15 @@ func (r *Reader) begin() error {
 	case 0x4d3cb2a1:
 		r.pcap = pcap{order: true, tickNs: 1}
 	case sectionHeaderType:
-		r.isNG = true
+		r.format = formatPcapng
+		return nil
+	case snoopMagic:
+		r.format = formatSnoop
+		err := r.snoop.readHeader(r)
+		if foreign := (*ForeignError)(nil); errors.As(err, &foreign) {
+			return err
+		}
+		r.ended = err
 		return nil
 	default:
 		return &ForeignError{r.name, describe(magic)}
@@ -67,12 +87,10 @@ func describe(magic uint32) string {
 		return "it is compressed by zstd: decompress it first"
 	case magic == 0xa1b2cd34 || magic == 0x34cdb2a1:
 		return "it is in the modified pcap format of old patched libpcaps: convert it with editcap -F pcap"
-	case magic == 0x6f6f6e73:
-		return "it is in the snoop format: convert it with editcap -F pcap"
 	}
 	var begin [4]byte
 	binary.LittleEndian.PutUint32(begin[:], magic)
-	return fmt.Sprintf("it begins with the bytes % x, neither pcap nor pcapng", begin)
+	return fmt.Sprintf("it begins with the bytes % x, neither pcap, pcapng nor snoop", begin)
 }
 
 // Next reads the next packet into rec. It returns io.EOF after the last one, or
@@ -83,9 +101,12 @@ func (r *Reader) Next(rec *Record) error {
 		return r.ended
 	}
 	var err error
-	if r.isNG {
+	switch r.format {
+	case formatPcapng:
 		err = r.pcapng.next(r, rec)
-	} else {
+	case formatSnoop:
+		err = r.snoop.next(r, rec)
+	default:
 		err = r.pcap.next(r, rec)
 	}
 	if err != nil {

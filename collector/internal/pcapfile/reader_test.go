@@ -160,10 +160,11 @@ func TestWhatIsNoCaptureIsSaidSo(t *testing.T) {
 	for _, c := range []struct{ content, why string }{
 		{"", "it is empty"},
 		{"abc", "it has only 3 bytes"},
-		{"GET / HTTP/1.1\r\n", "it begins with the bytes 47 45 54 20, neither pcap nor pcapng"},
+		{"GET / HTTP/1.1\r\n", "it begins with the bytes 47 45 54 20, neither pcap, pcapng nor snoop"},
 		{"\x1f\x8b\x08\x00gzip", "it is compressed by gzip: decompress it first"},
 		{"\x28\xb5\x2f\xfdzstd", "it is compressed by zstd: decompress it first"},
-		{"snoop\x00\x00\x00", "it is in the snoop format: convert it with editcap -F pcap"},
+		{"snoop\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x08", "it is in the snoop format, version 2, with the datalink type 8: convert it with editcap -F pcap"},
+		{"snoop\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x04", "it begins with the bytes 73 6e 6f 6f, neither pcap, pcapng nor snoop"},
 		{"\x34\xcd\xb2\xa1....", "it is in the modified pcap format of old patched libpcaps: convert it with editcap -F pcap"},
 	} {
 		_, end := readBoth(t, []byte(c.content))
@@ -272,6 +273,58 @@ func TestInterfacesHaveTheirOwnLinkTypeAndClock(t *testing.T) {
 	}
 }
 
+func TestASnoopFileGivesThePacketsAndItsCutEnds(t *testing.T) {
+	whole := flowtest.Snoop(64, packets)
+	ends := []int{len(flowtest.Snoop(64, nil))}
+	for i := range packets {
+		ends = append(ends, len(flowtest.Snoop(64, packets[:i+1])))
+	}
+	for length := range len(whole) + 1 {
+		count := 0
+		for count < len(packets) && ends[count+1] <= length {
+			count++
+		}
+		records, end := readBoth(t, whole[:length])
+		if len(records) != count || (end == io.EOF) != (length == ends[count]) {
+			t.Fatalf("cut to %d bytes: %d records and %v, want %d", length, len(records), end, count)
+		}
+	}
+	records, _ := readBoth(t, whole)
+	for i, p := range packets {
+		want := pcapfile.Record{
+			TimeNs: p.TimeNs - p.TimeNs%1000, Data: p.Data[:min(len(p.Data), 64)], WireLen: uint32(len(p.Data)), LinkType: 1,
+		}
+		if fmt.Sprint(records[i]) != fmt.Sprint(want) {
+			t.Errorf("record %d is %+v, want %+v", i+1, records[i], want)
+		}
+	}
+}
+
+func TestDamageOfASnoopFileIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		at    int // in the first record's header
+		value uint32
+		why   string
+	}{
+		{4, 300_000, "a record claims 300000 captured bytes"},
+		{8, 39, "a record with 16 captured bytes claims a length of 39 bytes"},
+		{8, 1 << 30, "a record with 16 captured bytes claims a length of 1073741824 bytes"},
+	} {
+		capture := flowtest.Snoop(64, packets)
+		binary.BigEndian.PutUint32(capture[16+c.at:], c.value)
+		_, end := readBoth(t, capture)
+		var damage *pcapfile.DamageError
+		if !errors.As(end, &damage) || damage.Offset != 16 || damage.Why != c.why {
+			t.Errorf("%v, want %s", end, c.why)
+		}
+	}
+	capture := flowtest.Snoop(64, packets[:1])
+	binary.BigEndian.PutUint32(capture[16+20:], 1e6)
+	if records, end := readBoth(t, capture); end != io.EOF || !records[0].Untimed {
+		t.Errorf("%+v, %v", records, end)
+	}
+}
+
 func TestSectionsMayDifferInByteOrder(t *testing.T) {
 	both := append(flowtest.Capture(flowtest.Formats[4], 1, 64, packets), flowtest.Capture(flowtest.Formats[7], 101, 64, packets)...)
 	records, end := readBoth(t, both)
@@ -375,6 +428,7 @@ func FuzzReader(f *testing.F) {
 		f.Add(capture)
 		f.Add(capture[:len(capture)-5])
 	}
+	f.Add(flowtest.Snoop(64, packets))
 	path := filepath.Join(f.TempDir(), "capture")
 	f.Fuzz(func(t *testing.T, capture []byte) {
 		records, end := readBothAt(t, path, capture)

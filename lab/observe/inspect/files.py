@@ -36,7 +36,9 @@ _LINES: Final = 50
 _TCPDUMP_END: Final = re.compile(
     r"(\d{1,15}) packets? captured\s+(\d{1,15}) packets? received by filter\s+(\d{1,15}) packets? dropped by kernel"
 )
-_HINT: Final = "it takes captures (pcap, pcapng), pasted output of nstat, netstat and ss, and logs of nginx and HAProxy"
+_HINT: Final = (
+    "it takes captures (pcap, pcapng, snoop), pasted output of nstat, netstat and ss, and logs of nginx and HAProxy"
+)
 
 
 @dataclass(frozen=True, slots=True)
