@@ -140,7 +140,7 @@ def describe(resolved: ResolvedScenario, overrides: Iterable[str] = ()) -> dict[
 def _relevant_knobs(resolved: ResolvedScenario) -> list[str]:
     """Return the knobs that have a say in this scenario: of the roles on its path, and of its workload."""
     workload = resolved.scenario.knobs.load.workload
-    return [name for name in resolved.on_path() if not _of_other_workload(name, workload)]
+    return [name for name in resolved.on_path if not _of_other_workload(name, workload)]
 
 
 def _of_other_workload(name: str, workload: str) -> bool:

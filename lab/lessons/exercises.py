@@ -183,7 +183,7 @@ def _refuse(name: str, place: Place, number: int, exercise: Exercise, overrides:
 def _check(resolved: ResolvedScenario, exercise: Exercise, place: Place) -> None:
     for text in exercise.answer:
         try:
-            predictions.check(text, resolved.roles, resolved.on_path())
+            predictions.check(text, resolved.roles, resolved.on_path)
         except ExpressionError as error:
             raise BadInput(Problem(f"answer '{text}': {error}", paths.shown(place.home / FILE))) from None
 

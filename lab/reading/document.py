@@ -1,20 +1,18 @@
 """Reads YAML and remembers on which line each value stands."""
 
-import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.composer import Composer, ComposerError, MaxDepthExceededError
-from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
-from ruamel.yaml.nodes import MappingNode, ScalarNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from formats.safe_files import open_regular
 from lab import paths
@@ -102,14 +100,14 @@ class _Refused(Exception):
 def _read(data: bytes) -> tuple[object, Mapping[Location, int]]:
     """Return a text's content as plain values, and the line of each."""
     try:
-        yaml = YAML(typ="rt", pure=True)
+        yaml = YAML(typ="safe", pure=True)
         yaml.Composer = _Composer
         yaml.max_depth = _DEPTH_MAX + 1  # the whole has depth 1 there, and 0 here
-        loaded = yaml.load(data.decode())
+        whole = yaml.compose(data.decode())
+        reader = _Reader(yaml.constructor)
+        return None if whole is None else reader.plain(whole), reader.lines
     except UnicodeDecodeError as error:
         raise _Refused("the file is not UTF-8 text", data[: error.start].count(b"\n") + 1) from None
-    except DuplicateKeyError as error:
-        raise _Refused(_duplicate(error), _line(error)) from None
     except MaxDepthExceededError as error:
         raise _Refused(_TOO_DEEP, _line(error)) from None
     except ComposerError as error:
@@ -123,8 +121,6 @@ def _read(data: bytes) -> tuple[object, Mapping[Location, int]]:
         if (found := _LONG.search(data)) and type(error) is ValueError:
             raise _Refused(_TOO_LONG, data[: found.start()].count(b"\n") + 1) from None
         raise _Refused(f"broken YAML: {str(error).splitlines()[0]}", 1) from None
-    reader = _Reader()
-    return reader.plain(loaded), reader.lines
 
 
 class _Composer(Composer):
@@ -190,43 +186,47 @@ def _first_line(error: MarkedYAMLError) -> str:
     return text.strip().splitlines()[0]
 
 
-def _duplicate(error: DuplicateKeyError) -> str:
-    # The library's sentence goes on with advice about its own API.
-    return (
-        _first_line(error).split(" with value")[0].replace('found duplicate key "', "the key '").replace('"', "'")
-        + " appears twice"
-    )
-
-
 class _Reader:
     """Turns ruamel's nodes into plain values and notes their lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, constructor: SafeConstructor) -> None:
         self.lines: dict[Location, int] = {}
+        self._constructor = constructor
         self._values = 0
 
-    def plain(self, node: Any, location: Location = ()) -> object:  # noqa: ANN401 # YAML holds anything
+    def plain(self, node: Node, location: Location = ()) -> object:
         if len(location) > _DEPTH_MAX:
             # By aliases alone: what is written out is refused before.
             raise _Refused(_TOO_DEEP, max(self.lines.values(), default=1))
         self._values += 1
         if self._values > _VALUES_MAX:
             raise _Refused(_TOO_MANY, max(self.lines.values(), default=1), _LESS)
-        if isinstance(node, CommentedMap):
-            return {str(key): self._item(node, key, (*location, str(key)), node.lc.key) for key in node}
-        if isinstance(node, CommentedSeq):
-            return [self._item(node, index, (*location, index), node.lc.item) for index in range(len(node))]
-        for kind in (bool, int, float, str):  # ruamel's scalars are subclasses that remember their spelling
-            if isinstance(node, kind):
-                if isinstance(node, int) and abs(node) > _NUMBER_MAX:
-                    raise _Refused(_TOO_LONG, max(self.lines.values(), default=1))
-                return kind(node)
-        return node
+        if isinstance(node, MappingNode):
+            return self._mapping(node, location)
+        if isinstance(node, SequenceNode):
+            return [self._at(one, one, (*location, index)) for index, one in enumerate(node.value)]
+        value = self._constructor.construct_object(node)
+        if isinstance(value, int) and abs(value) > _NUMBER_MAX:
+            raise _Refused(_TOO_LONG, node.start_mark.line + 1)
+        return value
 
-    def _item(self, node: Any, key: Any, location: Location, place: Callable[[Any], Any]) -> object:  # noqa: ANN401 # as above
-        # A key that came by a merge (`<<`) has no place of its own: the enclosing line stands for it. If a mapping is a
-        # merge alone, the library knows no places at all, and gives None.
-        with contextlib.suppress(KeyError):
-            if (found := place(key)) is not None:
-                self.lines[location] = found[0] + 1
-        return self.plain(node[key], location)
+    def _mapping(self, node: MappingNode, location: Location) -> dict[str, object]:
+        """Return a mapping; a key that comes by a merge (`<<`) has no line: the one that encloses it stands for it."""
+        self._constructor.flatten_mapping(node)  # what is merged is in front then
+        merged = getattr(node, "merge", None) or []
+        found: dict[str, object] = {}
+        for key, value in node.value[len(merged) :]:
+            name = self._name(key)
+            if name in found:
+                raise _Refused(f"the key '{name}' appears twice", key.start_mark.line + 1)
+            found[name] = self._at(key, value, (*location, name))
+        others = {self._name(key): value for key, value in merged}  # the last of several has it
+        before = {name: self.plain(value, (*location, name)) for name, value in others.items() if name not in found}
+        return before | found
+
+    def _name(self, key: Node) -> str:
+        return str(self._constructor.construct_object(key))
+
+    def _at(self, place: Node, value: Node, location: Location) -> object:
+        self.lines[location] = place.start_mark.line + 1
+        return self.plain(value, location)

@@ -260,5 +260,5 @@ def knob_records(resolved: ResolvedScenario) -> dict[str, Knob]:
             source=resolved.source(name),
             unit=declared[name].unit if name in declared else None,
         )
-        for name, value in resolved.on_path().items()
+        for name, value in resolved.on_path.items()
     }

@@ -120,7 +120,7 @@ def _manifest(resolved: ResolvedScenario) -> Manifest:
             "path": list(scenario.path),
             "roles": resolved.roles,
             "instances": {role: list(instances) for role, instances in topology.instances.items()},
-            "knobs": {name: {"value": value} for name, value in resolved.on_path().items()},
+            "knobs": {name: {"value": value} for name, value in resolved.on_path.items()},
             "actions": [{"do": each.do, "instance": each.instance, "at_ms": each.at} for each in scenario.actions],
             "sysctls": {one: defaults | kernel.get(topology.role_of(one), {}) for one in topology.all},
             "phases": [{"name": "measure", "start_us": 0, "end_us": 1}, {"name": "drain", "start_us": 1, "end_us": 2}],

@@ -22,7 +22,7 @@ from lab.scenarios.unrecorded_figures import unrecorded
 
 def prediction_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     """Yield every prediction that could not be judged, whatever the run brought."""
-    knobs = {**resolved.on_path(), **resolved.in_files()}
+    knobs = {**resolved.on_path, **resolved.in_files()}
     seen: set[str] = set()
     for index, prediction in enumerate(resolved.scenario.predictions):
         if prediction.id in seen:
@@ -131,7 +131,7 @@ def compared_problems(
 
     `where` gives the place of the figure of an index.
     """
-    scopes = [figures.scope(one.roles, one.on_path()) for one in cells]
+    scopes = [figures.scope(one.roles, one.on_path) for one in cells]
     for index, name in enumerate(names):
         faults = []
         for scope in scopes:

@@ -98,7 +98,7 @@ def _wrong(resolved: ResolvedScenario, place: re.Match[str]) -> str | None:
 
 def _read(resolved: ResolvedScenario, text: str) -> Expression | None:
     """Read what stands between braces; None for the name of a knob alone, which may be text."""
-    knobs = {**resolved.on_path(), **resolved.in_files()}
+    knobs = {**resolved.on_path, **resolved.in_files()}
     if text in knobs:
         return None
     return check_known(text, resolved.roles, knobs, Kind.NUMBER)

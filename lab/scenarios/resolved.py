@@ -201,7 +201,8 @@ class ResolvedScenario:
         """Return the knobs that the scenario or the user set."""
         return [knob for knob in self.values if self.source(knob) != "default"]
 
-    def on_path(self) -> dict[str, KnobValue]:
+    @cached_property
+    def on_path(self) -> Mapping[str, KnobValue]:
         """Return the knobs that have a say: all but those of roles that take no part."""
         absent = set(self.registry.roles) - set(self.scenario.path)
         return {

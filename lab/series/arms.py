@@ -190,7 +190,7 @@ def _unknown(name: str, known: Iterable[str], where: str) -> Problem:
 
 def _comparisons(base: ResolvedScenario, resolved: Mapping[str, ResolvedScenario]) -> Iterator[Problem]:
     """Check that what is said over arms names arms, and figures that these have."""
-    scopes = {name: figures.scope(one.roles, one.on_path()) for name, one in resolved.items()}
+    scopes = {name: figures.scope(one.roles, one.on_path) for name, one in resolved.items()}
     for index, one in enumerate(base.scenario.predictions):
         if not one.compares_arms:
             continue

@@ -336,6 +336,6 @@ def _stop_rule(plan: Plan) -> Iterator[Problem]:
     for planned in plan.cells.values():
         resolved = planned.resolved
         try:
-            predictions.check(plan.rules.stop.when, resolved.roles, resolved.on_path())
+            predictions.check(plan.rules.stop.when, resolved.roles, resolved.on_path)
         except ExpressionError as error:
             yield Problem(f"stop.when: {error}")

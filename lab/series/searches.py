@@ -191,7 +191,7 @@ def _knob(asked: Asked, user: tuple[str, ...]) -> _Knob:
 def _check_expression(until: str, knob: _Knob) -> None:
     resolved = knob.base
     try:
-        predictions.check(until, resolved.roles, resolved.on_path())
+        predictions.check(until, resolved.roles, resolved.on_path)
     except ExpressionError as error:
         raise BadInput(Problem(str(error), f"--condition '{until}'")) from None
 

@@ -41,6 +41,8 @@ def test_aliases_of_aliases_cannot_stand_for_more_than_a_file_may_hold() -> None
     [
         (b"x: &x {a: 1}\ny: {<<: *x, b: 2}\n", {"x": {"a": 1}, "y": {"a": 1, "b": 2}}),
         (b"x: &x {a: 1}\ny: {<<: *x}\n", {"x": {"a": 1}, "y": {"a": 1}}),
+        (b"x: &x {a: 1}\ny: {a: 2, <<: [*x, {a: 3, b: 4}]}\n", {"x": {"a": 1}, "y": {"a": 2, "b": 4}}),
+        (b"x:\ny: {<<: [{a: 1}, {a: 2}]}\n", {"x": None, "y": {"a": 1}}),
     ],
 )
 def test_merged_keys_are_read_and_cited_by_what_encloses_them(data: bytes, content: object) -> None:
@@ -53,6 +55,7 @@ def test_merged_keys_are_read_and_cited_by_what_encloses_them(data: bytes, conte
     ("data", "message"),
     [
         (b"a: 1\na: 2\n", "f:2: the key 'a' appears twice"),
+        (b"1: a\n'1': b\n", "f:2: the key '1' appears twice"),
         (b"a: 'x\n", "f:2: broken YAML: found unexpected end of stream"),
         (b"a: 1\n\tb: 1\n", "f:2: broken YAML"),
         (b"a: *b\n", "f:1: broken YAML: found undefined alias"),

@@ -48,7 +48,7 @@ def test_a_generator_is_a_client_in_a_container_of_its_own_with_the_target_fille
     assert [volume["target"] for volume in made["volumes"]] == ["/raw", "/load"]
     assert made["network_mode"] == "service:collector-wrk-1"
     assert [capture_mode(found, role) for role in found.scenario.path] == ["off", "headers"]
-    knobs = {knob for knob in found.on_path() if knob.startswith("load.")}
+    knobs = {knob for knob in found.on_path if knob.startswith("load.")}
     assert knobs == {"load.workload", "load.max_duration"}
 
 

@@ -54,7 +54,7 @@ def make(home: Path) -> Make:
 def test_a_script_is_the_workload_and_the_knobs_of_others_are_gone(make: Make) -> None:
     effective = make()
     assert effective.scenario.knobs.load.workload == "script"
-    knobs = {knob for knob in effective.on_path() if knob.startswith("load.")}
+    knobs = {knob for knob in effective.on_path if knob.startswith("load.")}
     left = ("workload", "instances", "connect_timeout", "tls_resumption", "max_duration", "dashboard")
     assert knobs == {f"load.{one}" for one in left}
 

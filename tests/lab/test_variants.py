@@ -22,8 +22,8 @@ def test_the_role_is_declared_as_the_program_that_runs(effective: Make) -> None:
     assert list(backend.scrape) == ["jetty"]
     assert backend.read_back is not None
     assert backend.read_back.page == "http://127.0.0.1:8081/actuator/jetty"
-    assert "backend.jetty_acceptors" in found.on_path()
-    assert not {"backend.accept_count", "backend.tls"} & found.on_path().keys()
+    assert "backend.jetty_acceptors" in found.on_path
+    assert not {"backend.accept_count", "backend.tls"} & found.on_path.keys()
     # A manifest carries it.
     assert Role.model_validate(backend.as_written()) == backend
 

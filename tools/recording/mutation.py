@@ -86,7 +86,7 @@ def _try(
     named = f"prediction '{prediction.id}'{arm}"
     if expression.evaluate(values.__getitem__) is not True:
         return 1, [Problem(f"{named} is not true of the recorded run", where, "record it again")]
-    knobs = resolved.on_path()
+    knobs = resolved.on_path
     measured = [name for name in expression.names if not _is_settled(name, knobs)]
     idle = [
         Problem(
