@@ -7,7 +7,7 @@ minor version adds are passed over.
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
@@ -552,6 +552,22 @@ class Manifest(_Part):
         if twice := next((one for one in ids if ids.count(one) > 1), None):
             raise ValueError(f"predictions has the id {twice!r} twice")
         return self
+
+    @classmethod
+    def of_observation(cls, folder: Path, title: str, observed: Observed, command: Sequence[str]) -> Self:
+        """Return the manifest of an observation that begins: each target is an instance, and nothing is a path."""
+        return cls(
+            contract=SCHEMA,
+            status="running",
+            scenario=folder.parent.name,
+            title=title,
+            run=folder.name,
+            by_set=False,
+            command=list(command),
+            started=utc_now(),
+            instances={each.instance: [each.instance] for each in observed.targets},
+            observed=observed,
+        )
 
     def of_role(self, role: str) -> list[str]:
         """Return the instances of a role, none if it takes no part."""

@@ -278,7 +278,8 @@ def observe(
     """
     from lab.engines.selection import select_engine, selected_engine
     from lab.observe import observing
-    from lab.observe.targets import TargetNames, find_targets, parse_options, parse_pod
+    from lab.observe.options import parse_options, parse_pod
+    from lab.observe.targets import TargetNames, find_targets
 
     elsewhere = pod is not None
     if pod is not None:
@@ -343,7 +344,7 @@ def inspect(
     """
     from lab.observe.inspect import inspecting
     from lab.observe.inspect.folder import InspectOptions
-    from lab.observe.targets import parse_connect_timeout
+    from lab.observe.options import parse_connect_timeout
 
     options = InspectOptions(
         inspecting.parse_server(server) if server else None,

@@ -11,14 +11,14 @@ from pathlib import Path
 from analysis.evidence.rawfiles import FOLDER, Places
 from formats import run_liveness
 from formats.knob_types import format_duration
-from formats.manifest import SCHEMA, Host, Listener, Manifest, Observed, utc_now
-from formats.predictions import Tolerance
+from formats.manifest import Listener, Manifest, Observed
 from lab import paths, terminal
 from lab.engines.protocol import Engine, Sidecar, Sidecars, await_healthy
 from lab.errors import FilesLost, LabError
-from lab.observe.targets import FoundTarget, ObserveOptions
+from lab.observe.options import ObserveOptions
+from lab.observe.targets import FoundTarget
 from lab.runs import machine, raw_folders, run_results
-from lab.runs.run_context import make_run_folder, point_latest, unwritable
+from lab.runs.run_folders import make_run_folder, point_latest, unwritable
 from lab.runs.signals import Interrupted, interruptible, shielded
 
 # What is read of a namespace, and never set.
@@ -108,9 +108,12 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
         connect_timeout_ms=options.connect_timeout_ms,
     )
     title = f"Observed: {', '.join(each.record.name for each in targets)}"
-    record = begin_manifest(folder, title, observed, machine.describe_host(engine), command)
-    record.images = images
-    record.nodes = {each.record.instance: each.container.machine for each in targets if each.container.machine}
+    record = Manifest.of_observation(folder, title, observed, command)
+    record.git, record.lab, record.host = machine.git_state(), machine.lab_version(), machine.describe_host(engine)
+    record.images, record.nodes = (
+        images,
+        {each.record.instance: each.container.machine for each in targets if each.container.machine},
+    )
     record.begin("prepare")
     record.save(folder)
     collectors: dict[str, Sidecar] = {}
@@ -151,27 +154,6 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
     run_results.analyse_run(folder)
     point_latest(folder)
     return folder
-
-
-def begin_manifest(folder: Path, title: str, observed: Observed, host: Host, command: Sequence[str]) -> Manifest:
-    """Return the manifest of an observation that begins: each target is an instance, and nothing is a path."""
-    return Manifest(
-        contract=SCHEMA,
-        status="running",
-        scenario=folder.parent.name,
-        title=title,
-        run=folder.name,
-        by_set=False,
-        command=list(command),
-        started=utc_now(),
-        git=machine.git_state(),
-        lab=machine.lab_version(),
-        host=host,
-        path=[],
-        instances={each.instance: [each.instance] for each in observed.targets},
-        tolerance=Tolerance(),
-        observed=observed,
-    )
 
 
 def _folder(name: str) -> Path:

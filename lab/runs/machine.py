@@ -1,5 +1,7 @@
 """Facts about the machine, the repository and the clocks, for the manifest, the doctor and the limits of a run."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import platform
@@ -10,11 +12,14 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from formats.manifest import Git, Host, LabVersion, Look
 from lab import parallel, paths
-from lab.engines.protocol import Engine
 from lab.errors import LabError
+
+if TYPE_CHECKING:
+    from lab.engines.protocol import Engine
 
 _MEMINFO = Path("/proc/meminfo")
 _GIT_TIMEOUT_S = 10

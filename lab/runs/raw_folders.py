@@ -21,8 +21,6 @@ from lab.engines.container_settings import ROLE_UID, ROOT
 _OWN = 0o755
 _SHARED = 0o775
 _ANY_USER = 0o777
-# A run's folder while containers write in it: root in one of them can make programs there that run with its rights.
-CLOSED = 0o700
 _WITH_RIGHTS = stat.S_ISUID | stat.S_ISGID
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A manifest names what was removed; a path may have any length.

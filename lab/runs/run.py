@@ -18,7 +18,8 @@ from lab.runs import capacity, links, phases, raw_folders, run_results, scrape_t
 from lab.runs.gauges import Gauges
 from lab.runs.live_display import Display
 from lab.runs.lock import Lock, is_ours, machine_lock
-from lab.runs.run_context import RunContext, RunPosition, open_run, point_latest
+from lab.runs.run_context import RunContext, RunPosition, open_run
+from lab.runs.run_folders import point_latest
 from lab.runs.signals import Interrupted, interruptible, shielded
 from lab.scenarios import forecast
 from lab.scenarios.resolved import ResolvedScenario

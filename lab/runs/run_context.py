@@ -1,31 +1,25 @@
 """What belongs to one run: its configuration, folder and manifest."""
 
 import contextlib
-import os
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from analysis.evidence import rawfiles
-from analysis.evidence.rawfiles import Places
+from analysis.evidence.rawfiles import FOLDER, Places
 from analysis.steps import Steps
 from formats import manifest, run_liveness
 from formats.manifest import ActionRecord, Guess, Knob, Manifest, Status, utc_now
-from lab import paths, terminal
+from lab import paths
 from lab.engines.protocol import Engine
-from lab.errors import BadInput, LabError, Problem
+from lab.errors import BadInput, Problem
 from lab.runs import machine, raw_folders, service_settings, user_files
 from lab.runs.lock import Lock
+from lab.runs.run_folders import make_run_folder, tries_out, unwritable
 from lab.scenarios import names, places
 from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology, topology_of
-
-_SAME_SECOND_S = 0.1
-# What a container or another user could write to would be theirs to replace.
-_FOLDER_MODE = 0o755
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ class RunContext:
     @property
     def raw(self) -> Path:
         """Return the folder of the raw files, one below it for each instance."""
-        return self.folder / rawfiles.FOLDER
+        return self.folder / FOLDER
 
     @property
     def places(self) -> Places:
@@ -199,55 +193,6 @@ def _make_folders(parent: Path, resolved: ResolvedScenario, topology: Topology, 
     except OSError as error:
         raise unwritable(error, parent) from None
     return folder
-
-
-def unwritable(error: OSError, folder: Path) -> LabError:
-    """Return the error for a folder of results that cannot be written."""
-    hint = f"see that {paths.shown(paths.RESULTS)} is writable, with space left"
-    return LabError(f"{error.filename or folder}: {error.strerror}", hint=hint)
-
-
-def make_run_folder(parent: Path, name: str) -> Path:
-    """Make a run's folder, closed to other users until its raw files are sealed, and the folder of these."""
-    folder = make_folder(parent, name, raw_folders.CLOSED)
-    (folder / rawfiles.FOLDER).mkdir(mode=_FOLDER_MODE)
-    return folder
-
-
-def make_folder(parent: Path, name: str, mode: int = _FOLDER_MODE) -> Path:
-    """Make a folder named after this second; where it exists, the next second will do."""
-    while True:
-        folder = parent / f"{stamp()}-{name}"
-        try:
-            folder.mkdir(mode=mode)
-        except FileExistsError:
-            time.sleep(_SAME_SECOND_S)
-        else:
-            return folder
-
-
-def stamp() -> str:
-    """Return this second, as a folder's name begins with it."""
-    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-
-
-def tries_out(series: str | None) -> bool:
-    """Return whether the runs of a series try settings out: no cell of a search or a matrix stands for its scenario."""
-    # A series' id is <UTC start>-<kind>-<name>.
-    return series is not None and series.split("-")[1] in ("search", "matrix")
-
-
-def point_latest(folder: Path) -> None:
-    """Point `latest` beside a run or a series point at it; relative, so that results/ can be moved."""
-    link = folder.parent / "latest"
-    temporary = folder.parent / f".latest.{os.getpid()}"
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(folder.name)
-    try:
-        temporary.replace(link)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        terminal.problem(f"connlab: {link} was not set: {error.strerror}")  # a run is not lost for it
 
 
 def knob_records(resolved: ResolvedScenario) -> dict[str, Knob]:

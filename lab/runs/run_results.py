@@ -23,7 +23,7 @@ from analysis.verdicts import derived
 from formats.manifest import FILE, Manifest, load_manifest
 from lab import paths, terminal
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
-from lab.runs.run_context import tries_out
+from lab.runs.run_folders import tries_out
 from lab.runs.signals import interruptible
 
 _Model = TypeVar("_Model", bound=BaseModel)

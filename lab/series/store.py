@@ -17,7 +17,7 @@ from lab import paths
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.runs import machine
-from lab.runs.run_context import make_folder, point_latest
+from lab.runs.run_folders import make_folder, point_latest
 from lab.scenarios import own_script
 from lab.scenarios.own_script import OwnScript
 from lab.scenarios.resolved import ResolvedScenario

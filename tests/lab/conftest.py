@@ -118,7 +118,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     began = time.time()
     seconds = (time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(began + passed)) for passed in itertools.count())
-    monkeypatch.setattr("lab.runs.run_context.stamp", lambda: next(seconds))
+    monkeypatch.setattr("lab.runs.run_folders.stamp", lambda: next(seconds))
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr("lab.runs.lock.lock_file", lambda: tmp_path / "connlab.lock")
     monkeypatch.setattr("lab.runs.lock.note_file", lambda: tmp_path / "cache" / "running.json")

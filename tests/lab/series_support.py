@@ -12,7 +12,8 @@ from rich.console import Console
 from formats.series import Fingerprint, Verdict
 from lab import paths
 from lab.errors import LabError
-from lab.runs.run_context import RunPosition, make_folder
+from lab.runs.run_context import RunPosition
+from lab.runs.run_folders import make_folder
 from lab.runs.run_results import VERDICT_FILE
 from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario

@@ -18,7 +18,8 @@ from lab.engines.kubernetes.pod_sidecar import PodSidecars
 from lab.engines.programs import CompletedCommand
 from lab.errors import BadInput, FilesLost, LabError
 from lab.observe import observing
-from lab.observe.targets import TargetNames, find_targets, parse_options
+from lab.observe.options import parse_options
+from lab.observe.targets import TargetNames, find_targets
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import connlab
 from tests.lab.waiting import HANG_S, is_at_work, wait_until

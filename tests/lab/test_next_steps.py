@@ -10,7 +10,7 @@ import pytest
 from formats.series import SCHEMA, Budget, PlannedRun, Series, Stop
 from lab import paths
 from lab.console import next_steps, run_output
-from lab.runs.run_context import tries_out
+from lab.runs.run_folders import tries_out
 from lab.scenarios.places import Place
 from lab.scenarios.resolve import resolve
 from lab.series import searches

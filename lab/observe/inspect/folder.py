@@ -8,15 +8,14 @@ from pathlib import Path
 from analysis.evidence import captures, samples
 from analysis.evidence.rawfiles import Places
 from formats.manifest import EvidenceFile, Manifest, Observed, Program, Target
-from formats.manifest import Host as Machine
 from lab import paths
 from lab.observe.inspect.dumps import Snapshot
 from lab.observe.inspect.files import Given, read_unpacked
 from lab.observe.inspect.hosts import Host, serves
 from lab.observe.inspect.series import order_snapshots
-from lab.observe.observing import begin_manifest
-from lab.observe.targets import program_in
-from lab.runs.run_context import make_folder, unwritable
+from lab.observe.programs import program_in
+from lab.runs import machine
+from lab.runs.run_folders import make_folder, unwritable
 
 _SECOND_US = 1_000_000
 _TITLE_MAX = 100
@@ -162,7 +161,8 @@ def _manifest(hosts: list[Host], folder: Path, options: InspectOptions, command:
         connect_timeout_ms=options.connect_timeout_ms,
     )
     title = f"Inspected: {names if len(names) < _TITLE_MAX else f'{first.files[0].shown} and others'}"
-    record = begin_manifest(folder, title, observed, Machine(), command)
+    record = Manifest.of_observation(folder, title, observed, command)
+    record.git, record.lab = machine.git_state(), machine.lab_version()
     record.addresses = {each.instance: list(each.vantage.own) for each in hosts}
     record.nodes = {each.instance: each.instance for each in hosts} if len(hosts) > 1 else {}
     record.sysctls = {

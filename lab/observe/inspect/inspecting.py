@@ -15,7 +15,7 @@ from lab.observe.inspect.folder import InspectOptions, write_folder
 from lab.observe.inspect.hosts import group_files, join_dumps, order_hosts, reduce_captures
 from lab.reading.validation_messages import did_you_mean
 from lab.runs import run_results
-from lab.runs.run_context import point_latest
+from lab.runs.run_folders import point_latest
 
 _SERVER = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<v4>[0-9.]+)):(?P<port>\d{1,5})")
 
