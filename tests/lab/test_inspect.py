@@ -603,6 +603,11 @@ def test_what_is_no_evidence_is_refused_with_one_message(inspected: Inspect, con
     assert "a.bin" in str(refused.value)
 
 
+def test_a_capture_of_another_program_is_refused_with_the_command_that_converts_it(inspected: Inspect) -> None:
+    with pytest.raises(BadInput, match=r"a\.bin: is a capture of Network Monitor; convert it: editcap -F pcap a\.bin "):
+        inspected("a.bin", a_bin=b"GMBU\0\2\1\0" + bytes(64))
+
+
 def test_no_link_pipe_or_foreign_file_in_a_folder_is_opened(inspected: Inspect, tmp_path: Path) -> None:
     (tmp_path / "incident").mkdir()
     (tmp_path / "incident" / "link").symlink_to("/etc/shadow")

@@ -23,6 +23,10 @@ _CAPTURES: Final = (
     bytes.fromhex("a1b2c3d4"), bytes.fromhex("d4c3b2a1"), bytes.fromhex("a1b23c4d"), bytes.fromhex("4d3cb2a1"),
     bytes.fromhex("0a0d0d0a"), bytes.fromhex("a1b2cd34"), bytes.fromhex("34cdb2a1"), b"snoop\0\0\0",
 )  # fmt: skip
+# How captures of other programs begin, by libwiretap of Wireshark, which converts them.
+_FOREIGN_CAPTURES: Final = {
+    b"GMBU": "Network Monitor", b"RTSS": "Network Monitor", b"iptrace ": "AIX iptrace", b"TRSNIFF data": "Sniffer",
+}  # fmt: skip
 _GZIP: Final = b"\x1f\x8b"
 # A paste has some kilobytes, a day of them a second apart some megabytes.
 _TEXT_MAX: Final = 64 << 20
@@ -145,6 +149,9 @@ def _one(path: Path, wanted: EvidenceKind | None, group: str) -> Given:
         raise BadInput(Problem("is empty", paths.shown(path)))
     if head.startswith(_GZIP):
         head = _unpacked_head(head)
+    if of := next((program for begins, program in _FOREIGN_CAPTURES.items() if head.startswith(begins)), None):
+        what, hint = f"is a capture of {of}", f"convert it: editcap -F pcap {path.name} {path.stem}-converted.pcap"
+        raise BadInput(Problem(what, paths.shown(path), hint))
     kind: EvidenceKind | None = None
     if head.startswith(_CAPTURES):
         kind = "capture"
