@@ -95,6 +95,22 @@ def test_a_run_of_another_scenario_is_not_taken(effective: Make) -> None:
 
 
 @pytest.mark.usefixtures("elsewhere")
+def test_the_first_run_of_a_content_is_kept_and_what_is_damaged_is_written_again(effective: Make) -> None:
+    made = effective()
+    file, found = recorded_figures.file_of("one"), run_outcome(made, verdict_of({"p": "true"}))
+    file.write_text("{}")
+    recorded_figures.write(made, found)
+    written = file.read_text()
+    of_another = written.replace(found.folder.name, "of-another")
+    file.write_text(of_another)
+    recorded_figures.write(made, found)
+    assert file.read_text() == of_another
+    file.write_text(of_another.replace(recorded_runs.content(made), "0" * 16))
+    recorded_figures.write(made, found)
+    assert file.read_text() == written
+
+
+@pytest.mark.usefixtures("elsewhere")
 def test_a_run_that_cannot_be_read_is_named(effective: Make) -> None:
     made = effective()
     found = run_outcome(made, verdict_of({"p": "true"}))

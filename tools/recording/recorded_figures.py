@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -76,6 +77,8 @@ def read(slug: str) -> Specimen | None:
 def write(resolved: ResolvedScenario, outcome: Outcome) -> None:
     """Write what an outcome measured; one that is not reproduced leaves the file as it is.
 
+    So does each after the first of a scenario's content: whether a prediction can fail is not for chance to say.
+
     Raises:
         BadInput: it is of another scenario, or one of its runs cannot be read.
     """
@@ -84,9 +87,14 @@ def write(resolved: ResolvedScenario, outcome: Outcome) -> None:
         raise BadInput(Problem(f"{paths.shown(outcome.folder)} is of {of}, not of {resolved.slug}"))
     if outcome.verdict["verdict"] != "reproduced":
         return
+    found = take(resolved, outcome)
+    with contextlib.suppress(BadInput):  # what is damaged is written again
+        first = read(resolved.slug)
+        if first is not None and first.content == found.content:
+            return
     file = file_of(resolved.slug)
     file.parent.mkdir(exist_ok=True)
-    file.write_text(take(resolved, outcome).model_dump_json(by_alias=True, indent=1) + "\n")
+    file.write_text(found.model_dump_json(by_alias=True, indent=1) + "\n")
 
 
 def take(resolved: ResolvedScenario, outcome: Outcome) -> Specimen:
