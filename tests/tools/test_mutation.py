@@ -95,7 +95,11 @@ def test_a_run_of_another_scenario_is_not_taken(effective: Make) -> None:
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_the_first_run_of_a_content_is_kept_and_what_is_damaged_is_written_again(effective: Make) -> None:
+def test_the_first_run_of_a_content_is_kept_and_what_is_damaged_is_written_again(
+    effective: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded_figures, "FOLDER", tmp_path / "recorded")
+    (tmp_path / "recorded").mkdir()
     made = effective()
     file, found = recorded_figures.file_of("one"), run_outcome(made, verdict_of({"p": "true"}))
     file.write_text("{}")
