@@ -98,22 +98,8 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
     images = engine.images(["collector"]) if engine.on_this_machine else {}
     first = next(each for each in targets if not each.record.peer).record.instance
     folder = _folder(f"observed-{first}")
-    observed = Observed(
-        targets=[each.record for each in targets],
-        for_ms=options.for_ms,
-        capture=options.capture,
-        capture_max_mb=options.capture_max_mb,
-        interface=options.interface,
-        events=options.events,
-        connect_timeout_ms=options.connect_timeout_ms,
-    )
-    title = f"Observed: {', '.join(each.record.name for each in targets)}"
-    record = Manifest.of_observation(folder, title, observed, command)
-    record.git, record.lab, record.host = machine.git_state(), machine.lab_version(), machine.describe_host(engine)
-    record.images, record.nodes = (
-        images,
-        {each.record.instance: each.container.machine for each in targets if each.container.machine},
-    )
+    record = _manifest(targets, options, engine, folder, command)
+    record.images = images
     record.begin("prepare")
     record.save(folder)
     collectors: dict[str, Sidecar] = {}
@@ -154,6 +140,25 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
     run_results.analyse_run(folder)
     point_latest(folder)
     return folder
+
+
+def _manifest(
+    targets: Sequence[FoundTarget], options: ObserveOptions, engine: Engine, folder: Path, command: Sequence[str]
+) -> Manifest:
+    observed = Observed(
+        targets=[each.record for each in targets],
+        for_ms=options.for_ms,
+        capture=options.capture,
+        capture_max_mb=options.capture_max_mb,
+        interface=options.interface,
+        events=options.events,
+        connect_timeout_ms=options.connect_timeout_ms,
+    )
+    title = f"Observed: {', '.join(each.record.name for each in targets)}"
+    record = Manifest.of_observation(folder, title, observed, command)
+    record.git, record.lab, record.host = machine.git_state(), machine.lab_version(), machine.describe_host(engine)
+    record.nodes = {each.record.instance: each.container.machine for each in targets if each.container.machine}
+    return record
 
 
 def _folder(name: str) -> Path:

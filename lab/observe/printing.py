@@ -148,15 +148,14 @@ def _times(server: Mapping[str, Any]) -> Iterator[str]:
     """Write how long the parts of a server's connections took, where the capture has their handshakes."""
     if not server["lasted_us"]["count"]:
         return
-    medians = {key: server[key]["p50"] for key in ("handshake_us", "tls_us", "first_byte_us", "lasted_us")}
-    # A server that speaks first answers nothing.
-    took = {key: format_ms(us / 1000) for key, us in medians.items() if us is not None and us >= 0}
     parts = {
         "handshake_us": "handshake {}", "tls_us": "TLS {}", "first_byte_us": "first byte {} after the request",
         "lasted_us": "{} in all",
     }  # fmt: skip
-    several = " (medians)" if server["lasted_us"]["count"] > 1 else ""
-    yield f"    {', '.join(says.format(took[key]) for key, says in parts.items() if key in took)}{several}"
+    medians = ((says, server[key]["p50"]) for key, says in parts.items())
+    # A server that speaks first answers nothing.
+    took = [says.format(format_ms(us / 1000)) for says, us in medians if us is not None and us >= 0]
+    yield f"    {', '.join(took)}{' (medians)' if server['lasted_us']['count'] > 1 else ''}"
 
 
 def _drops(listener: Mapping[str, Any]) -> str:

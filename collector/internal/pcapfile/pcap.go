@@ -2,7 +2,6 @@ package pcapfile
 
 import (
 	"fmt"
-	"io"
 )
 
 const (
@@ -38,10 +37,7 @@ func (p *pcap) readHeader(r *Reader) error {
 // next reads one record.
 func (p *pcap) next(r *Reader, rec *Record) error {
 	if !r.need(pcapRecordHeaderBytes) {
-		if r.left() == 0 && r.failed == nil {
-			return io.EOF
-		}
-		return r.cut("a record header", pcapRecordHeaderBytes)
+		return r.endIn("a record header", pcapRecordHeaderBytes)
 	}
 	h := r.data[r.pos:][:pcapRecordHeaderBytes]
 	captured := p.order.uint32(h[8:])

@@ -3,7 +3,6 @@ package pcapfile
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"math/bits"
 )
@@ -50,10 +49,7 @@ type captureInterface struct {
 func (p *pcapng) next(r *Reader, rec *Record) error {
 	for {
 		if !r.need(blockFrameBytes) {
-			if r.left() == 0 && r.failed == nil {
-				return io.EOF
-			}
-			return r.cut("a block header", blockFrameBytes)
+			return r.endIn("a block header", blockFrameBytes)
 		}
 		h := r.data[r.pos:][:blockFrameBytes]
 		kind := p.order.uint32(h)

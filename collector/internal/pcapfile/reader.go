@@ -146,6 +146,15 @@ func (r *Reader) Close() error {
 	return close()
 }
 
+// endIn returns io.EOF where the file ends before what would stand next, and
+// reports that it ends inside that if there is some of it.
+func (r *Reader) endIn(what string, length int64) error {
+	if r.left() == 0 && r.failed == nil {
+		return io.EOF
+	}
+	return r.cut(what, length)
+}
+
 // cut reports that the file ends inside what stands at hand, which has length
 // bytes.
 func (r *Reader) cut(what string, length int64) error {

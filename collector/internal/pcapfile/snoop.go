@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 )
 
 const (
@@ -48,10 +47,7 @@ func (s *snoop) readHeader(r *Reader) error {
 // next reads one record.
 func (s *snoop) next(r *Reader, rec *Record) error {
 	if !r.need(snoopRecordHeaderBytes) {
-		if r.left() == 0 && r.failed == nil {
-			return io.EOF
-		}
-		return r.cut("a record header", snoopRecordHeaderBytes)
+		return r.endIn("a record header", snoopRecordHeaderBytes)
 	}
 	h := r.data[r.pos:][:snoopRecordHeaderBytes]
 	onWire, captured, length := binary.BigEndian.Uint32(h), binary.BigEndian.Uint32(h[4:]), binary.BigEndian.Uint32(h[8:])
