@@ -210,7 +210,7 @@ def await_healthy(
     """
     while True:
         try:
-            collector.ask("collector", "healthy")
+            collector.ask("collector", "healthy", "--within=5s")
         except EngineFailed:
             said = collector.ended()
         else:

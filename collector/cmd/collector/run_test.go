@@ -342,10 +342,9 @@ func startCollector(t *testing.T, settings ...string) *running {
 
 func (c *running) waitHealthy(t *testing.T) {
 	t.Helper()
-	eventually.Holds(t, "healthy", func() bool {
-		code, _, _ := result(t, nil, "healthy", "--state", c.state)
-		return code == 0
-	})
+	if code, _, stderr := result(t, nil, "healthy", "--state", c.state, "--within", "5m"); code != 0 {
+		t.Fatal(stderr)
+	}
 }
 
 // waitUnhealthy returns when the health check says this, and nothing else is missing.

@@ -46,6 +46,8 @@ _COLLECTOR_CPU, _ROLE_CPU = "100m", "250m"
 _COLLECTOR_MB, _ROLE_MB = 128, 512
 # The lab itself decides how long it waits.
 _ASKED_S = 3600
+# The collector waits so long for what it lacks, which takes less of a node than to start another probe.
+_WAITS_S = 10
 _TMP = "/tmp"  # noqa: S108 # in the container
 # What a volume begins with: what the image has there, with its owners.
 _VOLUME = "/volume"
@@ -224,7 +226,7 @@ class Pods:
                 "capabilities": {"drop": ["ALL"], "add": rights},
             },
             # A startup probe asks until it is answered, and never again: nothing is asked while it is measured.
-            "startupProbe": _probe(["collector", "healthy"], ready_s),
+            "startupProbe": _probe(["collector", "healthy", f"--within={_WAITS_S}s"], ready_s, _WAITS_S),
             "volumeMounts": [_mount("collector-raw", "/raw"), _mount("collector-tmp", _TMP)],
             **resources(_COLLECTOR_CPU, _COLLECTOR_MB, COLLECTOR_LIMITS.memory_mb),
         }
@@ -362,8 +364,10 @@ def _mount(name: str, path: str) -> dict[str, Any]:
     return {"name": name, "mountPath": path}
 
 
-def _probe(command: Sequence[str], within_s: int) -> dict[str, Any]:
-    return {"exec": {"command": [*command]}, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": within_s}
+def _probe(command: Sequence[str], within_s: int, waits_s: int = 1) -> dict[str, Any]:
+    """Ask by a command that waits for so long itself."""
+    times = {"periodSeconds": 1, "timeoutSeconds": waits_s + 4, "failureThreshold": math.ceil(within_s / waits_s)}
+    return {"exec": {"command": [*command]}, **times}
 
 
 def _plain(word: str) -> str:
