@@ -56,9 +56,9 @@ def main() -> int:
 
 def _test(parts: Sequence[Part], setup_s: float) -> list[Outcome]:
     """Run every check and test of these parts: all of them, whatever fails; then the table of their times."""
-    jobs = [Job(part.name, part.test, part.alone) for part in parts]
+    jobs = [Job(part.name, part.test, part.alone, part.background) for part in parts]
     if len(jobs) == 1:
-        jobs = [replace(jobs[0], alone=True)]
+        jobs = [replace(jobs[0], alone=True, background=False)]
     outcomes = runner.run(jobs, runner.processors(), _say_began, _say_ended)
     _say(f"\n{'part':<14}{'seconds':>8}")
     if setup_s:

@@ -15,6 +15,8 @@ class Part:
     """Every check and test."""
     alone: bool = False
     """Whether `test` makes a load or measures time, so that nothing may run beside it."""
+    background: bool = False
+    """Whether `test` takes minutes of the processors and nothing else, so that it can have what those leave idle."""
     check: str = ""
     """What is quick of `test`: format, lint, types and unit tests."""
     reads: tuple[str, ...] = ()
@@ -54,6 +56,7 @@ PARTS = (
         "analysis",
         "what a run's files mean: sqlfluff, pytest",
         test=_ANALYSIS,
+        background=True,
         check=_ANALYSIS,
         # Which packages, and which `flows`: git ignores both. The roles' declarations are in the runs of its tests.
         reads=(
@@ -75,6 +78,7 @@ PARTS = (
         "python",
         "lab, and all that is Python: ruff, mypy, import-linter, pytest",
         test=_LAB,
+        background=True,
         check=_LAB,
         reads=(".", ".venv/connlab.stamp", _FLOWS),
         fmt=".venv/bin/ruff check --fix-only . && .venv/bin/ruff format .",

@@ -16,6 +16,16 @@ _POLL_S = 0.05
 _PATIENCE_S = 90
 """For an interrupted command to clean up: a real run removes its containers."""
 
+_YIELD = """
+chrt --idle --pid 0 $$
+{ echo 19 >/proc/$$/autogroup; } 2>/dev/null || true
+"""
+"""Nobody who wants a processor waits for what follows.
+
+Where the kernel groups processes by their session, priorities count within a group alone, and a group has its own: see
+sched(7).
+"""
+
 
 class Interrupted(Exception):
     """A signal that asks for an end."""
@@ -27,11 +37,15 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """A command for bash. One that is `alone` runs while no other does, and prints as it goes."""
+    """A command for bash. One that is `alone` runs while no other does, and prints as it goes.
+
+    One in the `background` runs beside those too: it has only the time of the processors that no other wants.
+    """
 
     name: str
     command: str
     alone: bool = False
+    background: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,30 +90,38 @@ def run(
 ) -> list[Outcome]:
     """Run all jobs, whatever becomes of any: up to `beside` at a time, then those that want to be alone one by one.
 
-    The outcomes have the order of the jobs. `began` is called before each job and `ended` with its outcome. On SIGINT,
-    SIGTERM or SIGHUP every command at work gets that signal, with all that it has started in its process group, and
-    `Interrupted` is raised once they have ended.
+    Those in the background go on meanwhile, one by one. The outcomes have the order of the jobs. `began` is called
+    before each job and `ended` with its outcome. On SIGINT, SIGTERM or SIGHUP every command at work gets that signal,
+    with all that it has started in its process group, and `Interrupted` is raised once they have ended.
     """
     outcomes: list[Outcome] = []
     running: list[_Running] = []
     with _signals() as asked:
         try:
-            for places, alone in ((beside, False), (1, True)):
-                queue = [job for job in jobs if job.alone == alone]
-                while queue or running:
-                    while queue and len(running) < places:
-                        began(queue[0])
-                        running.append(_start(queue.pop(0)))
-                    _pause(asked)
-                    for one in list(running):
-                        if (outcome := one.ended()) is not None:
-                            running.remove(one)
-                            outcomes.append(outcome)
-                            ended(outcome)
+            waiting = sorted(jobs, key=lambda job: job.alone)
+            while waiting or running:
+                for job in list(waiting):
+                    if _may_begin(job, [one.job for one in running], beside):
+                        waiting.remove(job)
+                        began(job)
+                        running.append(_start(job))
+                _pause(asked)
+                for one in list(running):
+                    if (outcome := one.ended()) is not None:
+                        running.remove(one)
+                        outcomes.append(outcome)
+                        ended(outcome)
         except BaseException:
             _end(running, asked[0] if asked else signal.SIGTERM)
             raise
     return sorted(outcomes, key=lambda outcome: jobs.index(outcome.job))
+
+
+def _may_begin(job: Job, running: Sequence[Job], beside: int) -> bool:
+    same = [one for one in running if one.background == job.background]
+    if job.background or job.alone:
+        return not same
+    return len(same) < beside and not any(one.alone for one in same)
 
 
 def _pause(asked: Sequence[int]) -> None:
@@ -112,7 +134,7 @@ def _start(job: Job) -> _Running:
     sys.stdout.flush()
     output = None if job.alone else tempfile.TemporaryFile()  # noqa: SIM115 # closed when it has been read
     process = subprocess.Popen(
-        ["bash", "-euo", "pipefail", "-c", job.command],
+        ["bash", "-euo", "pipefail", "-c", _YIELD + job.command if job.background else job.command],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=None if job.alone else subprocess.STDOUT,
