@@ -16,15 +16,10 @@ _POLL_S = 0.05
 _PATIENCE_S = 90
 """For an interrupted command to clean up: a real run removes its containers."""
 
-_YIELD = """
-chrt --idle --pid 0 $$
-{ echo 19 >/proc/$$/autogroup; } 2>/dev/null || true
-"""
-"""Nobody who wants a processor waits for what follows.
-
-Where the kernel groups processes by their session, priorities count within a group alone, and a group has its own: see
-sched(7).
-"""
+_NICE = 10
+"""Of a command in the background: the others have nine tenths of a processor that both want, and it goes on."""
+_NICE_SESSION = f"{{ echo {_NICE} >/proc/$$/autogroup; }} 2>/dev/null || true\n"
+"""Where the kernel groups processes by their session, the group has a niceness of its own: see sched(7)."""
 
 
 class Interrupted(Exception):
@@ -39,7 +34,7 @@ class Interrupted(Exception):
 class Job:
     """A command for bash. One that is `alone` runs while no other does, and prints as it goes.
 
-    One in the `background` runs beside those too: it has only the time of the processors that no other wants.
+    One in the `background` runs beside those too, with a lower priority.
     """
 
     name: str
@@ -133,8 +128,9 @@ def _pause(asked: Sequence[int]) -> None:
 def _start(job: Job) -> _Running:
     sys.stdout.flush()
     output = None if job.alone else tempfile.TemporaryFile()  # noqa: SIM115 # closed when it has been read
+    nice, before = (["nice", "-n", str(_NICE)], _NICE_SESSION) if job.background else ([], "")
     process = subprocess.Popen(
-        ["bash", "-euo", "pipefail", "-c", _YIELD + job.command if job.background else job.command],
+        [*nice, "bash", "-euo", "pipefail", "-c", before + job.command],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=None if job.alone else subprocess.STDOUT,
