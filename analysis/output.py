@@ -30,7 +30,7 @@ class Written(BaseModel):
         sorts: whether its keys stand in the order of the alphabet; else in that of the model.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
     indent: ClassVar[int] = 2
     sorts: ClassVar[bool] = False

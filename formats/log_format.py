@@ -56,7 +56,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class LogField(_Part):

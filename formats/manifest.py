@@ -53,7 +53,7 @@ class ManifestError(ValueError):
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, validate_by_name=True)
+    model_config = ConfigDict(extra="ignore", strict=True, validate_by_name=True, defer_build=True)
 
 
 class Git(_Part):

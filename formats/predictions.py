@@ -12,7 +12,7 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 class Part(BaseModel):
     """A mapping of a scenario: unknown names are refused, and no value silently becomes another type."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class Tolerance(Part):

@@ -21,7 +21,7 @@ Outcome = Literal["found", "holds-everywhere", "holds-nowhere", "inconclusive"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", validate_by_name=True)
+    model_config = ConfigDict(extra="ignore", validate_by_name=True, defer_build=True)
 
 
 class Level(_Part):
