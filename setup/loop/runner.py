@@ -113,10 +113,9 @@ def run(
 
 
 def _may_begin(job: Job, running: Sequence[Job], beside: int) -> bool:
-    same = [one for one in running if one.background == job.background]
-    if job.background or job.alone:
-        return not same
-    return len(same) < beside and not any(one.alone for one in same)
+    """Those that want to be alone come last, so none of them is at work while another waits."""
+    places = 1 if job.background or job.alone else beside
+    return sum(one.background == job.background for one in running) < places
 
 
 def _pause(asked: Sequence[int]) -> None:

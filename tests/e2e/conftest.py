@@ -25,21 +25,14 @@ from tests.own_results import RESULTS, begin
 ROOT = Path(__file__).resolve().parents[2]
 CONNLAB = ROOT / ".venv/bin/connlab"
 TURN = ROOT / ".cache/tests/turn"
-# A JVM that starts compiles for seconds, on all processors, what no test is about. By its first compiler alone it is
-# done in a third of the time.
-ONE_COMPILER = """
-from lab.engines import role_containers
-role_environment = role_containers.role_environment
-def by_one_compiler(*given):
-    return {**role_environment(*given), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
-role_containers.role_environment = by_one_compiler
-"""
 # `connlab` that waits for a word on its input before it takes the machine's lock. What can come before goes on beside
 # another process's run: the check of the scenario and of the lab's images, and the builds of the scenario's own.
-WAITING = f"""
-{ONE_COMPILER}
+# A JVM that starts compiles for seconds, on all processors, what no test is about. By its first compiler alone it is
+# done in a third of the time.
+WAITING = """
 import os, sys
 from lab.cli import connlab
+from lab.engines import role_containers
 from lab.outcomes import run_and_judge
 from lab.runs import run
 from lab.series import executor
@@ -56,6 +49,10 @@ def run_built(resolved, engine, *given, **named):
     engine.service_images(resolved)
     return run_once(resolved, engine, *given, **named)
 run_and_judge.run = run_built
+role_environment = role_containers.role_environment
+def by_one_compiler(*given):
+    return {**role_environment(*given), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+role_containers.role_environment = by_one_compiler
 connlab()
 """
 # An analysis leaves the processors to the run that begins beside it.
