@@ -16,7 +16,7 @@ class Part:
     alone: bool = False
     """Whether `test` makes a load or measures time, so that nothing may run beside it."""
     background: bool = False
-    """Whether `test` takes minutes of the processors and nothing else: it runs beside those too, with a lower priority."""
+    """Whether `test` takes minutes of the processors and nothing else: it runs beside those, with less priority."""
     check: str = ""
     """What is quick of `test`: format, lint, types and unit tests."""
     reads: tuple[str, ...] = ()
