@@ -28,7 +28,7 @@ from typing import Any, BinaryIO
 MANIFEST, IMAGES = "kit.json", "images.tar.gz"
 # The images as the engine gets them: written anew.
 WRITTEN_ANEW = "images.tar"
-FORMAT = 1
+FORMAT = 2
 BAD_INPUT = 2
 CHUNK = 1 << 20
 MANIFEST_BYTES_MAX = 1 << 20
@@ -110,13 +110,20 @@ def write(folder: Path, archive: Path, version: str, here: Here) -> None:
     sources = here.sources()
     images.must_be_of(sources)
     facts = {"version": version, "commit": here.commit, "platform": here.platform, "python": here.python}
-    manifest = {"kit": FORMAT, **facts, "debian": here.debian, "sources": sources}
-    text = json.dumps(manifest | {"pieces": {name: asdict(piece) for name, piece in pieces.items()}}, indent=1)
+    stated = {"sources": sources, "pieces": {name: asdict(piece) for name, piece in pieces.items()}}
+    manifest = {"kit": FORMAT, **facts, "debian": here.debian, **stated}
+    text = json.dumps(manifest | {"sha256": checksum(manifest)}, indent=1)
     with tarfile.open(archive, "w") as tar:
         _add(tar, MANIFEST, len(text.encode()), io.BytesIO(text.encode()))
         for name, piece in pieces.items():
             with (folder / name).open("rb") as file:
                 _add(tar, name, piece.size, file)
+
+
+def checksum(manifest: dict[str, Any]) -> str:
+    """Return the SHA-256 of what a manifest says, its own checksum left out."""
+    said = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _piece(file: Path) -> Piece:
@@ -187,6 +194,8 @@ def _manifest(tar: tarfile.TarFile) -> Manifest:
                 f"the kit's format is {known['kit']!a:.20}, and this lab reads {FORMAT}",
                 "take the lab's version that wrote it",
             )
+        if known["sha256"] != checksum(known):
+            raise Refused(f"the kit's {MANIFEST} is damaged: its SHA-256 differs", ANOTHER)
         facts = {name: _text(known[name], pattern) for name, pattern in FACTS.items()}
         sources = {str(name): str(fingerprint) for name, fingerprint in known["sources"].items()}
         pieces = {name: _stated(name, of) for name, of in known["pieces"].items()}

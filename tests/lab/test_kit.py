@@ -137,7 +137,7 @@ def tampered(kit: Path, change: Callable[[Members, dict[str, Any]], None]) -> Pa
         members = [(info, piece.read()) for info in tar if (piece := tar.extractfile(info))]
     manifest = json.loads(members.pop(0)[1])
     change(members, manifest)
-    text = json.dumps(manifest).encode()
+    text = json.dumps(manifest | {"sha256": archive.checksum(manifest)}).encode()
     with tarfile.open(kit, "w") as tar:
         for info, content in [(member(archive.MANIFEST, text), text), *members]:
             tar.addfile(info, io.BytesIO(content))
@@ -325,10 +325,15 @@ def test_a_piece_that_is_missing_is_refused_named_or_not(kit: Path, name: str, *
     assert refusal(tampered(kit, change)) == f"the kit lacks {name}"
 
 
+def test_a_manifest_that_was_damaged_on_its_way_is_refused(kit: Path) -> None:
+    kit.write_bytes(kit.read_bytes().replace(b'"debian": "bookworm"', b'"debian": "bookworn"', 1))
+    assert refusal(kit) == "the kit's kit.json is damaged: its SHA-256 differs"
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        {"kit": 2},
+        {"kit": 3},
         {"commit": "\x1b[2J"},
         {"python": "3"},
         {"platform": None},
