@@ -1,7 +1,6 @@
 """Scenarios as `connlab list`, `show` and `plan` print them."""
 
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 from typing import Any
 
 from rich import box
@@ -10,10 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from formats.knob_types import format_duration, format_knob_value
+from lab.errors import BadInput, Problem
 from lab.runs.capacity import Demand
 from lab.runs.run_results import format_figure as show_measured
 from lab.scenarios import forecast, own_configuration
-from lab.scenarios.catalogue import Entry, source_of
+from lab.scenarios.catalogue import Entry, Subject, source_of
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
@@ -21,7 +21,6 @@ from lab.series import arms
 
 # Below this width the knobs' meanings would be columns of single words.
 _WIDE = 120
-_WITH_PATHS = 140
 
 
 def describe_paths(variants: Iterable[ResolvedScenario]) -> list[str]:
@@ -68,24 +67,27 @@ def summarize_entry(subject: str, entry: Entry) -> dict[str, Any]:
     return summarize(resolve(entry.slug)) | of_catalogue
 
 
-def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
-    """Print the scenarios by subject; on a narrow terminal without their paths, for a name must be whole to be copied.
+def print_list(console: Console, subjects: Iterable[Subject]) -> list[Problem]:
+    """Print the scenarios by subject; return what is wrong with those that the catalogue does not name.
 
-    Args:
-        console: where to.
-        summaries: in the order of the catalogue.
+    Of the others, what the catalogue says is enough: to read and resolve all of them takes seconds.
     """
-    wide = console.width >= _WITH_PATHS
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("scenario", "level", "takes", *(["path"] if wide else []), "shows"):
+    for column in ("scenario", "level", "takes", "shows"):
         table.add_column(column, no_wrap=column != "shows", overflow="fold")
-    for subject, scenarios in groupby(summaries, key=lambda one: one["subject"]):
+    problems: list[Problem] = []
+    for subject in subjects:
         table.add_section()
-        table.add_row(Text(subject, "bold"))
-        for one in scenarios:
-            path = ["\n".join(one["paths"])] if wide else []
-            table.add_row(one["scenario"], str(one["level"] or ""), one["takes"], *path, one["shows"] or one["title"])
+        table.add_row(Text(subject.name, "bold"))
+        for entry in subject.entries:
+            try:
+                shows = entry.shows or resolve(entry.slug).scenario.title
+            except BadInput as error:
+                problems += error.problems
+            else:
+                table.add_row(entry.slug, str(entry.level or ""), entry.takes, shows)
     console.print(table)
+    return problems
 
 
 def _load(one: dict[str, Any]) -> str:
