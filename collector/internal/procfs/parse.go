@@ -29,6 +29,8 @@ type Process struct {
 	OpenFilesLimit int64
 	// started distinguishes a process from a later one with the same id.
 	started int64
+	// ended: nobody has waited for it yet.
+	ended bool
 }
 
 // A Host is the CPU time of the whole machine since it started, over all CPUs.
@@ -38,6 +40,7 @@ type Host struct {
 
 // The fields of /proc/PID/stat (proc_pid_stat(5)), counted from the one after the command's name.
 const (
+	fieldState      = 0 // its own is the third of all
 	fieldUserTime   = 14 - 3
 	fieldSystemTime = 15 - 3
 	fieldThreads    = 20 - 3
@@ -74,6 +77,7 @@ func parseProcess(text []byte, units Units) (Process, error) {
 		OpenFiles:      -1,
 		OpenFilesLimit: -1,
 		started:        figures[3],
+		ended:          bytes.ContainsAny(fields[fieldState], "ZX"),
 	}, nil
 }
 

@@ -82,6 +82,28 @@ func TestAProcessIsNobodysWhileRuncMakesIt(t *testing.T) {
 	}
 }
 
+func TestAProcessThatEndedBeforeItWasSeenIsNobodys(t *testing.T) {
+	root := t.TempDir()
+	if err := os.CopyFS(root, os.DirFS("testdata/proc")); err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.ReadFile("testdata/proc/7/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := open(t, root)
+	// A health check that nobody has waited for yet is in no control group any more.
+	write(t, filepath.Join(root, "7/stat"), strings.Replace(string(stat), ") S ", ") Z ", 1))
+	write(t, filepath.Join(root, "7/cgroup"), "0::/../..\n")
+	got, err := reader.Processes(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(got, func(p Process) bool { return p.PID == 7 }) {
+		t.Errorf("it counts as the role's: %+v", got)
+	}
+}
+
 func TestHostSumsEachKindOfTimeOnce(t *testing.T) {
 	got, err := open(t, "testdata/proc").Host()
 	if err != nil {

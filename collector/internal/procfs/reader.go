@@ -113,6 +113,9 @@ func (r *Reader) process(pid int) (process Process, own bool, err error) {
 	}
 	known, seen := r.known[pid]
 	if !seen || known.started != process.started {
+		if process.ended { // it has left its control group, so nobody knows whose it was
+			return process, true, nil
+		}
 		group, err := r.read(filepath.Join(directory, "cgroup"))
 		if err != nil {
 			return Process{}, false, err
