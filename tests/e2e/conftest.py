@@ -9,11 +9,12 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ from tests.own_results import RESULTS, begin
 ROOT = Path(__file__).resolve().parents[2]
 CONNLAB = ROOT / ".venv/bin/connlab"
 TURN = ROOT / ".cache/tests/turn"
-# `connlab` that waits for a word on its input before it takes the machine's lock. What can come before goes on beside
-# another process's run: the check of the scenario and of the lab's images, and the builds of the scenario's own.
+# `connlab` that says on its input, a socket, when it is ready to take the machine's lock, and waits there for a word.
+# What comes before goes on beside other runs: the check of the scenario and of the lab's images, and the builds of the
+# scenario's own.
 # A JVM that starts compiles for seconds, on all processors, what no test is about. By its first compiler alone it is
 # done in a third of the time.
 WAITING = """
@@ -39,6 +41,7 @@ from lab.series import executor
 take = run.machine_lock
 assert executor.machine_lock is take
 def machine_lock(*given, **named):
+    os.write(0, b"r")
     if not os.read(0, 1):
         sys.exit("nobody gives it a turn")
     return take(*given, **named)
@@ -145,12 +148,12 @@ class Run:
 
 
 @contextlib.contextmanager
-def turn() -> Iterator[Callable[[], None]]:
-    """Wait for the machine, and keep it from the runs of other processes; what is given ends that early."""
+def turn() -> Iterator[None]:
+    """Wait for the machine, and keep it from the runs of other processes."""
     TURN.parent.mkdir(parents=True, exist_ok=True)
     with TURN.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield lambda: None if file.closed else fcntl.flock(file, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.fixture
@@ -160,10 +163,10 @@ def whole_turn() -> Iterator[None]:
         yield
 
 
-def end_turn_with_run(process: subprocess.Popen[str], end: Callable[[], None]) -> None:
-    """Wait for the end of a command's run, whose containers are gone when the lab lets go of its lock; then end a turn.
+def wait_for_end_of_run(process: subprocess.Popen[str]) -> None:
+    """Wait for the end of a command's run, whose containers are gone when the lab lets go of its lock.
 
-    A command whose hold on the lock is not seen has its turn until it ends.
+    A command whose hold on the lock is not seen is waited for until it ends.
     """
     from lab.runs import lock  # noqa: PLC0415 # it learns the folder of results as it is imported
 
@@ -171,15 +174,19 @@ def end_turn_with_run(process: subprocess.Popen[str], end: Callable[[], None]) -
         holder = lock.holder()
         return holder is not None and holder.pid == process.pid
 
+    hangs_s = time.monotonic() + HANG_S
     for held in (False, True):
         while process.poll() is None and holds_machine() == held:
+            if time.monotonic() > hangs_s:
+                raise subprocess.TimeoutExpired(process.args, HANG_S)
             time.sleep(0.1)
     with contextlib.suppress(ProcessLookupError):
         os.setpriority(os.PRIO_PGRP, process.pid, NICE)
-    end()
 
 
-def start(*arguments: str, program: Sequence[str | Path] = (CONNLAB,), asks: bool = False) -> subprocess.Popen[str]:
+def start(
+    *arguments: str, program: Sequence[str | Path] = (CONNLAB,), stdin: int | None = None
+) -> subprocess.Popen[str]:
     """A `connlab` command in a process group of its own, so that a test can interrupt it as a terminal does.
 
     Tests that run in the background have Ctrl-C ignored, and would hand that on: a terminal's command has it not.
@@ -187,7 +194,7 @@ def start(*arguments: str, program: Sequence[str | Path] = (CONNLAB,), asks: boo
     return subprocess.Popen(
         ["env", "--default-signal=INT", *program, *arguments],
         cwd=ROOT,
-        stdin=subprocess.PIPE if asks else None,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -250,19 +257,26 @@ def load_has_begun(scenario: str, known: set[Path]) -> bool:
 
 
 def run_in_turn(scenario: str, *arguments: str) -> Run:
-    """A `connlab run` to its end: its check goes on beside the run before, and its analysis beside the next one."""
-    process = start("run", scenario, *arguments, program=(sys.executable, "-c", WAITING), asks=True)
-    try:
-        with turn() as end:
-            watch = threading.Thread(target=end_turn_with_run, args=(process, end), daemon=True)
-            watch.start()
-            output, _ = process.communicate("\n", timeout=HANG_S)
-            watch.join()
-    except BaseException as error:
-        said = interrupt(process)
-        if isinstance(error, subprocess.TimeoutExpired):
-            pytest.fail(f"{scenario} did not end:\n{said}")
-        raise
+    """A `connlab run` to its end; its check, its builds and its analysis go on beside the runs of others."""
+    ours, its = socket.socketpair()
+    with ours, ThreadPoolExecutor(1) as reader:
+        with its:
+            process = start("run", scenario, *arguments, program=(sys.executable, "-c", WAITING), stdin=its.fileno())
+        said = reader.submit(lambda: process.communicate()[0])
+        ours.settimeout(HANG_S)
+        try:
+            # One that is refused ends before it is ready.
+            if ours.recv(1):
+                with turn():
+                    ours.send(b"\n")
+                    wait_for_end_of_run(process)
+            output = said.result(HANG_S)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            if isinstance(error, TimeoutError | subprocess.TimeoutExpired):
+                pytest.fail(f"{scenario} did not end:\n{said.result(HANG_S)}")
+            raise
     return Run(process.returncode, output, latest(Path(scenario).name))
 
 
