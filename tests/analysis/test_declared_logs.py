@@ -15,9 +15,16 @@ CADDY = (
     '{"level":"info","ts":1700000000.125,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":'
     '"10.0.0.9","remote_port":"41342","method":"GET","host":"a","uri":"/a?b=1"},"duration":0.5,"size":9,"status":502}'
 )
+# As Traefik 3.7.13 wrote it.
 TRAEFIK = (
-    '{"ClientHost":"10.0.0.9","ClientPort":"51000","DownstreamStatus":502,"Duration":250000000,"OriginDuration":'
-    '240000000,"RequestMethod":"GET","RequestPath":"/","ServiceAddr":"backend:8080","StartUTC":"2025-11-21T07:26:40.5Z"}'
+    '{"ClientAddr":"192.168.80.2:50878","ClientHost":"192.168.80.2","ClientPort":"50878","ClientUsername":"-",'
+    '"DownstreamContentSize":15,"DownstreamStatus":504,"Duration":2900708802,"OriginContentSize":15,"OriginDuration":'
+    '2900604106,"OriginStatus":504,"Overhead":104696,"RequestAddr":"traefik-1:8080","RequestContentSize":0,'
+    '"RequestCount":11,"RequestHost":"traefik-1","RequestMethod":"GET","RequestPath":"/api/delay?ms=4000\\u0026bytes=0",'
+    '"RequestPort":"8080","RequestProtocol":"HTTP/1.1","RequestScheme":"http","RetryAttempts":0,"RouterName":'
+    '"everything@file","ServiceAddr":"backend:8080","ServiceName":"backend@file","ServiceURL":"http://backend:8080",'
+    '"StartLocal":"2026-11-29T13:45:45.443084862Z","StartUTC":"2026-11-29T13:45:45.443084862Z","entryPointName":"web",'
+    '"level":"info","msg":"","time":"2026-11-29T13:45:48Z"}'
 )
 COMBINED = '10.0.0.9 - - [21/Nov/2025:08:26:40 +0100] "GET /a HTTP/1.1" 200 {} "-" "k6"'
 ENVOY = (
@@ -41,14 +48,17 @@ def rows(folder: Path, declared: LogFormat, text: str, upstreams: Upstreams = BA
     [
         ("caddy", CADDY, {"time_ms": 1_700_000_000_125, "remote_port": 41342, "request_time": 0.5, "status": 502,
                           "upstream_addr": "10.0.0.3:8080", "resolution_us": 1000, "request_uri": "/a?b=1"}),
-        ("traefik", TRAEFIK, {"time_ms": MORNING_MS + 750, "remote_port": 51000, "request_time": 0.25,
-                              "upstream_addr": "10.0.0.3:8080", "upstream_response_time": "0.24"}),
+        ("traefik", TRAEFIK, {"time_ms": 1_795_959_948_343, "remote_addr": "192.168.80.2", "remote_port": 50878,
+                              "status": 504, "request_time": 2.900709, "upstream_addr": "10.0.0.3:8080",
+                              "upstream_response_time": "2.900604", "request_method": "GET",
+                              "request_uri": "/api/delay?ms=4000&bytes=0"}),
         ("combined", COMBINED.format(9), {"time_ms": MORNING_MS, "remote_addr": "10.0.0.9", "remote_port": None,
                                           "status": 200, "bytes_sent": 9, "resolution_us": 1_000_000}),
         ("spring", COMBINED.format("-"), {"bytes_sent": None, "request_method": "GET"}),
         ("envoy", ENVOY, {"time_ms": MORNING_MS + 750, "request_id": "cc21", "upstream_addr": "10.0.0.7:80",
                           "status": 503, "bytes_sent": 91}),
     ],
+    ids=["caddy", "traefik", "combined", "spring", "envoy"],
 )  # fmt: skip
 def test_a_well_known_log_is_read(tmp_path: Path, name: str, line: str, found: dict[str, Any]) -> None:
     (row,) = rows(tmp_path, WELL_KNOWN[name], f"its own words\n{line}\n")

@@ -43,7 +43,7 @@ def test_over_http2_a_connection_carries_all_requests_of_its_user(run: Callable[
     assert found.figures["client.named.a.total"] == 4
 
 
-@pytest.mark.parametrize("proxy", ["caddy", "apache", pytest.param("traefik", marks=pytest.mark.builds)])
+@pytest.mark.parametrize("proxy", ["caddy", "apache"])
 def test_failures_behind_a_proxy_that_the_lab_has_never_seen_are_explained(run: Callable[..., Run], proxy: str) -> None:
     found = run(str(SERVICES / f"behind-{proxy}"))
     assert_reproduced(found)
