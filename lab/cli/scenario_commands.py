@@ -21,17 +21,17 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
     from lab.scenarios import places
     from lab.scenarios.catalogue import load_catalogue
 
-    problems, subjects = places.misnamed(), load_catalogue()
-    if as_json:
-        summaries = []
-        for name, entry in ((one.name, entry) for one in subjects for entry in one.entries):
+    summaries, problems = [], places.misnamed()
+    for subject in load_catalogue():
+        for entry in subject.entries:
             try:
-                summaries.append(listing.summarize_entry(name, entry))
+                summaries.append(listing.summarize_entry(subject.name, entry, whole=as_json))
             except BadInput as error:
                 problems += error.problems
+    if as_json:
         terminal.result_json(summaries)
     else:
-        problems += listing.print_list(terminal.stdout(), subjects)
+        listing.print_list(terminal.stdout(), summaries)
         say_next(next_steps.after_list())
     if problems:
         raise BadInput(problems)

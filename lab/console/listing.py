@@ -1,6 +1,7 @@
 """Scenarios as `connlab list`, `show` and `plan` print them."""
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from rich import box
@@ -9,11 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from formats.knob_types import format_duration, format_knob_value
-from lab.errors import BadInput, Problem
 from lab.runs.capacity import Demand
 from lab.runs.run_results import format_figure as show_measured
 from lab.scenarios import forecast, own_configuration
-from lab.scenarios.catalogue import Entry, Subject, source_of
+from lab.scenarios.catalogue import Entry, source_of
 from lab.scenarios.knobs import CATALOGUE
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
@@ -57,37 +57,30 @@ def summarize(resolved: ResolvedScenario, overrides: Iterable[str] = ()) -> dict
     }
 
 
-def summarize_entry(subject: str, entry: Entry) -> dict[str, Any]:
+def summarize_entry(subject: str, entry: Entry, *, whole: bool = True) -> dict[str, Any]:
     """Return the same for a scenario in the catalogue, with what that says of it.
+
+    If it need not be `whole`, what the catalogue says is enough: to read and resolve all scenarios takes seconds.
 
     Raises:
         BadInput: the scenario is wrong.
     """
-    of_catalogue = {"subject": subject, "level": entry.level, "takes": entry.takes, "shows": entry.shows}
-    return summarize(resolve(entry.slug)) | of_catalogue
+    named = {"scenario": entry.slug, "subject": subject}
+    of_catalogue = named | {"level": entry.level, "takes": entry.takes, "shows": entry.shows}
+    return summarize(resolve(entry.slug)) | of_catalogue if whole or not entry.shows else of_catalogue
 
 
-def print_list(console: Console, subjects: Iterable[Subject]) -> list[Problem]:
-    """Print the scenarios by subject; return what is wrong with those that the catalogue does not name.
-
-    Of the others, what the catalogue says is enough: to read and resolve all of them takes seconds.
-    """
+def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
+    """Print the scenarios, which are in the order of the catalogue, by subject."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("scenario", "level", "takes", "shows"):
         table.add_column(column, no_wrap=column != "shows", overflow="fold")
-    problems: list[Problem] = []
-    for subject in subjects:
+    for subject, scenarios in groupby(summaries, key=lambda one: one["subject"]):
         table.add_section()
-        table.add_row(Text(subject.name, "bold"))
-        for entry in subject.entries:
-            try:
-                shows = entry.shows or resolve(entry.slug).scenario.title
-            except BadInput as error:
-                problems += error.problems
-            else:
-                table.add_row(entry.slug, str(entry.level or ""), entry.takes, shows)
+        table.add_row(Text(subject, "bold"))
+        for one in scenarios:
+            table.add_row(one["scenario"], str(one["level"] or ""), one["takes"], one["shows"] or one["title"])
     console.print(table)
-    return problems
 
 
 def _load(one: dict[str, Any]) -> str:
