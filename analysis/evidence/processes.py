@@ -30,15 +30,6 @@ def under_load(series: Sequence[Record], window: Window) -> list[Record]:
     return timeline.readings_enclosing(series, window.start_us, window.load_end_us)
 
 
-def read_machine_ms(reading: Record) -> tuple[int, int] | None:
-    """Return the time that all processors had so far, and their idle time; None where a reading lacks one."""
-    host = reading.get("host")
-    if not isinstance(host, dict):
-        return None
-    total_ms, idle_ms = integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms")
-    return None if total_ms is None or idle_ms is None else (total_ms, idle_ms)
-
-
 def cpu_percent(readings: Sequence[Record]) -> float | None:
     """Return the processor time the role used from the first reading to the last, in percent of one processor.
 

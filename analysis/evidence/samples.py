@@ -93,7 +93,8 @@ class Tick:
     """One tick: when by both clocks, how long after it was due, and the listening sockets.
 
     `counted`: whether the kernel's overflows are known then; the dump of `ss` alone says nothing of them. `unix`: the
-    unix sockets on which somebody waits, and with a full tick the others, too.
+    unix sockets on which somebody waits, and with a full tick the others, too. `machine_ms`: as of `read_machine_ms`; a
+    tick of an earlier run has none.
     """
 
     time_us: int
@@ -102,6 +103,7 @@ class Tick:
     listeners: tuple[Listener, ...]
     counted: bool = True
     unix: tuple[UnixListener, ...] = ()
+    machine_ms: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -200,6 +202,15 @@ def read(path: Path, port: int = TRAFFIC_PORT, instance: str | None = None, *, i
     return samples
 
 
+def read_machine_ms(record: Record) -> tuple[int, int] | None:
+    """Return the time that all processors had so far, and their idle time; None where a record lacks one."""
+    host = record.get("host")
+    if not isinstance(host, dict):
+        return None
+    total_ms, idle_ms = integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms")
+    return None if total_ms is None or idle_ms is None else (total_ms, idle_ms)
+
+
 _LISTS = {"sockets": "sockets", "time_wait": "time_waits", "processes": "processes", "self": "selves"}
 
 
@@ -246,7 +257,9 @@ def _add_tick(samples: Samples, record: Record) -> None:
     counted = record.get("full") is not True or OVERFLOWS in counters
     late_us = integer(record, "late_us") or 0
     unix = tuple(filter(None, map(_unix_listener, records(record, "unix"))))
-    samples.ticks.append(Tick(record["time_us"], record["mono_us"], late_us, listeners, counted, unix))
+    samples.ticks.append(
+        Tick(record["time_us"], record["mono_us"], late_us, listeners, counted, unix, read_machine_ms(record))
+    )
 
 
 def _unix_listener(record: Record) -> UnixListener | None:

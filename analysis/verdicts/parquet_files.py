@@ -17,9 +17,10 @@ import numpy as np
 from analysis.database import Integers, create, has_rows, over_files, sql
 from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.load_tables import insert
-from analysis.evidence import processes, timeline
+from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.rawrun import RawRun, Scraped
+from analysis.evidence.samples import read_machine_ms
 from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown
 from analysis.figures import Run
@@ -194,7 +195,7 @@ def _processor(before: Record, after: Record) -> Iterator[tuple[str, float]]:
             of_program[program] += max(cpu_ms - (used_ms.get(process.get("pid")) or 0), 0)
     for program, cpu_ms in of_program.items():
         yield f"cpu_percent.{program}", round(100_000 * cpu_ms / lasted_us, 2)
-    first, last = processes.read_machine_ms(before), processes.read_machine_ms(after)
+    first, last = read_machine_ms(before), read_machine_ms(after)
     if first and last and last[0] > first[0]:
         yield "host.cpu_percent", round(100 * (1 - (last[1] - first[1]) / (last[0] - first[0])), 2)
 

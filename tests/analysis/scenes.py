@@ -98,7 +98,7 @@ class Scene:
     def settings(self) -> str:
         """What it shares with all scenes of its run: the run-wide settings, and how busy the machine was."""
         manifest = {key: value for key, value in self.run.manifest.items() if key not in _OWN}
-        hosts = [each.get("host") for samples in self.run.samples.values() for each in samples.slow]
+        hosts = [each.get("host") for samples in self.run.samples.values() for each in samples.ticks + samples.slow]
         return json.dumps([manifest, hosts], sort_keys=True)
 
 

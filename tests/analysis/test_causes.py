@@ -843,6 +843,23 @@ def test_an_answer_taken_late_is_the_generator_s_fault_on_a_busy_machine(scene: 
     assert scene.cause()[0] == cause
 
 
+@pytest.mark.parametrize(("idle_ms", "cause"), [(0, "generator-starved"), (20, "unexplained")])
+def test_the_processors_are_judged_while_the_answer_waited_and_not_in_the_second_around(
+    scene: Scene, idle_ms: int, cause: str
+) -> None:
+    for samples in scene.run.samples.values():
+        idle = 0
+        for tick in samples.ticks:
+            second = (tick["time_us"] - at_us(0)) / 1_000_000
+            idle += idle_ms if BEGIN_S + 0.15 < second < BEGIN_S + 1.45 else 150
+            tick["host"] = {"cpu_total_ms": round(second * 2000), "cpu_idle_ms": idle}
+    scene.dial()
+    scene.request(1.35, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 0.15)
+
+    assert scene.cause()[0] == cause
+
+
 def test_a_request_that_waited_for_a_pooled_connection(scene: Scene) -> None:
     scene.dial(time_us=at_us(BEGIN_S - 2))
     scene.request(2, status=200, reused=True, blocked_us=1_900_000)

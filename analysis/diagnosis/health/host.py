@@ -11,7 +11,7 @@ from analysis.evidence import processes, timeline
 from analysis.evidence.clocks import LAB
 from analysis.evidence.jsonl import Record, integer
 from analysis.evidence.rawrun import RawRun
-from analysis.evidence.samples import Samples
+from analysis.evidence.samples import Samples, read_machine_ms
 from analysis.evidence.window import Window
 
 
@@ -110,7 +110,7 @@ def _idle_percent_of(series: list[Record], window: Window) -> float | None:
     readings = processes.under_load(series, window)
     if silence_ms > limits.SECONDLY_GAP_MS or not readings:
         return None
-    before, after = processes.read_machine_ms(readings[0]), processes.read_machine_ms(readings[-1])
+    before, after = read_machine_ms(readings[0]), read_machine_ms(readings[-1])
     if before is None or after is None or after[0] <= before[0]:
         return None
     return round(100 * (after[1] - before[1]) / (after[0] - before[0]), 2)

@@ -20,7 +20,7 @@ from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.logs import lines_of
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import put_on_steady, tell_processes_apart
-from analysis.evidence.samples import Listener, Samples
+from analysis.evidence.samples import Listener, Samples, read_machine_ms
 from analysis.evidence.throttling import throttled
 from formats.role import CONTAINER_LOG
 from formats.safe_files import open_regular
@@ -322,8 +322,11 @@ def tick_columns(
 
 
 def _processors(samples: Samples) -> list[tuple[int, int, int]]:
-    readings = ((record["time_us"], processes.read_machine_ms(record)) for record in samples.processes)
-    return [(time_us, *of_machine_ms) for time_us, of_machine_ms in readings if of_machine_ms is not None]
+    """Return when the processors' time was read, and the two values: with each tick, in earlier runs once a second."""
+    readings = [(tick.time_us, tick.machine_ms) for tick in samples.ticks]
+    if not any(machine_ms for _, machine_ms in readings):
+        readings = [(record["time_us"], read_machine_ms(record)) for record in samples.processes]
+    return [(time_us, *machine_ms) for time_us, machine_ms in readings if machine_ms is not None]
 
 
 def _load_scrapes(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:

@@ -1,7 +1,6 @@
--- How idle the processors of a machine were, from one reading of it to the next.
+-- How long the processors of a machine were idle, from one reading of it to the next, of the time that they had.
 CREATE VIEW idle_spans AS
 SELECT machine, time_us AS start_us, lead(time_us) OVER readings AS end_us,
-       100.0 * (lead(idle_ms) OVER readings - idle_ms)
-           / nullif(lead(total_ms) OVER readings - total_ms, 0) AS idle_percent
+       lead(idle_ms) OVER readings - idle_ms AS idle_ms, lead(total_ms) OVER readings - total_ms AS total_ms
   FROM processors
 WINDOW readings AS (PARTITION BY machine ORDER BY time_us);

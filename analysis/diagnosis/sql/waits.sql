@@ -176,7 +176,7 @@ WITH late AS (
 )
 SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
        coalesce(list_contains($loops::VARCHAR[], server), false) AS has_loops,
-       (SELECT max(idle_percent) FROM idle_spans JOIN machines USING (machine)
+       (SELECT 100.0 * sum(idle_ms) / nullif(sum(total_ms), 0) FROM idle_spans JOIN machines USING (machine)
          WHERE machines.instance = parts.instance
            AND idle_spans.end_us > left_us AND idle_spans.start_us < left_us + lag_us) AS idle_percent,
        greatest(pool_us, 0) AS pool_us, greatest(up_pool_us, 0) AS up_pool_us,

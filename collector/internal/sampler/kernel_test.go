@@ -49,6 +49,10 @@ type record struct {
 		Port        int
 		PeerPort    int `json:"peer_port"`
 	}
+	Host struct {
+		Total int64 `json:"cpu_total_ms"`
+		Idle  int64 `json:"cpu_idle_ms"`
+	}
 	Reason string
 	Ticks  int64
 	Gaps   int64
@@ -366,6 +370,11 @@ func TestTheRecordBeginsAndEndsInGoodOrder(t *testing.T) {
 	}
 	if last.Ticks != int64(len(ticks)) {
 		t.Errorf("the last line counts %d ticks, the file has %d", last.Ticks, len(ticks))
+	}
+	for _, tick := range ticks {
+		if tick.Host.Total <= tick.Host.Idle {
+			t.Errorf("a tick tells of the machine: %+v", tick.Host)
+		}
 	}
 	for i := 1; i < len(ticks); i++ {
 		wall, monotonic := ticks[i].TimeUs-ticks[i-1].TimeUs, ticks[i].MonoUs-ticks[i-1].MonoUs

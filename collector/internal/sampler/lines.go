@@ -57,6 +57,12 @@ func appendInt(line []byte, key string, value int64) []byte {
 	return strconv.AppendInt(append(line, key...), value, 10)
 }
 
+func appendHost(line []byte, host procfs.Host) []byte {
+	line = appendInt(line, `,"host":{"cpu_total_ms":`, host.CPUTotalMS)
+	line = appendInt(line, `,"cpu_idle_ms":`, host.CPUIdleMS)
+	return append(line, '}')
+}
+
 func appendListeners(line []byte, listeners []sockdiag.Listener) []byte {
 	for i, l := range listeners {
 		line = appendComma(line, i)

@@ -264,6 +264,10 @@ func (s *Sampler) appendTick(now time.Time, late time.Duration, full bool) error
 	if s.unixListeners, err = s.diag.UnixListeners(s.unixListeners[:0]); err != nil {
 		return err
 	}
+	host, err := s.procs.Host()
+	if err != nil {
+		return err
+	}
 
 	s.line = appendStart(s.line, "tick", now)
 	s.line = appendInt(s.line, `,"mono_us":`, monotonic.Microseconds())
@@ -274,6 +278,7 @@ func (s *Sampler) appendTick(now time.Time, late time.Duration, full bool) error
 	if s.config.MetricsConnections != nil {
 		s.line = appendInt(s.line, `,"metrics_connections":`, s.config.MetricsConnections())
 	}
+	s.line = appendHost(s.line, host)
 	s.line = append(s.line, `,"counters":{`...)
 	s.line = s.deltas.appendTo(s.line, full)
 	s.line = append(s.line, `},"listen":[`...)
@@ -383,9 +388,9 @@ func (s *Sampler) appendProcesses() error {
 	s.line = appendStart(s.line, "processes", now)
 	s.line = append(s.line, `,"processes":[`...)
 	s.line = appendProcesses(s.line, s.procList)
-	s.line = appendInt(s.line, `],"host":{"cpu_total_ms":`, host.CPUTotalMS)
-	s.line = appendInt(s.line, `,"cpu_idle_ms":`, host.CPUIdleMS)
-	s.appendCost("}", began)
+	s.line = append(s.line, ']')
+	s.line = appendHost(s.line, host)
+	s.appendCost("", began)
 	return nil
 }
 
