@@ -1282,7 +1282,7 @@ def test_running_counts_of_the_readings(tables: Tables, loops: list[str], satura
 
 def test_how_idle_the_processors_were_between_two_readings(tables: Tables) -> None:
     tables.given("processors", "time_us total_ms idle_ms", (0, 0, 0), (1, 10, 4))
-    assert tables.made("idle_spans", "start_us, end_us, idle_percent") == [(0, 1, 40.0), (1, None, None)]
+    assert tables.made("idle_spans", "start_us, end_us, idle_ms, total_ms") == [(0, 1, 4, 10), (1, None, None, None)]
 
 
 def test_the_server_has_a_request_from_its_sending_to_its_answer(tables: Tables) -> None:
