@@ -16,7 +16,7 @@ readonly cgroup=connlab-faults
 be_machine() {
   local work=$1 number=$2 machines=$3
   mount -t tmpfs -o mode=755 tmpfs /run
-  mkdir /run/lock
+  mkdir --mode 1777 /run/lock
   mount -t tmpfs -o mode=1777 tmpfs /tmp
   # Small, so that it can be filled, and mounted twice, so that it can be closed while containers write.
   mkdir -p results
