@@ -84,7 +84,7 @@ SPOILED_BY_A_BUSY_MACHINE = (
     *("host", "clock", "arrivals", "users", "connections", "k6/", "sampler/", "tomcat/", "stub_status/", "gateway/"),
     "capture/",
 )
-PROVE_A_BUSY_MACHINE = ("host", "arrivals", "sampler/")
+PROVE_A_BUSY_MACHINE = ("host", "clock", "arrivals", "sampler/")
 
 # accept-queue-overflow for tests that are not about how long users wait: the last one served has its answer after about
 # 20 s, in time for what a test does meanwhile, on a busy machine too.
@@ -136,8 +136,8 @@ class Run:
     def busy(self) -> str | None:
         """What the run says of the machine if that was too busy for a verdict; None if it was not, or says nothing.
 
-        The host, a sampler, or the packets of users who came together must say so: other instruments may suffer beside
-        them, but prove nothing by themselves.
+        The host, its clock, a sampler, or the packets of users who came together must say so: other instruments may
+        suffer beside them, but prove nothing by themselves.
         """
         if self.verdict["verdict"] != "inconclusive":
             return None
