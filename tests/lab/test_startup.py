@@ -79,8 +79,15 @@ def test_a_service_that_cannot_start_is_said_in_the_engine_s_words_with_its_plac
     assert "nothing listens" not in said
 
 
-def test_what_cannot_join_a_container_that_has_ended_is_not_the_cause(failed: Failed) -> None:
-    joining = "cannot join network of a non running container: c0ffee"
+@pytest.mark.parametrize(
+    "joining",
+    [
+        "cannot join network of a non running container: c0ffee",
+        # It ended while the other one joined it.
+        f"{RUNC} process: can't get final child's PID from pipe: EOF: unknown",
+    ],
+)
+def test_what_cannot_join_a_container_that_has_ended_is_not_the_cause(failed: Failed, joining: str) -> None:
     ended = state("collector-shop-1", code=2)
     said = failed(state("shop-1", error=joining, code=128), ended)
     assert said == "collector-shop-1 ended with exit code 2 during its start, and said nothing"
