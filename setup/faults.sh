@@ -18,10 +18,9 @@ be_machine() {
   mount -t tmpfs -o mode=755 tmpfs /run
   mkdir --mode 1777 /run/lock
   mount -t tmpfs -o mode=1777 tmpfs /tmp
-  # Small, so that it can be filled, and mounted twice, so that it can be closed while containers write.
+  # Small, so that it can be filled.
   mkdir -p results
   mount -t tmpfs -o mode=755,size=400m tmpfs results
-  mount --bind results results
   # What a run notes in .cache is this machine's.
   mkdir /tmp/bin
   mount --bind .cache/bin /tmp/bin

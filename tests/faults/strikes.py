@@ -115,13 +115,10 @@ def disk_full(_: Run, __: Engine) -> None:
                 continue
 
 
-def _remount(how: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,bind,{how}", str(paths.RESULTS)], check=True)
-
-
 def read_only(_: Run, __: Engine) -> None:
-    """Let nothing be written there any more but what containers have open."""
-    _remount("ro")
+    """Let nothing be written there any more but what is open: a mount with open files cannot be made read-only."""
+    for options in ("bind", "remount,bind,ro"):
+        subprocess.run(["mount", "-o", options, str(paths.RESULTS), str(paths.RESULTS)], check=True)
 
 
 def moved(_: Run, __: Engine) -> None:
@@ -190,7 +187,8 @@ HELD = {"disk full", "results read-only", "name taken", "network taken", "engine
 
 def mend(engine: Engine) -> None:
     """Take back what a fault did to the machine; what it did to the lab stays."""
-    _remount("rw")
+    if os.statvfs(paths.RESULTS).f_flag & os.ST_RDONLY:
+        subprocess.run(["umount", "--lazy", str(paths.RESULTS)], check=True)
     _FULL.unlink(missing_ok=True)
     if _MOVED.is_dir():
         RESULTS.mkdir(exist_ok=True)
