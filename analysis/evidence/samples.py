@@ -93,8 +93,8 @@ class Tick:
     """One tick: when by both clocks, how long after it was due, and the listening sockets.
 
     `counted`: whether the kernel's overflows are known then; the dump of `ss` alone says nothing of them. `unix`: the
-    unix sockets on which somebody waits, and with a full tick the others, too. `machine_ms`: as of `read_machine_ms`; a
-    tick of an earlier run has none.
+    unix sockets on which somebody waits, and with a full tick the others, too. `machine_ms`: what `read_machine_ms`
+    returns; None in earlier runs.
     """
 
     time_us: int

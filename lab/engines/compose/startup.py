@@ -120,7 +120,7 @@ def _explain(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError
                 watch.end(service, state.code, out_of_memory=state.out_of_memory)
     for service in services:
         error_ = states[service].error if service in states else ""
-        # Who joins a namespace while its holder ends is told of the join, in words of the runtime's own.
+        # If a collector ends while its role joins its namespaces, the runtime's message does not say so.
         if error_ and _JOINED not in error_ and not watch.ended(collector_of(service)):
             return _cannot_start(parts, service, error_)
         if ended := watch.ended(service):
