@@ -176,9 +176,10 @@ WITH late AS (
 )
 SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
        coalesce(list_contains($loops::VARCHAR[], server), false) AS has_loops,
-       (SELECT 100.0 * sum(idle_ms) / nullif(sum(total_ms), 0) FROM idle_spans JOIN machines USING (machine)
-         WHERE machines.instance = parts.instance
-           AND idle_spans.end_us > left_us AND idle_spans.start_us < left_us + lag_us) AS idle_percent,
+       CASE WHEN last_idle.start_us >= first_idle.start_us
+            THEN 100.0 * (last_idle.idle_before_ms + last_idle.idle_ms - first_idle.idle_before_ms)
+                 / nullif(last_idle.total_before_ms + last_idle.total_ms - first_idle.total_before_ms, 0)
+        END AS idle_percent,
        greatest(pool_us, 0) AS pool_us, greatest(up_pool_us, 0) AS up_pool_us,
        greatest(stream_us, 0) AS stream_us, greatest(goaway_us, 0) AS goaway_us,
        greatest(refused_us, 0) AS refused_us, greatest(unanswered_us, 0) AS unanswered_us,
@@ -198,4 +199,9 @@ SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
        greatest(throttled_us, 0) AS throttled_us, throttled_server, throttled_says,
        greatest(starved_us, 0) AS starved_us, starved_says
   FROM parts
+       LEFT JOIN machines USING (instance)
+       ASOF LEFT JOIN (FROM idle_spans WHERE end_us IS NOT NULL) AS first_idle
+            ON first_idle.machine = machines.machine AND first_idle.end_us > parts.left_us
+       ASOF LEFT JOIN (FROM idle_spans WHERE end_us IS NOT NULL) AS last_idle
+            ON last_idle.machine = machines.machine AND last_idle.start_us < parts.left_us + parts.lag_us
  ORDER BY instance, id;
