@@ -1,28 +1,37 @@
 """Runs independent waits side by side; nearly all of the lab's own time is waiting for an engine."""
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
+
+from lab.signals import deferred
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _WORKERS = 12
+_LOOK_S = 0.2
 
 
 def each(function: Callable[[_T], _R], items: Iterable[_T]) -> dict[_T, _R]:
     """Apply a function to all items at once and return each one's result; the first exception is raised.
 
-    An interruption waits for none of them.
+    What has begun is waited for, unless a signal comes.
     """
-    todo = list(items)
+    todo = list(dict.fromkeys(items))
     if not todo:
         return {}
+    with deferred() as is_interrupted:
+        return _each(function, todo, is_interrupted)
+
+
+def _each(function: Callable[[_T], _R], todo: Sequence[_T], is_interrupted: Callable[[], bool]) -> dict[_T, _R]:
     pool = ThreadPoolExecutor(min(_WORKERS, len(todo)))
-    try:
-        results = dict(zip(todo, pool.map(function, todo), strict=True))
-    except BaseException as error:
-        # `with` would wait here, and so let Ctrl-C wait for a whole warm-up.
-        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
-        raise
-    pool.shutdown()
-    return results
+    futures = {one: pool.submit(function, one) for one in todo}
+    left = set(futures.values())
+    while left and not is_interrupted():
+        done, left = wait(left, _LOOK_S, FIRST_EXCEPTION)
+        if any(not one.cancelled() and one.exception() for one in done):
+            for one in left:
+                one.cancel()
+    pool.shutdown(wait=False, cancel_futures=True)
+    return {} if left else {one: future.result() for one, future in futures.items()}

@@ -21,7 +21,7 @@ from lab import terminal
 from lab.cli import lesson_commands, machine_commands, result_commands, run_commands, scenario_commands
 from lab.cli.groups import Groups, examples
 from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
-from lab.runs.signals import interruptible
+from lab.signals import interruptible
 
 _OTHERS_WRITE = 0o022
 # Options, and variables of the Makefile, that have another name now.

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import IO, Protocol
 
 from lab.errors import EngineFailed, LabError
+from lab.signals import deferred
 
 _STDERR_LINES = 12
-_LOOK_S = 0.5
+_LOOK_S = 0.2
 
 
 class ProgramFailed(EngineFailed):
@@ -117,7 +118,24 @@ class CommandLine:
         unless: Callable[[], object] | None = None,
     ) -> CompletedCommand:
         """Run it as a process; killed when it takes too long, or when the wait for it is interrupted."""
-        command = [self.name, *arguments]
+        with deferred() as is_interrupted:
+            return self._run(
+                [self.name, *arguments],
+                timeout_s=timeout_s,
+                stdin=stdin,
+                into=into,
+                unless=lambda: is_interrupted() or (unless and unless()),
+            )
+
+    def _run(
+        self,
+        command: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: str | None,
+        into: IO[bytes] | None,
+        unless: Callable[[], object],
+    ) -> CompletedCommand:
         process = self._start(command, stdin=stdin is not None, into=into)
         with process:
             try:
@@ -133,7 +151,8 @@ class CommandLine:
 
     def follow(self, arguments: Sequence[str], *, talks: bool = False) -> StreamingCommand:
         """Start it as a process that the kernel kills with this one."""
-        return _Process(self._start([*_dying_with_us(), self.name, *arguments], stdin=talks))
+        with deferred():
+            return _Process(self._start([*_dying_with_us(), self.name, *arguments], stdin=talks))
 
     def _start(
         self, command: Sequence[str], *, stdin: bool = False, into: IO[bytes] | None = None
@@ -153,16 +172,16 @@ class CommandLine:
 
 
 def _talk(
-    process: subprocess.Popen[str], stdin: str | None, timeout_s: float, unless: Callable[[], object] | None
+    process: subprocess.Popen[str], stdin: str | None, timeout_s: float, unless: Callable[[], object]
 ) -> tuple[str, str]:
     """Return what a process says until its end, or until `unless` has it killed; raises TimeoutExpired."""
     end = time.monotonic() + timeout_s
     while True:
         left_s = end - time.monotonic()
         try:
-            return process.communicate(stdin, timeout=min(left_s, _LOOK_S) if unless else left_s)
+            return process.communicate(stdin, timeout=min(left_s, _LOOK_S))
         except subprocess.TimeoutExpired:
-            if unless and unless():
+            if unless():
                 # What it started may hold its output open: nobody reads on.
                 _kill(process)
                 return "", ""
@@ -198,11 +217,12 @@ class _Process:
                 self._process.stdin.flush()
 
     def end(self) -> None:
-        _kill(self._process)
-        for stream in (self._process.stdin, self._process.stderr):
-            if stream:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
+        with deferred():
+            _kill(self._process)
+            for stream in (self._process.stdin, self._process.stderr):
+                if stream:
+                    with contextlib.suppress(BrokenPipeError):
+                        stream.close()
 
 
 def _dying_with_us() -> list[str]:

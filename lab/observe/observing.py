@@ -19,7 +19,7 @@ from lab.observe.options import ObserveOptions
 from lab.observe.targets import FoundTarget
 from lab.runs import machine, raw_folders, run_results
 from lab.runs.run_folders import make_run_folder, point_latest, unwritable
-from lab.runs.signals import Interrupted, interruptible, shielded
+from lab.signals import Interrupted, interruptible, shielded
 
 # What is read of a namespace, and never set.
 SYSCTLS = (

@@ -15,9 +15,9 @@ from lab.errors import ConnlabError, ExitCode, Interruption
 from lab.outcomes.run_and_judge import Outcome, OutcomeSummary, run_scenario, summarize_outcome
 from lab.runs import run_results
 from lab.runs.lock import machine_lock
-from lab.runs.signals import Interrupted
 from lab.scenarios.model import Stop
 from lab.scenarios.resolved import ResolvedScenario
+from lab.signals import Interrupted
 
 # This many failures in a row mean that the machine is at fault: a series stops then, and so does this.
 FAILED_IN_A_ROW = Stop().failed_in_a_row

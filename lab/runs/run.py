@@ -20,9 +20,9 @@ from lab.runs.live_display import Display
 from lab.runs.lock import Lock, is_ours, machine_lock
 from lab.runs.run_context import RunContext, RunPosition, open_run
 from lab.runs.run_folders import point_latest
-from lab.runs.signals import Interrupted, interruptible, shielded
 from lab.scenarios import forecast
 from lab.scenarios.resolved import ResolvedScenario
+from lab.signals import Interrupted, interruptible, shielded
 
 _STOP_GRACE_ABORTED_S = 5
 

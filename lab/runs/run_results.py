@@ -24,7 +24,7 @@ from formats.manifest import FILE, Manifest, load_manifest
 from lab import paths, terminal
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.runs.run_folders import tries_out
-from lab.runs.signals import interruptible
+from lab.signals import interruptible
 
 _Model = TypeVar("_Model", bound=BaseModel)
 

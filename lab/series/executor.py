@@ -26,13 +26,13 @@ from lab.runs.lock import Lock, machine_lock
 from lab.runs.run import clear_up_after, record
 from lab.runs.run_context import RunPosition, open_run
 from lab.runs.run_results import VERDICT_FILE
-from lab.runs.signals import Interrupted, interruptible
 from lab.runs.user_files import Configurations
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import store
 from lab.series.plan import Answers, Plan
 from lab.series.printing import Progress
 from lab.series.store import is_service_image
+from lab.signals import Interrupted, interruptible
 
 _LOST = "the lab's process ended without a message (killed, or the machine went down)"
 

@@ -176,9 +176,12 @@ def test_runs_that_are_aborted_at_different_times_leave_nothing() -> None:
     # With the owner alone, with its policy, and while pods start.
     for least, ends in ((1, signal.SIGINT), (2, signal.SIGTERM), (4, signal.SIGINT)):
         process = start("run", "long-polling-smoke", "--engine", "kubernetes", *LONG)
-        wait_until(partial(made, least), "the run's objects", process)
-        os.killpg(process.pid, ends)
-        output, _ = process.communicate(timeout=HANG_S)
+        try:
+            wait_until(partial(made, least), "the run's objects", process)
+            os.killpg(process.pid, ends)
+            output, _ = process.communicate(timeout=HANG_S)
+        finally:
+            process.kill()
         assert process.returncode == 4, output
         assert "the run was aborted" in output
         wait_until(lambda: not names(), "the end of all objects")

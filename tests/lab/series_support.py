@@ -15,12 +15,12 @@ from lab.errors import LabError
 from lab.runs.run_context import RunPosition
 from lab.runs.run_folders import make_folder
 from lab.runs.run_results import VERDICT_FILE
-from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices, store
 from lab.series.executor import Executor, Runner, open_places
 from lab.series.plan import Plan
 from lab.series.printing import Progress
+from lab.signals import Interrupted
 from tests.lab.support import MINIMAL, manifest_of
 
 MATRIX = """\

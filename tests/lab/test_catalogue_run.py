@@ -13,9 +13,9 @@ from lab.outcomes import catalogue_run
 from lab.outcomes.catalogue_run import ScenarioEnd
 from lab.outcomes.run_and_judge import Outcome, summarize_outcome
 from lab.runs.lock import machine_lock
-from lab.runs.signals import Interrupted
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
+from lab.signals import Interrupted
 from tests.lab.engine import InMemoryDocker
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write

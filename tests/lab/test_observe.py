@@ -16,7 +16,7 @@ from lab.observe import observing
 from lab.observe.options import parse_options
 from lab.observe.programs import known_programs, program_in
 from lab.observe.targets import TargetNames, find_targets, program_of_role
-from lab.runs.signals import Interrupted
+from lab.signals import Interrupted
 from tests.lab.engine import InMemoryEngine, InMemorySidecar, InMemorySidecars
 from tests.lab.support import FakeDocker
 

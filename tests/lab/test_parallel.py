@@ -1,10 +1,14 @@
+import os
+import signal
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from lab import parallel
-from lab.runs.signals import Interrupted
+from lab.errors import Interruption
+from lab.signals import interruptible
 
 HANG_S = 300
 
@@ -30,18 +34,24 @@ def test_a_failure_is_raised_when_what_has_begun_has_ended() -> None:
     assert ended.is_set()
 
 
+def end_by_signal(work: Callable[[str], None]) -> None:
+    with interruptible():
+        parallel.each(work, ["signals", "lasts"])
+
+
 def test_an_interruption_waits_for_nobody() -> None:
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work(item: str) -> None:
-        if item == "interrupted":
+        if item == "signals":
             assert begun.wait(HANG_S)
-            raise Interrupted
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
         begun.set()
         may_end.wait(HANG_S)
         ended.set()
 
-    with pytest.raises(Interrupted):
-        parallel.each(work, ["interrupted", "lasts"])
+    with pytest.raises(Interruption, match="terminated"):
+        end_by_signal(work)
     assert not ended.is_set()
     may_end.set()

@@ -13,7 +13,7 @@ import pytest
 
 from lab import paths
 from lab.engines.compose import images
-from lab.runs.signals import Interrupted
+from lab.signals import Interrupted
 from tests.lab.support import FakeDocker
 from tests.lab.waiting import APT_GET, HANG_S, end_by, is_at_work, run_program, wait_until, write_program
 

@@ -1,16 +1,20 @@
+import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from lab.engines.programs import CommandLine
 from lab.errors import Interruption
-from lab.runs.signals import interruptible
+from lab.signals import deferred, interruptible, shielded
 
+HANG_S = 300
 PROGRAM = """
 import signal, sys, time
 from lab.errors import Interruption
-from lab.runs.signals import interruptible
+from lab.signals import interruptible
 # As it was started, whatever those do who started the tests.
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN if str(int(number)) in sys.argv else signal.SIG_DFL)
@@ -86,3 +90,61 @@ def series_that_is_ended_between_two_runs() -> None:
 def test_a_signal_between_two_runs_of_a_series_ends_the_series() -> None:
     with pytest.raises(Interruption, match="terminated"):
         series_that_is_ended_between_two_runs()
+
+
+class Finalized:
+    """A signal comes while Python removes it, as it may while Python removes a process that has ended."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+
+def drop_and_wait() -> None:
+    with interruptible():
+        Finalized()
+        time.sleep(HANG_S)
+
+
+def test_a_signal_that_python_drops_in_a_finalizer_comes_again() -> None:
+    with pytest.raises(Interruption, match="terminated"):
+        drop_and_wait()
+
+
+def wait_deferred(did: list[bool]) -> None:
+    with interruptible(), deferred() as is_interrupted:
+        did.append(is_interrupted())
+        signal.raise_signal(signal.SIGTERM)
+        did.append(is_interrupted())
+        raise ValueError
+
+
+def test_a_deferred_signal_waits_and_is_raised_whatever_went_wrong() -> None:
+    did: list[bool] = []
+    with pytest.raises(Interruption, match="terminated"):
+        wait_deferred(did)
+    assert did == [False, True]
+
+
+def end_shielded(did: list[bool]) -> None:
+    with interruptible(), shielded():
+        with deferred() as is_interrupted:
+            signal.raise_signal(signal.SIGTERM)
+            did.append(is_interrupted())
+        did.append(True)
+
+
+def test_a_run_s_ending_does_not_break_off_what_it_waits_for() -> None:
+    did: list[bool] = []
+    with pytest.raises(Interruption, match="terminated"):
+        end_shielded(did)
+    assert did == [False, True]
+
+
+def run_in_shell(script: str) -> None:
+    with interruptible():
+        CommandLine("sh", "", "").run(["-c", script], timeout_s=HANG_S)
+
+
+def test_a_command_ends_at_a_signal() -> None:
+    with pytest.raises(Interruption, match="terminated"):
+        run_in_shell(f"kill -TERM {os.getpid()}; sleep {HANG_S}")

@@ -14,8 +14,8 @@ from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.outcomes import catalogue_run
 from lab.outcomes.run_and_judge import Outcome, run_scenario, summarize_outcome
 from lab.runs.lock import Lock, machine_lock
-from lab.runs.signals import Interrupted
 from lab.scenarios.resolved import ResolvedScenario
+from lab.signals import Interrupted
 from tools.recording import documents, recorded_figures, recorded_runs
 from tools.recording.recorded_runs import RecordedRun
 

@@ -1,8 +1,11 @@
 """Ctrl-C, a closed terminal and a polite kill end every command in order: evidence, then clean-up, then the word."""
 
 import contextlib
+import os
 import signal
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
@@ -14,6 +17,7 @@ _SIGNALS = {
     signal.SIGTERM: "terminated (SIGTERM)",
     signal.SIGHUP: "the terminal was closed (SIGHUP)",
 }
+_AGAIN_S = 0.01
 
 
 class Interrupted(BaseException):
@@ -26,13 +30,21 @@ class _Level:
 
     Attributes:
         shields: how many `shielded` are under way.
-        pending: the signal that came behind a shield.
+        deferrals: how many `deferred`.
+        pending: the signal that came meanwhile.
     """
 
     interrupted: bool = False
     shields: int = 0
+    deferrals: int = 0
     pending: Interrupted | None = None
     raised: Interrupted | None = None
+
+    def raise_pending(self) -> None:
+        """Raise what came, unless something still holds it back."""
+        if self.pending is not None and not self.shields and not self.deferrals:
+            self.raised, self.pending = self.pending, None
+            raise self.raised
 
 
 _levels: list[_Level] = []
@@ -56,18 +68,17 @@ def interruptible(*, to_the_end: bool = False) -> Iterator[None]:
             terminal.problem("connlab: still removing what the run started")
             return
         level.interrupted = True
-        error = Interrupted(_SIGNALS[signal.Signals(number)])
-        if not level.shields:
-            level.raised = error
-            raise error
-        level.pending = error
-        terminal.problem(f"connlab: {error}; it ends as soon as everything is written and removed")
+        level.pending = Interrupted(_SIGNALS[signal.Signals(number)])
+        if level.shields:
+            terminal.problem(f"connlab: {level.pending}; it ends as soon as everything is written and removed")
+        level.raise_pending()
 
     heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     _levels.append(level)
     before = {number: signal.signal(number, handle) for number in heeded}
     try:
-        yield
+        with _sent_again_if_dropped(level):
+            yield
     except Interrupted as error:
         raise Interruption(str(error)) from error
     except ConnlabError:
@@ -85,6 +96,26 @@ def interruptible(*, to_the_end: bool = False) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _sent_again_if_dropped(level: _Level) -> Iterator[None]:
+    """Python drops what is raised in a finalizer: send such a signal again, for when that has ended."""
+    hook_before = sys.unraisablehook
+
+    def hook(dropped: "sys.UnraisableHookArgs") -> None:
+        if level.raised is None or dropped.exc_value is not level.raised:
+            hook_before(dropped)
+            return
+        number = next(one for one, said in _SIGNALS.items() if said == str(level.raised))
+        level.interrupted = False
+        threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number)).start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook_before
+
+
+@contextlib.contextmanager
 def shielded() -> Iterator[None]:
     """Let no signal break this off: a run's ending, or its clearing up. One that came is raised at the end.
 
@@ -97,6 +128,24 @@ def shielded() -> Iterator[None]:
         yield
     finally:
         level.shields -= 1
-    if level.pending is not None and not level.shields:
-        error, level.pending = level.pending, None
-        raise error
+    level.raise_pending()
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[Callable[[], bool]]:
+    """Let a signal wait until this has ended; it gives what tells whether one waits, so that it can end early.
+
+    For waits that hold locks of Python's own, as those of `subprocess` and `concurrent.futures` do: what a handler
+    raises amid them can leave a lock held for good. Signals come to the main thread alone.
+
+    Raises:
+        Interrupted: a signal came meanwhile, whatever else went wrong.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    level = _levels[-1] if _levels and is_main else _Level()
+    level.deferrals += 1
+    try:
+        yield lambda: level.pending is not None and not level.shields
+    finally:
+        level.deferrals -= 1
+        level.raise_pending()
