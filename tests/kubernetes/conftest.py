@@ -4,12 +4,13 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import whole_turn
+from tests.e2e.conftest import turn, whole_turn
 from tests.own_results import begin
 
 __all__ = ["whole_turn"]
@@ -46,8 +47,17 @@ def kubectl(*arguments: str, stdin: str | None = None) -> str:
     return subprocess.run(["kubectl", *arguments], input=stdin, capture_output=True, text=True, check=True).stdout
 
 
-def load(*images: str) -> None:
-    """Bring images of this machine into every node."""
+def build_into_nodes(*images: str, by: Sequence[str | Path], **variables: str) -> None:
+    """Make images by a command, and bring them into every node.
+
+    That takes the processors for as long as a run does, and a run beside it would be slow: it takes a turn.
+    """
+    with turn():
+        subprocess.run(by, env=os.environ | variables, capture_output=True, check=True)
+        _load(*images)
+
+
+def _load(*images: str) -> None:
     listed = ["docker", "ps", "--filter", "label=connlab.check=kubernetes", "--format", "{{.Names}}"]
     imported = "ctr --address /lab/run/containerd.sock --namespace k8s.io images import -"
     for node in subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split():

@@ -26,7 +26,7 @@ from tests.e2e.conftest import (
 )
 from tests.own_results import RESULTS
 
-from .conftest import ROOT, load, names, objects
+from .conftest import ROOT, build_into_nodes, names, objects
 
 pytestmark = pytest.mark.e2e
 
@@ -110,8 +110,7 @@ def test_streams_and_links_are_the_same_over_both_nodes(arguments: tuple[str, ..
     if image:
         built = f"connlab-own/{scenario}-{image}"
         application = ROOT / "scenarios" / scenario / "app"
-        subprocess.run(["docker", "build", "--quiet", "--tag", built, application], capture_output=True, check=True)
-        load(f"{built}:latest")
+        build_into_nodes(f"{built}:latest", by=["docker", "build", "--quiet", "--tag", built, application])
     ended = run(*arguments, "--spread")
     assert_reproduced(ended)
     assert len(set(ended.manifest["nodes"].values())) == 2, ended.manifest["nodes"]

@@ -1,7 +1,6 @@
 """What a user brings, on a cluster: files, services, a script and a load of one's own, as on one machine."""
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab import paths
-from tests.kubernetes.conftest import kubectl, load
+from tests.kubernetes.conftest import build_into_nodes, kubectl
 from tests.kubernetes.test_cluster import assert_reproduced, run
 
 pytestmark = pytest.mark.e2e
@@ -106,8 +105,7 @@ def test_what_a_user_brings_runs_as_on_one_machine(tmp_path: Path, name: str, te
         (home / file).parent.mkdir(parents=True, exist_ok=True)
         (home / file).write_text(content)
     if "wrk" in name:
-        subprocess.run([paths.ROOT / "setup" / "images.sh", "generators"], capture_output=True, check=True)
-        load("connlab/generators:latest")
+        build_into_nodes("connlab/generators:latest", by=[paths.ROOT / "setup" / "images.sh", "generators"])
     ended = run(str(home))
     assert (ended.verdict["verdict"], ended.exit_code) == ("reproduced", 0), ended.output
     # None of a load that records no requests.
@@ -118,9 +116,8 @@ def test_what_a_user_brings_runs_as_on_one_machine(tmp_path: Path, name: str, te
 def test_an_ordinary_application_with_its_database_runs_over_both_nodes(tmp_path: Path) -> None:
     """A cluster knows users by number alone, and the Compose file names the database's."""
     shop = paths.ROOT / "examples" / "shop"
-    built = ["docker", "compose", "--project-directory", str(shop), "build"]
-    subprocess.run(built, env={**os.environ, "BASE": "connlab/base"}, capture_output=True, check=True)
-    load("example/shop:latest", "example/shop-db:latest")
+    build = ["docker", "compose", "--project-directory", str(shop), "build"]
+    build_into_nodes("example/shop:latest", "example/shop-db:latest", by=build, BASE="connlab/base")
     asked = ["docker", "run", "--rm", "--network", "none", "--entrypoint", "id", "example/shop-db", "-u", "postgres"]
     user = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     home = tmp_path / "shop" / "cluster"
