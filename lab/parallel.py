@@ -1,17 +1,17 @@
 """Runs independent waits side by side; nearly all of the lab's own time is waiting for an engine."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from lab.signals import deferred
+from lab.signals import LOOK_S, deferred, signal_waits
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _WORKERS = 12
-_LOOK_S = 0.2
 
 
+@deferred()
 def each(function: Callable[[_T], _R], items: Iterable[_T]) -> dict[_T, _R]:
     """Apply a function to all items at once and return each one's result; the first exception is raised.
 
@@ -20,16 +20,11 @@ def each(function: Callable[[_T], _R], items: Iterable[_T]) -> dict[_T, _R]:
     todo = list(dict.fromkeys(items))
     if not todo:
         return {}
-    with deferred() as is_interrupted:
-        return _each(function, todo, is_interrupted)
-
-
-def _each(function: Callable[[_T], _R], todo: Sequence[_T], is_interrupted: Callable[[], bool]) -> dict[_T, _R]:
     pool = ThreadPoolExecutor(min(_WORKERS, len(todo)))
     futures = {one: pool.submit(function, one) for one in todo}
     left = set(futures.values())
-    while left and not is_interrupted():
-        done, left = wait(left, _LOOK_S, FIRST_EXCEPTION)
+    while left and not signal_waits():
+        done, left = wait(left, LOOK_S, FIRST_EXCEPTION)
         if any(not one.cancelled() and one.exception() for one in done):
             for one in left:
                 one.cancel()

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
@@ -18,6 +18,8 @@ _SIGNALS = {
     signal.SIGHUP: "the terminal was closed (SIGHUP)",
 }
 _AGAIN_S = 0.01
+# How often what is `deferred` looks whether a signal waits.
+LOOK_S = 0.2
 
 
 class Interrupted(BaseException):
@@ -29,12 +31,13 @@ class _Level:
     """What has become of the signals since `interruptible` began.
 
     Attributes:
+        came: the first of them.
         shields: how many `shielded` are under way.
         deferrals: how many `deferred`.
-        pending: the signal that came meanwhile.
+        pending: what is raised when they have ended.
     """
 
-    interrupted: bool = False
+    came: signal.Signals | None = None
     shields: int = 0
     deferrals: int = 0
     pending: Interrupted | None = None
@@ -48,6 +51,12 @@ class _Level:
 
 
 _levels: list[_Level] = []
+
+
+def _current_level() -> _Level:
+    """Return the level that signals reach; they come to the main thread alone, and another one has none."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return _levels[-1] if _levels and is_main else _Level()
 
 
 @contextlib.contextmanager
@@ -64,11 +73,11 @@ def interruptible(*, to_the_end: bool = False) -> Iterator[None]:
     level = _Level()
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        if level.interrupted:
+        if level.came:
             terminal.problem("connlab: still removing what the run started")
             return
-        level.interrupted = True
-        level.pending = Interrupted(_SIGNALS[signal.Signals(number)])
+        level.came = signal.Signals(number)
+        level.pending = Interrupted(_SIGNALS[level.came])
         if level.shields:
             terminal.problem(f"connlab: {level.pending}; it ends as soon as everything is written and removed")
         level.raise_pending()
@@ -101,12 +110,11 @@ def _sent_again_if_dropped(level: _Level) -> Iterator[None]:
     hook_before = sys.unraisablehook
 
     def hook(dropped: "sys.UnraisableHookArgs") -> None:
-        if level.raised is None or dropped.exc_value is not level.raised:
+        if level.came is None or level.raised is None or dropped.exc_value is not level.raised:
             hook_before(dropped)
             return
-        number = next(one for one, said in _SIGNALS.items() if said == str(level.raised))
-        level.interrupted = False
-        threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number)).start()
+        threading.Timer(_AGAIN_S, os.kill, (os.getpid(), level.came)).start()
+        level.came = None
 
     sys.unraisablehook = hook
     try:
@@ -122,7 +130,7 @@ def shielded() -> Iterator[None]:
     Raises:
         Interrupted: a signal came meanwhile, and nothing else went wrong.
     """
-    level = _levels[-1] if _levels else _Level()
+    level = _current_level()
     level.shields += 1
     try:
         yield
@@ -132,20 +140,25 @@ def shielded() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def deferred() -> Iterator[Callable[[], bool]]:
-    """Let a signal wait until this has ended; it gives what tells whether one waits, so that it can end early.
+def deferred() -> Iterator[None]:
+    """Let a signal wait until this has ended; what takes long asks `signal_waits`, and ends early.
 
     For waits that hold locks of Python's own, as those of `subprocess` and `concurrent.futures` do: what a handler
-    raises amid them can leave a lock held for good. Signals come to the main thread alone.
+    raises amid them can leave a lock held for good. As a decorator it covers the removal of the function's variables.
 
     Raises:
         Interrupted: a signal came meanwhile, whatever else went wrong.
     """
-    is_main = threading.current_thread() is threading.main_thread()
-    level = _levels[-1] if _levels and is_main else _Level()
+    level = _current_level()
     level.deferrals += 1
     try:
-        yield lambda: level.pending is not None and not level.shields
+        yield
     finally:
         level.deferrals -= 1
         level.raise_pending()
+
+
+def signal_waits() -> bool:
+    """Return whether a signal waits for the end of what is `deferred`; a run's ending does not end early."""
+    level = _current_level()
+    return level.pending is not None and not level.shields

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import IO, Protocol
 
 from lab.errors import EngineFailed, LabError
-from lab.signals import deferred
+from lab.signals import LOOK_S, deferred, signal_waits
 
 _STDERR_LINES = 12
-_LOOK_S = 0.2
 
 
 class ProgramFailed(EngineFailed):
@@ -108,6 +107,7 @@ class CommandLine:
     stuck: str
     lacking: str
 
+    @deferred()
     def run(
         self,
         arguments: Sequence[str],
@@ -118,24 +118,7 @@ class CommandLine:
         unless: Callable[[], object] | None = None,
     ) -> CompletedCommand:
         """Run it as a process; killed when it takes too long, or when the wait for it is interrupted."""
-        with deferred() as is_interrupted:
-            return self._run(
-                [self.name, *arguments],
-                timeout_s=timeout_s,
-                stdin=stdin,
-                into=into,
-                unless=lambda: is_interrupted() or (unless and unless()),
-            )
-
-    def _run(
-        self,
-        command: Sequence[str],
-        *,
-        timeout_s: float,
-        stdin: str | None,
-        into: IO[bytes] | None,
-        unless: Callable[[], object],
-    ) -> CompletedCommand:
+        command = [self.name, *arguments]
         process = self._start(command, stdin=stdin is not None, into=into)
         with process:
             try:
@@ -149,10 +132,10 @@ class CommandLine:
                 raise
         return CompletedCommand(process.returncode, stdout or "", stderr or "")
 
+    @deferred()
     def follow(self, arguments: Sequence[str], *, talks: bool = False) -> StreamingCommand:
         """Start it as a process that the kernel kills with this one."""
-        with deferred():
-            return _Process(self._start([*_dying_with_us(), self.name, *arguments], stdin=talks))
+        return _Process(self._start([*_dying_with_us(), self.name, *arguments], stdin=talks))
 
     def _start(
         self, command: Sequence[str], *, stdin: bool = False, into: IO[bytes] | None = None
@@ -172,16 +155,16 @@ class CommandLine:
 
 
 def _talk(
-    process: subprocess.Popen[str], stdin: str | None, timeout_s: float, unless: Callable[[], object]
+    process: subprocess.Popen[str], stdin: str | None, timeout_s: float, unless: Callable[[], object] | None
 ) -> tuple[str, str]:
-    """Return what a process says until its end, or until `unless` has it killed; raises TimeoutExpired."""
+    """Return what a process says until its end, or until a signal or `unless` has it killed; raises TimeoutExpired."""
     end = time.monotonic() + timeout_s
     while True:
         left_s = end - time.monotonic()
         try:
-            return process.communicate(stdin, timeout=min(left_s, _LOOK_S))
+            return process.communicate(stdin, timeout=min(left_s, LOOK_S))
         except subprocess.TimeoutExpired:
-            if unless():
+            if signal_waits() or (unless and unless()):
                 # What it started may hold its output open: nobody reads on.
                 _kill(process)
                 return "", ""
@@ -216,13 +199,13 @@ class _Process:
                 self._process.stdin.write(f"{line}\n")
                 self._process.stdin.flush()
 
+    @deferred()
     def end(self) -> None:
-        with deferred():
-            _kill(self._process)
-            for stream in (self._process.stdin, self._process.stderr):
-                if stream:
-                    with contextlib.suppress(BrokenPipeError):
-                        stream.close()
+        _kill(self._process)
+        for stream in (self._process.stdin, self._process.stderr):
+            if stream:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
 
 def _dying_with_us() -> list[str]:

@@ -52,17 +52,13 @@ def build_into_nodes(*images: str, by: Sequence[str | Path], **variables: str) -
 
     That takes the processors for as long as a run does, and a run beside it would be slow: it takes a turn.
     """
-    with turn():
-        subprocess.run(by, env=os.environ | variables, capture_output=True, check=True)
-        _load(*images)
-
-
-def _load(*images: str) -> None:
     listed = ["docker", "ps", "--filter", "label=connlab.check=kubernetes", "--format", "{{.Names}}"]
     imported = "ctr --address /lab/run/containerd.sock --namespace k8s.io images import -"
-    for node in subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split():
-        into = f"docker save {' '.join(images)} | docker exec --interactive {node} {imported}"
-        subprocess.run(["bash", "-o", "pipefail", "-c", into], capture_output=True, check=True)
+    with turn():
+        subprocess.run(by, env=os.environ | variables, capture_output=True, check=True)
+        for node in subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split():
+            into = f"docker save {' '.join(images)} | docker exec --interactive {node} {imported}"
+            subprocess.run(["bash", "-o", "pipefail", "-c", into], capture_output=True, check=True)
 
 
 def objects(kinds: str = "pods,jobs,networkpolicies") -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 
 from lab.engines.programs import CommandLine
 from lab.errors import Interruption
-from lab.signals import deferred, interruptible, shielded
+from lab.signals import deferred, interruptible, shielded, signal_waits
 
 HANG_S = 300
 PROGRAM = """
@@ -111,10 +111,10 @@ def test_a_signal_that_python_drops_in_a_finalizer_comes_again() -> None:
 
 
 def wait_deferred(did: list[bool]) -> None:
-    with interruptible(), deferred() as is_interrupted:
-        did.append(is_interrupted())
+    with interruptible(), deferred():
+        did.append(signal_waits())
         signal.raise_signal(signal.SIGTERM)
-        did.append(is_interrupted())
+        did.append(signal_waits())
         raise ValueError
 
 
@@ -127,9 +127,9 @@ def test_a_deferred_signal_waits_and_is_raised_whatever_went_wrong() -> None:
 
 def end_shielded(did: list[bool]) -> None:
     with interruptible(), shielded():
-        with deferred() as is_interrupted:
+        with deferred():
             signal.raise_signal(signal.SIGTERM)
-            did.append(is_interrupted())
+            did.append(signal_waits())
         did.append(True)
 
 
