@@ -24,6 +24,10 @@ from lab.errors import LabError
 _SHARED = Path("/run/lock")
 _FALLBACK = Path("/tmp")  # noqa: S108 # not TMPDIR, which may differ from user to user
 _NO_TRAP = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is followed, no FIFO waited for
+# For a holder that is at its end: its note goes before its lock, which a child just forked may share until it is a
+# program of its own.
+_ENDING_S = 0.5
+_LOOK_S = 0.02
 _HINT = "wait until it has ended, or end it with Ctrl-C or 'kill {pid}'"
 
 
@@ -110,16 +114,26 @@ def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = Non
         return
     descriptor = _open(file or lock_file())
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _refusal(descriptor) from None
+        _take(descriptor)
         lock = Lock(what, _noted())
         lock.note()
         yield lock
         lock.clear()
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int) -> None:
+    given_up = time.monotonic() + _ENDING_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= given_up:
+                raise _refusal(descriptor) from None
+        else:
+            return
+        time.sleep(_LOOK_S)
 
 
 def _open(file: Path) -> int:

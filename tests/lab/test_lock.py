@@ -1,4 +1,5 @@
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
@@ -7,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -17,6 +19,7 @@ from lab.runs.lock import is_ours, machine_lock
 
 FLOCK = shutil.which("flock") or "flock"
 NOBODY = 65534
+HANG_S = 300
 
 
 @pytest.fixture
@@ -108,6 +111,16 @@ def test_the_words_of_another_process_steer_no_terminal(file: Path) -> None:
         told = refusal(file)
     assert r"a\x1b[2Jb\nc\u202ed" in told
     assert "\x1b" not in told
+
+
+def test_a_holder_at_its_end_is_waited_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_ENDING_S", HANG_S)
+    file.touch()
+    ending = os.open(file, os.O_RDONLY)
+    fcntl.flock(ending, fcntl.LOCK_EX)
+    Timer(0.1, os.close, (ending,)).start()
+    with machine_lock("the run of one", file):
+        pass
 
 
 def test_who_comes_to_an_end_leaves_nothing_to_clear_up(file: Path) -> None:
