@@ -119,10 +119,9 @@ class CommandLine:
     ) -> CompletedCommand:
         """Run it as a process; killed when it takes too long, or when the wait for it is interrupted."""
         command = [self.name, *arguments]
-        process = self._start(command, stdin=stdin is not None, into=into)
-        with process:
+        with _input(stdin) as given, self._start(command, stdin=given, into=into) as process:
             try:
-                stdout, stderr = _talk(process, stdin, timeout_s, unless)
+                stdout, stderr = _listen(process, timeout_s, unless)
             except subprocess.TimeoutExpired:
                 _kill(process)
                 what = f"'{' '.join(command[:4])} …' did not end within {timeout_s:g} s"
@@ -135,15 +134,16 @@ class CommandLine:
     @deferred()
     def follow(self, arguments: Sequence[str], *, talks: bool = False) -> StreamingCommand:
         """Start it as a process that the kernel kills with this one."""
-        return _Process(self._start([*_dying_with_us(), self.name, *arguments], stdin=talks))
+        stdin = subprocess.PIPE if talks else subprocess.DEVNULL
+        return _Process(self._start([*_dying_with_us(), self.name, *arguments], stdin=stdin))
 
     def _start(
-        self, command: Sequence[str], *, stdin: bool = False, into: IO[bytes] | None = None
+        self, command: Sequence[str], *, stdin: int | IO[str], into: IO[bytes] | None = None
     ) -> subprocess.Popen[str]:
         try:
             return subprocess.Popen(
                 command,
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=into or subprocess.PIPE,
                 stderr=subprocess.STDOUT if into else subprocess.PIPE,
                 text=True,
@@ -154,15 +154,25 @@ class CommandLine:
             raise LabError(f"the command '{self.name}' is not installed", hint=self.lacking) from None
 
 
-def _talk(
-    process: subprocess.Popen[str], stdin: str | None, timeout_s: float, unless: Callable[[], object] | None
-) -> tuple[str, str]:
+@contextlib.contextmanager
+def _input(text: str | None) -> Iterator[int | IO[str]]:
+    """Give a program's input as a file: what `communicate` has not written by its timeout, it never writes."""
+    if text is None:
+        yield subprocess.DEVNULL
+        return
+    with open(os.memfd_create("stdin"), "w+", encoding="utf-8") as file:  # noqa: PTH123 # a descriptor
+        file.write(text)
+        file.seek(0)
+        yield file
+
+
+def _listen(process: subprocess.Popen[str], timeout_s: float, unless: Callable[[], object] | None) -> tuple[str, str]:
     """Return what a process says until its end, or until a signal or `unless` has it killed; raises TimeoutExpired."""
     end = time.monotonic() + timeout_s
     while True:
         left_s = end - time.monotonic()
         try:
-            return process.communicate(stdin, timeout=min(left_s, LOOK_S))
+            return process.communicate(timeout=min(left_s, LOOK_S))
         except subprocess.TimeoutExpired:
             if signal_waits() or (unless and unless()):
                 # What it started may hold its output open: nobody reads on.
@@ -170,7 +180,6 @@ def _talk(
                 return "", ""
             if time.monotonic() >= end:
                 raise
-        stdin = None  # it has it
 
 
 class _Process:

@@ -8,7 +8,7 @@ import pytest
 
 from lab.engines.programs import CommandLine
 from lab.errors import Interruption
-from lab.signals import deferred, interruptible, shielded, signal_waits
+from lab.signals import LOOK_S, deferred, interruptible, shielded, signal_waits
 
 HANG_S = 300
 PROGRAM = """
@@ -148,3 +148,9 @@ def run_in_shell(script: str) -> None:
 def test_a_command_ends_at_a_signal() -> None:
     with pytest.raises(Interruption, match="terminated"):
         run_in_shell(f"kill -TERM {os.getpid()}; sleep {HANG_S}")
+
+
+def test_a_program_reads_more_than_a_pipe_holds_however_late_it_begins() -> None:
+    text = "x" * 200_000
+    ended = CommandLine("sh", "", "").run(["-c", f"sleep {3 * LOOK_S}; wc -c"], timeout_s=HANG_S, stdin=text)
+    assert ended.stdout.split() == [str(len(text))]
