@@ -113,8 +113,9 @@ def _sent_again_if_dropped(level: _Level) -> Iterator[None]:
         if level.came is None or level.raised is None or dropped.exc_value is not level.raised:
             hook_before(dropped)
             return
-        threading.Timer(_AGAIN_S, os.kill, (os.getpid(), level.came)).start()
-        level.came = None
+        # First it has not come: the timer's thread may be the faster one.
+        number, level.came = level.came, None
+        threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number)).start()
 
     sys.unraisablehook = hook
     try:
