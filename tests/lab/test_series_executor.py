@@ -176,9 +176,11 @@ def test_a_killed_process_loses_at_most_the_run_at_work(plan: Plan, elsewhere: P
     # Forked: what a lab imports takes longer than its runs.
     process = multiprocessing.get_context("fork").Process(target=series_support.run_until, args=(elsewhere, moment))
     process.start()
-    wait_for(elsewhere / "reached", process)
-    process.kill()
-    process.join()
+    try:
+        wait_for(elsewhere / "reached", process)
+    finally:
+        process.kill()
+        process.join()
     assert process.exitcode == -signal.SIGKILL
     assert series_file.load_series((paths.RESULTS / "series" / "latest").resolve()).status == "running"
 
