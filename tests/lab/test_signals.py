@@ -11,10 +11,15 @@ from lab.errors import Interruption
 from lab.signals import LOOK_S, deferred, interruptible, shielded, signal_waits
 
 HANG_S = 300
+# A signal that comes just before a call of the kernel's does not end that call, so no call here lasts.
 PROGRAM = """
-import signal, sys, time
+import select, signal, sys, time
 from lab.errors import Interruption
 from lab.signals import interruptible
+def wait_for_line():
+    while not select.select([sys.stdin], [], [], 0.1)[0]:
+        pass
+    sys.stdin.readline()
 # As it was started, whatever those do who started the tests.
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN if str(int(number)) in sys.argv else signal.SIG_DFL)
@@ -22,14 +27,15 @@ try:
     with interruptible(to_the_end=True):
         try:
             print("ready", flush=True)
-            time.sleep(600)
+            for _ in range(6000):
+                time.sleep(0.1)
         finally:
             print("clearing up", flush=True)
-            sys.stdin.readline()
+            wait_for_line()
             print("cleared up", flush=True)
 except Interruption as reason:
     print(reason, flush=True)
-    sys.stdin.readline()
+    wait_for_line()
     sys.exit(4)
 """
 
@@ -102,7 +108,8 @@ class Finalized:
 def drop_and_wait() -> None:
     with interruptible():
         Finalized()
-        time.sleep(HANG_S)
+        for _ in range(10 * HANG_S):
+            time.sleep(0.1)
 
 
 def test_a_signal_that_python_drops_in_a_finalizer_comes_again() -> None:
