@@ -28,7 +28,11 @@ class Part:
 
 
 # Else each process compiles every module again, where the environment forbids Python to keep what it compiled.
-_PYTEST = "PYTHONDONTWRITEBYTECODE= .venv/bin/pytest --numprocesses auto --dist loadgroup"
+# A test that hangs is named, with what each thread does, and ends its process: no such test lasts minutes.
+_PYTEST = (
+    "PYTHONDONTWRITEBYTECODE= .venv/bin/pytest --numprocesses auto --dist loadgroup"
+    " -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --max-worker-restart 0"
+)
 _LAB = (
     ".venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports"
     f" && {_PYTEST} tests/lab tests/tools"

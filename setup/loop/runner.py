@@ -87,7 +87,8 @@ def run(
 
     Those in the background go on meanwhile, one by one. The outcomes have the order of the jobs. `began` is called
     before each job and `ended` with its outcome. On SIGINT, SIGTERM or SIGHUP every command at work gets that signal,
-    with all that it has started in its process group, and `Interrupted` is raised once they have ended.
+    with all that it has started in its process group, and `Interrupted` is raised once they have ended and `ended` has
+    their outcomes.
     """
     outcomes: list[Outcome] = []
     running: list[_Running] = []
@@ -108,6 +109,9 @@ def run(
                         ended(outcome)
         except BaseException:
             _end(running, asked[0] if asked else signal.SIGTERM)
+            # What they printed until then may say what lasted.
+            for outcome in filter(None, [one.ended() for one in running]):
+                ended(outcome)
             raise
     return sorted(outcomes, key=lambda outcome: jobs.index(outcome.job))
 

@@ -73,16 +73,20 @@ def test_a_signal_reaches_all_that_was_started_and_their_end_is_waited_for(
 import os
 from setup.loop import runner
 os.chdir("{tmp_path}")
-job = "trap 'sleep 0.3; touch cleared; exit 1' {number.name}; (touch began; sleep 60; true) & wait || true"
+job = "echo at work; trap 'sleep 0.3; touch cleared; exit 1' {number.name}; (touch began; sleep 60; true) & wait || :"
 try:
     runner.run([runner.Job("long", job), runner.Job("next", "touch next", alone=True)], 2, print, print)
 except runner.Interrupted as interrupted:
     raise SystemExit(interrupted.number)
 """
-    with subprocess.Popen([sys.executable, "-c", program], cwd=paths.ROOT, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=paths.ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
         wait_until((tmp_path / "began").exists)
         os.kill(process.pid, number)
-        assert process.wait(HANG_S) == number
+        said, _ = process.communicate(timeout=HANG_S)
+        assert process.returncode == number
+    assert "output='at work\\n'" in said
     assert sorted(file.name for file in tmp_path.iterdir()) == ["began", "cleared"]
 
 
