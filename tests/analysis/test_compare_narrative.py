@@ -165,27 +165,43 @@ def told(*effects: Effect) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("effects", "says"),
+    ("effects", "says", "others"),
     [
         # Of one kind by the one that moved most.
         (
             (effect("kernel.k6.Tcp.ActiveOpens", 500, 1), effect("kernel.backend.Tcp.PassiveOpens", 500, 2)),
             "fewer connections opened: 500 → 1",
+            1,
         ),
         # Times of a single connection say nothing of the others.
         (
             (effect("client.dials.ok", 2000, 1), effect("client.dial_ms.min", 0.08, 0.47)),
             "fewer connections that users made: 2,000 → 1",
+            0,
         ),
         # A median stands for times, though an extreme moved more.
         (
             (effect("client.latency_ms.min", 1.0, 0.1), effect("client.latency_ms.p50", 1.0, 0.5)),
             "faster answers: 1 → 0.5",
+            1,
         ),
     ],
 )
-def test_figures_that_say_one_thing_are_told_once(effects: tuple[Effect, ...], says: str) -> None:
-    assert told(*effects) == [says]
+def test_figures_that_say_one_thing_are_told_once(effects: tuple[Effect, ...], says: str, others: int) -> None:
+    (moved,) = narrative.find_moved(pair_of(*effects))
+    assert (moved.says, moved.others) == (says, others)
+
+
+def test_what_moved_too_little_to_matter_is_counted() -> None:
+    fewer = effect("client.dials.ok", 1000, 1)
+    assert narrative.count_small_moves(pair_of(fewer)) == ""
+    little = effect("client.latency_ms.p50", 1000, 1001)
+    assert narrative.count_small_moves(pair_of(fewer, little)) == "1 figure more moved by less than 5%."
+
+
+def test_what_moved_before_the_users_is_no_difference_of_theirs() -> None:
+    (said,) = narrative.answer_runs(pair_of(effect("kernel.k6.Tcp.ActiveOpens", 500, 1)), (2, 2))
+    assert said == "No figure of the users differs between a and b by more than repetitions do."
 
 
 @pytest.mark.parametrize(
