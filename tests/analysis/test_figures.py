@@ -486,6 +486,14 @@ def test_a_name_has_its_kind(name: str, kind: Kind) -> None:
     [
         ("client.request.ok", "there is no figure or knob client.request.ok", "client.requests.ok"),
         ("load.user", "there is no figure or knob load.user", "load.users"),
+        # A number may be any.
+        (
+            "client.requests.eror.0",
+            "there is no figure or knob client.requests.eror.0",
+            "client.requests.error.0",
+        ),
+        # Without a proxy there is no name of one.
+        ("access.nginx.request", "there is no figure or knob access.nginx.request", None),
         (
             "kernel.backend.TcpExt.ListenOverflow",
             "kernel.backend.TcpExt.ListenOverflow: there is no counter TcpExt.ListenOverflow",
