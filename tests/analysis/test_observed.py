@@ -102,6 +102,14 @@ def test_the_estimator_s_bounds_have_the_true_number_in_them(watched: RunFolder)
     assert by_timeout["least"] <= OTHERS <= by_timeout["most"]
 
 
+def test_a_client_that_gave_up_earlier_moves_the_estimator_s_upper_bound(watched: RunFolder) -> None:
+    capture = watched.captures["backend-1"]
+    del capture.packets[-2:]  # its last SYNs
+    (failed,) = account(captured(watched, capture))["failed"]
+    assert failed["rests_on"].startswith(f"the 3 to {len(SYNS_S)} SYNs ")
+    assert (failed["least"], failed["most"]) == (OTHERS, len(SYNS_S) * OTHERS // 3)
+
+
 def test_without_packets_the_estimator_needs_the_clients_time_out(watched: RunFolder) -> None:
     watched.manifest["observed"]["capture"] = "off"
     watched.captures.clear()
