@@ -16,10 +16,10 @@ from lab import paths
 from lab.errors import LabError
 from lab.runs import lock
 from lab.runs.lock import is_ours, machine_lock
+from tests.lab.waiting import HANG_S
 
 FLOCK = shutil.which("flock") or "flock"
 NOBODY = 65534
-HANG_S = 300
 
 
 @pytest.fixture
