@@ -8,6 +8,7 @@ it is. A prediction that is false afterwards was written for other settings and 
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -63,16 +64,20 @@ def _advice(run: Path) -> str | None:
 
 
 def _call(*command: str | Path) -> tuple[int, str]:
-    done = subprocess.run(
-        command,
-        cwd=paths.ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    with subprocess.Popen(
+        command, cwd=paths.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as program:
+        try:
+            said, _ = program.communicate(timeout=HANG_S)
+        except subprocess.TimeoutExpired:
+            program.terminate()
+            program.communicate()
+            raise
+        except KeyboardInterrupt:
+            # Ctrl-C reached the run, too: it removes its containers first.
+            program.communicate()
+            raise
+    return program.returncode, said
 
 
 def _end(said: str) -> str:
@@ -81,4 +86,7 @@ def _end(said: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
