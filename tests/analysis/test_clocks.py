@@ -8,13 +8,13 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analysis.derivation import JudgedRun, analyse, judge
 from analysis.diagnosis.causes.waiting import APART
 from analysis.evidence import clocks
-from analysis.evidence.clock_fit import SAME, Bounds, Rate, fit
+from analysis.evidence.clock_fit import DRIFT_MAX, SAME, Bounds, Rate, fit
 from analysis.evidence.clocks import Clocks
 from analysis.verdicts.clocks_file import FILE, ClocksFile
 from tests.analysis import generators
@@ -141,9 +141,11 @@ def test_two_waits_that_are_alike_are_no_doubt(next_us: int, parts_us: int, born
     assert found == [(borne_us,)]
 
 
-RATES = st.builds(Rate, st.just(BEGIN_US), st.floats(-250_000, 3_000_000), st.floats(-100e-6, 100e-6))
+RATES = st.builds(Rate, st.just(BEGIN_US), st.floats(-250_000, 3_000_000), st.floats(-DRIFT_MAX, DRIFT_MAX))
 
 
+@example(rate=Rate(BEGIN_US, 0, -0.99 * DRIFT_MAX), delays=[(0, 0)] * 40)
+@example(rate=Rate(BEGIN_US, 0, 0.99 * DRIFT_MAX), delays=[(0, 0)] * 40)
 @given(rate=RATES, delays=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)), min_size=2, max_size=40))
 def test_a_fit_is_no_further_off_than_it_says(rate: Rate, delays: list[tuple[int, int]]) -> None:
     times_us = np.linspace(BEGIN_US, BEGIN_US + MINUTE_US, len(delays)).astype(np.int64)

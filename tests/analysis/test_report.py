@@ -364,6 +364,18 @@ def test_a_queue_between_two_samples_has_bounds(
     assert (line.notes[0][1], line.places) == (says, places)
 
 
+def test_the_arrow_of_what_got_lost_ends_on_its_way(analysed: Path) -> None:
+    found = run_record.load_record(analysed)
+    ends = set()
+    for drawing in drawings.draw_ladders(found):
+        lanes, rows = dict(drawing.lanes), [line for line in drawing.lines if line.kind != "pause"]
+        for step, line in zip(drawing.ladder["steps"], rows, strict=True):
+            if step["to"]:
+                begin, end = sorted((lanes[step["from"]], lanes[step["to"]]))
+                ends.add((step["lost"], line.x1 in (begin, end), begin < line.x2 < end))
+    assert ends == {(True, True, True), (False, True, False)}
+
+
 # The first section's sentences.
 
 
@@ -519,6 +531,24 @@ def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> N
         steps = [line.at_s for line in drawing.lines]
         assert steps == sorted(steps)
         assert steps[0] == pytest.approx(drawing.ladder["began_us"] / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("kept", "named"),
+    [
+        ({"label", "description"}, "threads at work"),
+        ({"description"}, "threads of Tomcat's pool at work"),
+        (set(), "busy"),
+    ],
+)
+def test_a_value_of_a_server_has_its_label_or_what_describes_it(analysed: Path, kept: set[str], named: str) -> None:
+    file = analysed / manifest.FILE
+    content = json.loads(file.read_text())
+    (page,) = content["roles"]["backend"]["scrape"].values()
+    value = page["values"]["busy"]
+    page["values"]["busy"] = {key: value[key] for key in value if key in kept or key not in ("label", "description")}
+    file.write_text(json.dumps(content))
+    assert f"backend: {named}" in [each.name for each in chart_of(run_record.load_record(analysed), "servers").series]
 
 
 def second_backend(run: RunFolder, tick: Tick) -> Samples:
