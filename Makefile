@@ -131,7 +131,7 @@ example: setup-test ## [RUN=<run>]: records docs/example anew, or takes a run, a
 
 .PHONY: test-advice
 test-advice: setup-test ## [SCENARIO=<name>]: runs every scenario and tests the advice of its runs; about 45 minutes; not part of test
-	@CONNLAB_RESULTS=.cache/tests/results .venv/bin/python -m tests.advice $${SCENARIO:+"$$SCENARIO"}
+	@rm -rf .cache/tests/advice; CONNLAB_RESULTS=.cache/tests/advice .venv/bin/python -m tests.advice $${SCENARIO:+"$$SCENARIO"}
 
 .PHONY: fuzz
 fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: tries hostile input: each Go fuzz target for so long, then so many examples of each property

@@ -538,15 +538,17 @@ def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> N
     [
         ({"label", "description"}, "threads at work"),
         ({"description"}, "threads of Tomcat's pool at work"),
-        (set(), "busy"),
+        (set(), "threads_busy"),
     ],
 )
 def test_a_value_of_a_server_has_its_label_or_what_describes_it(analysed: Path, kept: set[str], named: str) -> None:
     file = analysed / manifest.FILE
     content = json.loads(file.read_text())
     (page,) = content["roles"]["backend"]["scrape"].values()
-    value = page["values"]["busy"]
-    page["values"]["busy"] = {key: value[key] for key in value if key in kept or key not in ("label", "description")}
+    value = page["values"]["threads_busy"]
+    page["values"]["threads_busy"] = {
+        key: value[key] for key in value if key in kept or key not in ("label", "description")
+    }
     file.write_text(json.dumps(content))
     assert f"backend: {named}" in [each.name for each in chart_of(run_record.load_record(analysed), "servers").series]
 
