@@ -9,8 +9,7 @@ import pytest
 from lab import parallel
 from lab.errors import Interruption
 from lab.signals import interruptible
-
-HANG_S = 300
+from tests.lab.waiting import HANG_S
 
 
 def test_each_gives_the_result_of_each() -> None:

@@ -9,8 +9,8 @@ import pytest
 from lab.engines.programs import CommandLine
 from lab.errors import Interruption
 from lab.signals import LOOK_S, deferred, interruptible, shielded, signal_waits
+from tests.lab.waiting import HANG_S
 
-HANG_S = 300
 # A signal that comes just before a call of the kernel's does not end that call, so no call here lasts.
 PROGRAM = """
 import select, signal, sys, time
