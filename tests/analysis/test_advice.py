@@ -30,6 +30,9 @@ def advised(path: list[str], cause: str, knobs: Record, hops: list[Record]) -> t
         (DIRECT, "waited-for-a-thread", {"backend.threads_max": 1, "backend.max_connections": 60},
          ("backend.threads_max", "60")),
         (PROXIED, "upstream-timeout", {"nginx.proxy_read_timeout": 2_000}, ("nginx.proxy_read_timeout", "3s")),
+        # 103 requests, in five turns of a second.
+        (PROXIED, "upstream-timeout", {"nginx.proxy_read_timeout": 2_000, "backend.threads_max": 25},
+         ("nginx.proxy_read_timeout", "6s")),
         (PROXIED, "stale-keepalive", {"nginx.upstream_keepalive_timeout": 60_000},
          ("nginx.upstream_keepalive_timeout", "19s")),
         (DIRECT, "syn-queue-drop", {"kernel.backend.net.ipv4.tcp_syncookies": "0"},

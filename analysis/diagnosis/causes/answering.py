@@ -198,9 +198,19 @@ def _longer_silence(run: RunSettings) -> str:
     return f"{timer} above the longest pause of the stream, or let the server send a few bytes in each pause"
 
 
+# A timeout that is no longer than the handler takes leaves nothing for the way.
+_TURNS_MIN = 2
+
+
 def _patience(run: RunSettings) -> Remedy | None:
-    value_ms = 2 * run.integer("load.handler_delay") + TIMEOUT_MARGIN_MS
+    delay_ms, pool = run.integer("load.handler_delay"), run.limit(run.server, "threads")
+    threads = run.backends * run.integer(pool) if pool else run.at_once
+    # Who waits for a thread has been sent, so the proxy's timer runs.
+    turns = math.ceil(run.at_once / max(threads, 1))
     why = "twice the time that the handler takes, and a second"
+    if turns > 1:
+        why = f"{run.at_once} requests at once take {turns} turns of {threads} threads, and a second"
+    value_ms = max(turns, _TURNS_MIN) * delay_ms + TIMEOUT_MARGIN_MS
     return raise_knob(run, run.limit(run.proxy, "answer_timeout"), value_ms, why, format_duration)
 
 
