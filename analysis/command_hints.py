@@ -46,12 +46,12 @@ def make_command(target: str, variables: Mapping[str, str], sets: Mapping[str, s
 
 
 def make_command_here(target: str, variables: Mapping[str, str], sets: Mapping[str, str] | None = None) -> str:
-    """Return the same as it works where the user stands; `name_folder` names a folder in it."""
+    """Return `make_command` for the user's working directory; `name_folder` names a folder in it."""
     return command_here(make_command(target, variables, sets))
 
 
 def example_command_here(target: str, variables: Mapping[str, str]) -> str:
-    """Return the same for the lab's own words, in which `<name>` or `…` stands for what the user fills in."""
+    """Return an example command, in which `<name>` or `…` stands for what the user fills in."""
     if IS_INSTALLED:
         argument, options = _as_options(target, variables)
         return " ".join([PROGRAM, target, *([argument] if argument else []), *options])

@@ -134,7 +134,7 @@ class Tables:
         return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
 
     def row(self, query: str, **parameters: object) -> Row:
-        """Return the one row that a query gives, as of counts; a query that comes again is not made again."""
+        """Return the only row of a query, such as counts. The result of each query is kept."""
         key = (query, repr(parameters))
         if key not in self._known:
             (self._known[key],) = self.rows(query, **parameters)

@@ -731,7 +731,7 @@ def read_manifest(run_dir: Path) -> Manifest:
 
 
 def load_manifest_json(run_dir: Path) -> dict[str, Any]:
-    """Return the same as JSON with every field, also with what the model does not know; raise ManifestError."""
+    """Return a run's manifest as JSON: every field, also those that the model lacks; raise ManifestError."""
     found = load_manifest(run_dir)
     unset = found.model_dump(mode="json", by_alias=True, include=Manifest.model_fields.keys() - found.model_fields_set)
     return {**unset, **json.loads(read_regular(run_dir / FILE)), "status": found.status, "reason": found.reason}

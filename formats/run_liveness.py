@@ -18,10 +18,10 @@ _HELD: dict[Path, int] = {}
 
 
 def hold_run(folder: Path) -> None:
-    """Hold a run's folder, and put by the room for a manifest, so that one can still be written on a full disk.
+    """Hold a run's folder, and reserve space for a manifest, so that one can still be written on a full disk.
 
     Raises:
-        OSError: there is no room, or it was put by already.
+        OSError: there is no space, or it is reserved already.
     """
     descriptor = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
@@ -37,7 +37,7 @@ def hold_run(folder: Path) -> None:
 
 
 def release_run(folder: Path) -> None:
-    """Give the room back, just before the last manifest is written."""
+    """Give the space back, just before the last manifest is written."""
     (folder / FILE).unlink(missing_ok=True)
     if (descriptor := _HELD.pop(folder, None)) is not None:
         os.close(descriptor)

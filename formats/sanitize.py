@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def visible(text: str) -> str:
-    r"""A text in which every control, direction or line-end character is spelt, as `\x1b` or `\u202e`."""
+    r"""Return a text in which every control, direction or line-end character is spelt, as `\x1b` or `\u202e`."""
     if text.isprintable():
         return text
     return "".join(char if _is_shown(char) else char.encode("unicode_escape").decode() for char in text)
 
 
 def visible_lines(text: str) -> str:
-    """The same, of a text of several lines: these stay."""
+    """Return such a text of several lines; its line ends stay."""
     return "\n".join(map(visible, text.split("\n")))
 
 

@@ -98,7 +98,7 @@ def ladder_of_users(settings: Settings) -> tuple[Syn, ...]:
 
 
 def ladder_of_role(settings: Settings, role: str) -> tuple[Syn, ...]:
-    """Return the same for the dials of a role; all of its instances must have one."""
+    """Return the SYNs of a role's dial that nothing answers; all of its instances must have the same ladder."""
     ladders = {_ladder_of(settings, instance) for instance in settings.instances(role)}
     require(len(ladders) == 1, f"the instances of {role} have different sysctls")
     return ladders.pop()

@@ -97,7 +97,7 @@ class Clock:
         return self._rated(time_us)
 
     def in_order(self, times_us: list[int]) -> list[int]:
-        """Return the same of times that came one after another: of two that are meant, the first that is no earlier."""
+        """Return the steady times of events in order: where two are possible, the first that is no earlier."""
         if not self.differs:
             return times_us
         found: list[int] = []
@@ -122,7 +122,7 @@ class Clock:
         return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else (first_us, last_us)
 
     def sql(self, time_us: str) -> str:
-        """Return the same as SQL: an expression over one that is the wall clock's time."""
+        """Return the steady time as SQL, over an expression for the wall clock's time."""
         if self.rate != SAME:
             return self.rate.sql(f"({replace(self, rate=SAME).sql(time_us)})")
         if not self.stretches:

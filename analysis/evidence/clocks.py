@@ -113,7 +113,7 @@ class Clocks:
 
     @property
     def lab_apart_us(self) -> int | None:
-        """The same of an instance's time against one of the lab."""
+        """How far an instance's time may be off against one of the lab; None if nobody knows."""
         if not self.machines or LAB in self.nodes.values():
             return 0
         found = [self._between_us(LAB, name) for name in dict.fromkeys(self.nodes.values())]

@@ -226,7 +226,7 @@ def read_haproxy_error(line: bytes) -> Message | None:
 
 # A line for each request.
 ACCESS: Mapping[str, Format] = {"haproxy-access": HAPROXY_ACCESS, "nginx-access": NGINX_ACCESS}
-# A message on each line: what a line says, None if it says of no error.
+# A message on each line: what a line says, None if it reports no error.
 ERRORS: Mapping[str, Callable[[bytes], Message | None]] = {
     "haproxy-errors": read_haproxy_error,
     "nginx-errors": read_nginx_error,

@@ -48,7 +48,7 @@ def cpu_percent(readings: Sequence[Record]) -> float | None:
 
 
 def own_cpu_percent(selves: Sequence[Record]) -> float | None:
-    """Return the processor time a collector used from the first of its records of itself to the last, likewise."""
+    """Return how much of one processor a collector used, in percent, from its own records."""
     used = [(record["time_us"], cpu_ms) for record in selves if (cpu_ms := integer(record, "cpu_ms")) is not None]
     if not used:
         return None

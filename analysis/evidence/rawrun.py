@@ -174,7 +174,7 @@ class RawRun:
 
     @cached_property
     def _reduced(self) -> dict[str, Reduction]:
-        """The same, with times as captured."""
+        """What `flows` made of each capture, with times as captured."""
         folder = Path(tempfile.mkdtemp(prefix="connlab-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return {

@@ -6,7 +6,7 @@ from analysis.evidence import processes
 from analysis.evidence.rawrun import RawRun
 from formats.manifest import ActionRecord
 
-# The kernel's period, and so long a limit's share lasts at most.
+# The kernel gives a limited container its share anew in each period.
 PERIOD_US = 100_000
 # A limit that held its server in fewer of the periods is not the wait of most requests.
 _PERIODS_MIN = 0.5

@@ -66,14 +66,14 @@ def indices_enclosing(times_us: Sequence[int], start_us: int, end_us: int) -> ra
 
 
 def readings_from_before_start(series: Sequence[Record], start_us: int, end_us: int) -> list[Record]:
-    """Return the same as `indices_from_before_start`, of records that have a `time_us`."""
+    """Return the records that `indices_from_before_start` finds by their `time_us`."""
     return [
         series[index] for index in indices_from_before_start([each["time_us"] for each in series], start_us, end_us)
     ]
 
 
 def readings_enclosing(series: Sequence[Record], start_us: int, end_us: int) -> list[Record]:
-    """Return the same as `indices_enclosing`, of records that have a `time_us`."""
+    """Return the records that `indices_enclosing` finds by their `time_us`."""
     return [series[index] for index in indices_enclosing([each["time_us"] for each in series], start_us, end_us)]
 
 

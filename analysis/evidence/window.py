@@ -42,7 +42,7 @@ def find_window(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
 
 
 def find_window_of_phases(manifest: Manifest) -> Window | Unknown:
-    """Return the same, of whatever run: an account of one that broke off is still worth having."""
+    """Return the window of a run even if it did not complete; unknown if its phases are missing."""
     measure = _phase(manifest, "measure")
     if measure is None or measure.end_us is None:
         return unknown("the manifest does not say when the measurement began and ended")

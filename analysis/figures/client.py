@@ -38,7 +38,7 @@ def _of_requests(value: Callable[[Row, Mapping[str, str]], Value]) -> Compute:
 
 
 def _of_dials(value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
-    """Return the same for the row of dials_of_clients.sql."""
+    """Return how to compute a figure from the row of dials_of_clients.sql."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         asked = sql(__name__, "dials_of_clients")

@@ -68,7 +68,7 @@ class SynTimers:
 
     @property
     def syns_min(self) -> int:
-        """The same at least: the kernel's timer may be late, and then the last one does not leave any more."""
+        """The SYNs of a failed connection, at least: the kernel's timer may be late, and the last SYN stays away."""
         return sum(syn.latest_ms < self.connect_timeout_ms for syn in self.ladder)
 
 

@@ -96,7 +96,7 @@ class Run:
         return min((end_us for end_us in ends_us if end_us is not None), default=None)
 
     def without(self, evidence: frozenset[Evidence]) -> Run:
-        """Return the same run, for figures that do not need some evidence."""
+        """Return this run for figures that do not need some evidence."""
         run = copy(self)
         run.set_aside = evidence
         return run

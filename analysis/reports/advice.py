@@ -193,7 +193,7 @@ def advise_on_cause(
     count: int,
     hop: tuple[str, str] | None = None,
 ) -> Advice:
-    """Return the advice on one cause of a run, of whose requests `count` have it, most on `hop`; it has requests."""
+    """Return the advice on one cause. `count` requests have it, most of them on `hop`; the run must have requests."""
     remedy = causes.cause_named(cause).remedy
     if isinstance(remedy, str):
         return Advice(cause, count, remedy)

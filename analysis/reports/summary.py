@@ -121,7 +121,7 @@ _NO_IDLE_PERCENT = 0.5
 
 
 def _cautions(record: Record) -> list[str]:
-    """Return in how many seconds of the load the machine had no processor idle: what was measured then is its own."""
+    """Return in how many seconds of the load no processor was idle: delays in them may be the machine's own."""
     measured = next((each for each in record.phases if each["name"] == "measure"), None)
     if measured is None:
         return []

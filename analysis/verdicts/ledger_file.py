@@ -106,7 +106,7 @@ class HeldPlaces(Written):
 
     @property
     def sentences(self) -> str:
-        """The same for people."""
+        """What the fields say, in sentences."""
         held = self.sessions + self.requests + self.idle + self.servers
         of = f"; it has {self.places:,}, some of them for its own use" if self.places else ""
         text = (
@@ -139,7 +139,7 @@ class HeldConnections(Written):
 
     @property
     def sentences(self) -> str:
-        """The same for people."""
+        """What the fields say, in sentences."""
         of_others = f", {self.others:,} of them of clients that are not on the path" if self.others else ""
         text = (
             f"When most connections waited in the accept queue of {self.instance}, {self.waiting:,}, it held"
@@ -169,7 +169,7 @@ class TurnedAway(Written):
 
     @property
     def sentences(self) -> str:
-        """The same for people."""
+        """What the fields say, in sentences."""
         text = (
             f"{self.instance} closed {format_count(self.connections, 'connection')} as they came, while it held"
             f" {format_count(self.held, 'other')}{' or more' if self.taken is None else ', as many as it ever takes'}."
@@ -191,7 +191,7 @@ class Streams(Written):
 
     @property
     def sentences(self) -> str:
-        """The same for people."""
+        """What the fields say, in sentences."""
         text = (
             f"{format_count(self.connections, 'connection')} carried {format_count(self.requests, 'request')} as"
             f" streams of HTTP/2: one carried {self.requests_max:,} at the most, and {self.at_once_max:,} at once."

@@ -58,7 +58,7 @@ def summarize(resolved: ResolvedScenario, overrides: Iterable[str] = ()) -> dict
 
 
 def summarize_entry(subject: str, entry: Entry, *, whole: bool = True) -> dict[str, Any]:
-    """Return the same for a scenario in the catalogue, with what that says of it.
+    """Summarize a scenario of the catalogue, with what the catalogue says of it.
 
     If it need not be `whole`, what the catalogue says is enough: to read and resolve all scenarios takes seconds.
 

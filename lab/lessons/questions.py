@@ -20,7 +20,7 @@ _MOST_OF_SERIES = 6
 # Functions that compare their first argument with the others.
 _COMPARING = frozenset({"between", "near"})
 _MODEL = "model."
-# What the ledger leaves open and how sure it is of itself is nobody's to foresee.
+# Nobody can predict what the ledger leaves open and how sure it is of itself.
 _NOT_ASKED = (_MODEL, "ledger.", "process.")
 # What the captures say often repeats what another observer said.
 _LAST = frozenset({"flows"})

@@ -51,7 +51,7 @@ def check_capacity(resolved: ResolvedScenario, engine: Engine) -> Configurations
     if problems:
         raise BadInput(problems)
     users = (options.users_max, "load.workload") if options else connections_of_load(resolved)
-    problems = [problem for check_capacity in of_machine for problem in check_capacity(resolved, topology, users)]
+    problems = [problem for check in of_machine for problem in check(resolved, topology, users)]
     if problems:
         raise BadInput(problems)
     values = {**resolved.values, **user_files.configured_values(found, topology.roles)}

@@ -28,7 +28,7 @@ def read_back(
     """Fill in what the namespaces and servers say, and stop the run if anything is not as asked.
 
     Raises:
-        BadInput: a service of the scenario's own listens where nobody else comes.
+        BadInput: a service of the scenario's own listens on its loopback address only.
         LabError: some knob did not take; the message names knob, asked and found, for each.
     """
     inspected = parallel.each(
@@ -149,7 +149,7 @@ def _configuration_read(
 def _record_configuration(
     resolved: ResolvedScenario, manifest: Manifest, name: RoleName, found: ParsedConfiguration
 ) -> None:
-    """Put the values of a configuration into the manifest; one that is not known has no place there."""
+    """Put the values of a configuration into the manifest, without those that are not known."""
     role = resolved.registry.roles[name]
     image = resolved.scenario.configurations[name].image
     manifest.programs[name] = OwnProgram(image=image, version=found.version)

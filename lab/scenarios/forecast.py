@@ -47,7 +47,7 @@ def known_before_run(resolved: ResolvedScenario, names: Iterable[str]) -> dict[s
 
 
 def values_before_run(resolved: ResolvedScenario, names: Iterable[str]) -> dict[str, Value]:
-    """Return the same as expressions take it."""
+    """Return the values of `known_before_run` as expressions take them."""
     plan = _Plan(RawRun(Path(), _manifest(resolved)))
     settled = [name for name in names if name in resolved.values or name.startswith("model.")]
     values = {name: figures.value(plan, name) for name in settled}

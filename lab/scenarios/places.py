@@ -48,7 +48,7 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """Return the same as the user would type it here."""
+        """Return its name, or the folder's path as the user would type it here."""
         path = paths.shown(self.home)
         return self.slug if self.own else path if Path(path).is_absolute() or path == "." else f"./{path}"
 

@@ -231,7 +231,7 @@ class _Shown:
         return self._page("live")
 
     def live_figures(self) -> Response:
-        """Return the same, as the page's script asks for it."""
+        """Return the figures of the run at work and of that command as JSON, for the page's script."""
         command = {
             "shown": self._started.shown,
             "at_work": self._started.at_work,

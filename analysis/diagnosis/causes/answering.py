@@ -205,7 +205,7 @@ _TURNS_MIN = 2
 def _patience(run: RunSettings) -> Remedy | None:
     delay_ms, pool = run.integer("load.handler_delay"), run.limit(run.server, "threads")
     threads = run.backends * run.integer(pool) if pool else run.at_once
-    # Who waits for a thread has been sent, so the proxy's timer runs.
+    # The proxy's timer runs while a request waits for a thread.
     turns = math.ceil(run.at_once / max(threads, 1))
     why = "twice the time that the handler takes, and a second"
     if turns > 1:

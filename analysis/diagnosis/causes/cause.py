@@ -29,10 +29,10 @@ class Cause:
         proof: what must be on record, in sentences.
         when: the same as SQL, over the table `known` (analysis.diagnosis.attribution).
         says: SQL over the same table: the text that leads a reader to the records of one request.
-        apart: SQL over the same table, where the proof compares times of two instances: how far these may be off
-            against each other, in µs, and leave it a proof; NULL: by whatever.
-        seen: whether what the proof names was seen. Else packets that did not come are a part of it, and a capture
-            that lost some proves nothing.
+        apart: SQL over the same table, where the proof compares times of two instances: the largest error of their
+            clocks, in µs, with which the proof still holds; NULL: any.
+        seen: whether the proof rests on records that are there. Else it rests on packets that did not come, and a
+            capture that lost some proves nothing.
         label: two or three words for people.
         symptom: what clients see of it, before anybody has looked.
         look: where to look first, as a command or a file that any machine has.

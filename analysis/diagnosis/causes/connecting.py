@@ -302,8 +302,8 @@ CAUSES = (
     Cause(
         name="unreachable",
         meaning=(
-            "The dial ended by an ICMP message, or for want of a way: a router or a packet filter said that the server"
-            " cannot be reached, or nobody answered for its address."
+            "The dial ended by an ICMP message, or because there was no route: a router or a packet filter said that the"
+            " server cannot be reached, or nobody answered for its address."
         ),
         proof=(
             "The dial failed as `unreachable` (EHOSTUNREACH or ENETUNREACH). Or it failed as `refused`, and no RST"
@@ -323,12 +323,12 @@ CAUSES = (
         label="unreachable",
         symptom="fails at once, or after 3 s: no route to host, network is unreachable",
         look="`nstat IcmpInDestUnreachs` at the client; `ip neigh`: FAILED; rules with `reject`",
-        because="an ICMP message, or the lack of a way, told {client} that {server} cannot be reached",
+        because="an ICMP message, or the lack of a route, told {client} that {server} cannot be reached",
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
         explains=(
             (
-                "A router without a way, a host that nobody answers for (after 3 s), and a packet filter that rejects"
+                "A router without a route, a host that nobody answers for (after 3 s), and a packet filter that rejects"
                 " instead of dropping say so by ICMP. The client's kernel then ends the dial at once: EHOSTUNREACH,"
                 " ENETUNREACH, or, for ICMP's port unreachable, ECONNREFUSED, as if nothing listened."
             ),

@@ -240,7 +240,7 @@ def more_files(role: str, process: str, files: int) -> str:
 
 
 def files_of_the_queue(run: RunSettings, role: str) -> str | None:
-    """Return the same for a role that accepted no more connections for that; None elsewhere."""
+    """Return that advice for a role that accepted no more connections because of it; None for others."""
     found = [one for one in run.holders_of(role) if one.get("files") is not None]
     return more_files(role, found[0]["process"], found[0]["files"]) if found else None
 

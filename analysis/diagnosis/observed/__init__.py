@@ -195,7 +195,7 @@ def _drops(samples: Samples, port: int) -> Integers | None:
 
 
 def _dumped_drops(samples: Samples, port: int) -> Integers | None:
-    """Return the same of dumps, of which some list no sockets; None if they do not span the kernel's counters."""
+    """Return a port's drops from dumps, of which some list no sockets; None if they do not span the counters."""
     of_ticks = [[each.drops for each in tick.listeners if each.port == port] for tick in samples.ticks]
     told = [number for number, found in enumerate(of_ticks) if found and None not in found]
     counted = [number for number, tick in enumerate(samples.ticks) if tick.counted] or told

@@ -332,7 +332,7 @@ def _segment_text(segment: Segment, ends: Sequence[str], number: int, count: int
 
 
 def _segment_label(segment: Segment, number: int, count: int) -> str:
-    """Return the same for a ladder, whose lanes say who sends."""
+    """Return what a segment is in a ladder, whose lanes say who sends."""
     again = ", again" if segment.again else ""
     if segment.kind == "syn" and count > 1:
         return f"SYN {number} of {count}"

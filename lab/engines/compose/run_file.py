@@ -98,7 +98,7 @@ def build_run_file(
         is_client = instance in topology.clients
         on_collector: dict[str, Any] = {}
         if role in own:
-            # It asks a service as long as that lives: it starts before what the service needs.
+            # It asks the service until that is ready: it starts before what the service needs.
             on_collector["healthcheck"] = {"start_period": deadline}
             # Who shares its network namespace shares its table of hosts.
             if own[role].extra_hosts:
@@ -174,7 +174,7 @@ def _rights(environment: Mapping[str, str], *, has_link: bool, has_filter: bool)
 
 
 def _resolvers(topology: Topology, role: str) -> list[dict[str, Any]]:
-    """Return what leads a role that knows its servers by names which may move to its collector, the name server."""
+    """Return the mount that makes a role ask its collector, the name server, for names that may move."""
     return [bind_mount(_RESOLVER, "/etc/resolv.conf", read_only=True)] if topology.names_asked(role) else []
 
 

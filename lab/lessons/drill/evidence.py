@@ -56,7 +56,7 @@ _NETSTAT = {
 
 @dataclass(frozen=True)
 class SeenRun:
-    """A run's raw files, as far as somebody on call could see the like of them."""
+    """A run's raw files, limited to what an engineer on call could see."""
 
     folder: Path
     path: tuple[str, ...]

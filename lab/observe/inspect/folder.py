@@ -113,7 +113,7 @@ def _write_samples(host: Host, path: Path) -> None:
     lines: list[dict[str, object]] = [header]
     for each in series:
         time_us = each.time_us or 0
-        # What nobody sets runs along.
+        # Dumps have no monotonic clock: it runs with the wall clock, which nobody sets between them.
         mono_us = time_us - first_us + _SECOND_US
         listen = [
             {"address": one.address, "port": one.port, "depth": one.depth, "limit": one.limit, "drops": one.drops}
