@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from formats.knob_types import refusal
+from formats.predictions import Part
 
 # What a pattern in RE2, which reads the files, cannot: look around, and find again what was found.
 BEYOND_RE2 = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]")
@@ -55,11 +56,7 @@ _UNITS_US = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
 Text = Annotated[str, Field(min_length=1)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-
-class LogField(_Part):
+class LogField(Part):
     """Where a line has a value."""
 
     name: Annotated[Text | None, Field(description="The JSON field, or the pattern's group; its own name")] = None
@@ -90,7 +87,7 @@ def _is_pattern(text: str) -> str:
 LogFields = dict[FieldName, Annotated[LogField, BeforeValidator(_name_alone, json_schema_input_type=Text | LogField)]]
 
 
-class LogFormat(_Part):
+class LogFormat(Part):
     """A format of one's own: where each line has what."""
 
     model_config = ConfigDict(title="connlab log format")

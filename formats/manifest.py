@@ -39,7 +39,7 @@ from formats.safe_files import atomic_write, read_regular
 from formats.sanitize import format_validation_error
 
 FILE = "manifest.json"
-PORT_RANGE = "net.ipv4.ip_local_port_range"
+SOMAXCONN, PORT_RANGE = "net.core.somaxconn", "net.ipv4.ip_local_port_range"
 SCHEMA: Literal["connlab.manifest/1"] = "connlab.manifest/1"
 _KILLED = "the lab's process ended without a message (killed, or the machine went down)"
 Status = Literal["running", "complete", "aborted", "failed"]

@@ -1,16 +1,18 @@
 """What a scenario states before a run, as a manifest and a series keep it: claims, what was published, tolerance."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 NAME_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+# Where evidence is missing, a statement is neither.
+Truth = Literal["true", "false", "unknown"]
 
 
 class Part(BaseModel):
-    """A mapping of a scenario: unknown names are refused, and no value silently becomes another type."""
+    """A mapping of a scenario or of a role: unknown names are refused, and no value silently becomes another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 

@@ -20,6 +20,7 @@ from formats import knob_types
 from formats.field_types import Named, Port
 from formats.knob_types import DAY_MS, Duration, format_duration
 from formats.log_format import BEYOND_RE2, LogFormat
+from formats.predictions import Part
 
 FILE = "role.yaml"
 # Where the lab's own servers take their traffic; management ports are apart.
@@ -40,10 +41,6 @@ Text = Annotated[str, Field(min_length=1)]
 KnobName = Annotated[str, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-
 def _is_pattern(text: str) -> str:
     try:
         re.compile(text)
@@ -55,7 +52,7 @@ def _is_pattern(text: str) -> str:
 Pattern = Annotated[str, Field(min_length=1), AfterValidator(_is_pattern)]
 
 
-class KnobReadback(_Part):
+class KnobReadback(Part):
     """Where the running program tells a knob's value: a name on the role's page, or a line of the role's file."""
 
     name: Annotated[Text | None, Field(description="Its name among the `settings` on the role's page")] = None
@@ -72,7 +69,7 @@ class KnobReadback(_Part):
     ] = None
 
 
-class Configured(_Part):
+class Configured(Part):
     """Where a configuration of the user's own says a knob's value; analysers of formats know the places."""
 
     at: Annotated[Text, Field(description="The place, such as `main` or `traffic`; lab.roles.configurations has all")]
@@ -90,7 +87,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-class Knob(_Part, ABC):
+class Knob(Part, ABC):
     """What every knob has."""
 
     default: Any
@@ -124,7 +121,7 @@ class Knob(_Part, ABC):
     default_since: Annotated[
         dict[Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")], Any],
         Field(description="Defaults of the program's other versions: each from a version on"),
-    ] = {}
+    ] = Field(default_factory=dict)
 
     @abstractmethod
     def annotation(self) -> Any:  # noqa: ANN401 # what pydantic takes for a type
@@ -251,7 +248,7 @@ KNOB_TYPES: Mapping[str, type[BaseModel]] = {
 AnyKnob = Annotated[Integer | DurationKnob | Boolean | Choice | Words | UrlPath, Field(discriminator="type")]
 
 
-class RoleReadback(_Part):
+class RoleReadback(Part):
     """How the running program tells its settings."""
 
     page: Annotated[Text | None, Field(description="A page that has them as JSON, in `settings`")] = None
@@ -261,12 +258,14 @@ class RoleReadback(_Part):
     ] = None
 
 
-class ConfigurationFormat(_Part):
+class ConfigurationFormat(Part):
     """How the program takes a configuration of the user's own in place of the lab's."""
 
     format: Annotated[Literal["blocks", "sections"], Field(description="What lab.roles.configurations reads it by")]
     folder: Annotated[Text, Field(description="Where its folder lies for the program, as its messages have it")]
-    writable: Annotated[list[Text], Field(description="Folders that it may write to, empty at first")] = []
+    writable: Annotated[list[Text], Field(description="Folders that it may write to, empty at first")] = Field(
+        default_factory=list
+    )
     read_only: Annotated[bool, Field(description="Whether it cannot write to its image's files")] = True
     around: Annotated[
         Text | None,
@@ -277,13 +276,13 @@ class ConfigurationFormat(_Part):
     ]
     rules: Annotated[
         list[Text], Field(description="The first words of the lines by which it answers a request without a server")
-    ] = []
+    ] = Field(default_factory=list)
     version: Annotated[
         Pattern, Field(description="A regular expression for its version in what it read; its one group is the number")
     ]
 
 
-class Value(_Part):
+class Value(Part):
     """A number on a page."""
 
     at: Annotated[Text, Field(description="Where it stands on the page; see `format`")]
@@ -305,7 +304,7 @@ class Value(_Part):
     own: Annotated[bool, Field(description="Whether it counts the collector's readings of the page, too")] = False
 
 
-class Page(_Part):
+class Page(Part):
     """A page on which a running program says how it is; the collector reads it once a second."""
 
     url: Text
@@ -344,7 +343,7 @@ class Page(_Part):
         return [at for value in self.values.values() for at in (value.at, value.minus) if at is not None]
 
 
-class Limits(_Part):
+class Limits(Part):
     """The knobs that bound what the program holds, and for how long, whatever it calls them."""
 
     backlog: Annotated[KnobName | None, Field(description="The backlog that it asks of listen(2)")] = None
@@ -395,7 +394,7 @@ class Limits(_Part):
     ] = None
 
 
-class ListenerKnobs(_Part):
+class ListenerKnobs(Part):
     """The knobs of the port that takes the traffic, whatever the program calls them."""
 
     tls: Annotated[KnobName | None, Field(description="Whether it takes TLS there")] = None
@@ -406,30 +405,34 @@ class ListenerKnobs(_Part):
     http2: Annotated[KnobName | None, Field(description="Whether it takes HTTP/2 there")] = None
 
 
-class Loosened(_Part):
+class Loosened(Part):
     """What a service has beyond the confinement of the lab's own roles; a scenario asks for each by name."""
 
     user: Annotated[Text | None, Field(description="The user it runs as; 'image' is the image's own")] = None
-    writable: Annotated[list[Text], Field(description="Folders that it may write to, empty at first")] = []
+    writable: Annotated[list[Text], Field(description="Folders that it may write to, empty at first")] = Field(
+        default_factory=list
+    )
     read_only: Annotated[bool, Field(description="Whether it cannot write to its image's files")] = True
-    capabilities: Annotated[list[Text], Field(description="Capabilities that are not dropped")] = []
+    capabilities: Annotated[list[Text], Field(description="Capabilities that are not dropped")] = Field(
+        default_factory=list
+    )
 
 
-class Checks(_Part):
+class Checks(Part):
     """Health checks of a proxy: connections to its servers that carry no request of a client."""
 
     servers: Annotated[int, Field(ge=1, description="The servers that it checks")]
     every_ms: Annotated[int, Field(ge=1, description="The least time between two checks of one server")]
 
 
-class Rule(_Part):
+class Rule(Part):
     """A line of a configuration by which a proxy answers a request itself, without a server."""
 
     text: Annotated[Text, Field(description="The line's words, with a blank between them")]
     where: Annotated[Text, Field(description="Its file, from the configuration's folder, and its line")]
 
 
-class Memory(_Part):
+class Memory(Part):
     """What an instance takes of the machine's memory."""
 
     base_mb: Annotated[int, Field(ge=0, description="Without a connection; MiB")]
@@ -439,7 +442,7 @@ class Memory(_Part):
     connection_kb: Annotated[int, Field(ge=0, description="For each connection, in the heap if there is one; KiB")] = 0
 
 
-class Reload(_Part):
+class Reload(Part):
     """How a program takes its configuration anew while it runs."""
 
     signal: Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$", description="What its first process takes for it")]
@@ -452,7 +455,7 @@ class Reload(_Part):
     ] = False
 
 
-class Variant(_Part):
+class Variant(Part):
     """What a role declares otherwise where its image runs another program."""
 
     scrape: Annotated[dict[KnobName, Page], Field(description="The pages that the collector reads")] = Field(
@@ -462,14 +465,14 @@ class Variant(_Part):
     limits: Limits = Limits()
 
 
-class Variants(_Part):
+class Variants(Part):
     """The programs of which an image runs one, as a knob says; the first is as the role itself declares."""
 
     knob: Annotated[KnobName, Field(description="The knob that chooses")]
     of: Annotated[dict[Text, Variant], Field(description="The others, by the knob's values")]
 
 
-class Role(_Part):
+class Role(Part):
     """A program on the path."""
 
     model_config = ConfigDict(title="connlab role", validate_by_name=True)

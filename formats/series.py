@@ -9,7 +9,7 @@ from formats.field_types import Named, PlaceOfRun, Scalar
 from formats.knob_types import Unit
 from formats.manifest import Status as RunStatus
 from formats.manifest import tolerant
-from formats.predictions import Claim, Published
+from formats.predictions import Claim, Published, Truth
 from formats.safe_files import atomic_write, read_regular
 
 FILE = "series.json"
@@ -68,9 +68,7 @@ class PlannedRun(_Part):
     verdict: Annotated[
         Verdict | None, Field(description="The run's own; null if it has none, or no prediction about it alone")
     ] = None
-    holds: Annotated[
-        Literal["true", "false", "unknown"] | None, Field(description="In a search: whether search.until held")
-    ] = None
+    holds: Annotated[Truth | None, Field(description="In a search: whether search.until held")] = None
     reason: Annotated[str | None, Field(description="Why it was aborted or failed")] = None
     lost: Annotated[list[str], Field(description="Earlier runs of this place that did not complete")] = []
 

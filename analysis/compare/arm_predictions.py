@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
 from statistics import NormalDist
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -31,7 +31,7 @@ from analysis.expressions.values import Kind, Number, Unknown, Value, is_number,
 from analysis.figures import Scope, UnknownFigure
 from analysis.figures.catalogue import nearest
 from analysis.output import Written
-from formats.predictions import Claim
+from formats.predictions import Claim, Truth
 
 # Resamples of one arm alone, by which its share in the variance is known: to 3 %.
 _SHARE_RESAMPLES = 1_999
@@ -45,7 +45,7 @@ class ArmPrediction(Written):
     id: str
     description: Annotated[str, Field(description="The prediction in words")]
     expression: Annotated[str, Field(description="What decides it")]
-    status: Literal["true", "false", "unknown"]
+    status: Truth
     measured: Annotated[dict[str, Sample], Field(description="Each name in the expression")]
     repetitions_needed: Annotated[
         int | None,

@@ -12,6 +12,7 @@ from analysis.compare.intervals import Interval
 from analysis.output import Written
 from formats.field_types import PlaceOfRun
 from formats.knob_types import Unit
+from formats.predictions import Truth
 
 FILE = "comparison.json"
 PAGE = "comparison.html"
@@ -210,9 +211,7 @@ class TryEntry(Written):
 
     value: Annotated[int, Field(description="The knob's; durations in ms")]
     cell: str
-    holds: Annotated[
-        Literal["true", "false", "unknown"] | None, Field(description="Whether what is looked for held; null: not run")
-    ]
+    holds: Annotated[Truth | None, Field(description="Whether what is looked for held; null: not run")]
     run: Annotated[PlaceOfRun | None, Field(description="<scenario>/<run-id>; null before it begins")]
 
 

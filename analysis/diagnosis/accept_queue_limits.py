@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formats.manifest import Manifest, listeners_of_traffic
+from formats.manifest import SOMAXCONN, Manifest, listeners_of_traffic
 from formats.role import NO_LIMIT
 
-_SOMAXCONN = "net.core.somaxconn"
 BACKEND = "backend"
 
 
@@ -83,9 +82,9 @@ def _backlog_of(settings: Settings, server: str, instance: str) -> int:
             len(limits) == 1, f"no knob of {server} is its backlog, and the kernel's limit is known from the run on"
         )
         return limits.pop()
-    somaxconn = settings.sysctl(instance, _SOMAXCONN)
+    somaxconn = settings.sysctl(instance, SOMAXCONN)
     if somaxconn is None:
-        raise ModelNotApplicable(f"the kernel of {instance} has no {_SOMAXCONN}")
+        raise ModelNotApplicable(f"the kernel of {instance} has no {SOMAXCONN}")
     # What the program asks of listen(2), cut by net.core.somaxconn of its namespace.
     return min(settings.integer(role.knob(role.limits.backlog)), somaxconn)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -22,8 +22,7 @@ from analysis.expressions.values import Number, Unknown, Value, is_number, merge
 from analysis.output import Written
 from formats.log_format import LogFormat
 from formats.manifest import Manifest
-
-Status = Literal["true", "false", "unknown"]
+from formats.predictions import Truth
 
 # Identities hold for the load that there was, even if it was less or later than asked for.
 SET_ASIDE = frozenset({Evidence.LOAD})
@@ -75,7 +74,7 @@ class IdentityEntry(Written):
     difference: Annotated[
         int | float | None, Field(description="left - right, or from the nearest bound; null where a side is unknown")
     ]
-    holds: Annotated[Literal["true", "false", "unknown"], Field(description="Whether the difference is 0")]
+    holds: Annotated[Truth, Field(description="Whether the difference is 0")]
     why: Annotated[str | None, Field(description="Why a side is unknown; null where none is")]
 
 

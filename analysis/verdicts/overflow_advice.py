@@ -9,9 +9,8 @@ from analysis.diagnosis.observed import Observation
 from analysis.figures import Run, estimate
 from analysis.figures.estimate import Estimate
 from analysis.output import Written
-from formats.manifest import Target
+from formats.manifest import SOMAXCONN, Target
 
-_SOMAXCONN = "net.core.somaxconn"
 # What a queue of half a thousand costs is little; a bigger one than the burst needs costs memory and waiting.
 _ROUND_TO = 64
 # From so many answers on, and so far apart, their pace tells how long a place in the queue takes.
@@ -96,7 +95,7 @@ def advice(run: Run, seen: Observation, target: Target, server: str, limit: int)
     """Return which limit was reached, and what raises it."""
     places = _places(seen, server)
     value = None if places is None else -(-places // _ROUND_TO) * _ROUND_TO
-    text = run.raw.manifest.sysctl(target.instance, _SOMAXCONN)
+    text = run.raw.manifest.sysctl(target.instance, SOMAXCONN)
     somaxconn = int(text) if text and text.isdecimal() else None
     in_the_way = somaxconn is not None and (limit == somaxconn or (value is not None and value > somaxconn))
     arrivals, accepted = (None, None) if run.raw.inspected else _rates(seen, server)
@@ -119,7 +118,7 @@ def advice(run: Run, seen: Observation, target: Target, server: str, limit: int)
                 f" {pause_s * places:.0f} s: a longer queue helps clients that wait so long, more workers help all."
             )
     if in_the_way:
-        says.append(f"{_SOMAXCONN} is {somaxconn} in that namespace, and limits every backlog: raise it too.")
+        says.append(f"{SOMAXCONN} is {somaxconn} in that namespace, and limits every backlog: raise it too.")
     if arrivals is not None and accepted is not None:
         says.append(
             f"{arrivals:g} connections per second arrived and {accepted:g} were accepted. A longer queue only helps"

@@ -9,11 +9,11 @@ from analysis.diagnosis.health import Evidence
 from analysis.expressions import Expression, ExpressionError, idle_parts, parse, respelled
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, unknown
 from analysis.figures import Run, Scope
+from formats.predictions import Truth
 from formats.role import Role
 
-Status = Literal["true", "false", "unknown"]
 # A prediction may be about some settings only.
-Outcome = Literal[Status, "not-applicable"]
+Outcome = Literal[Truth, "not-applicable"]
 
 # What begins the names of figures that are what they are whatever load was put on: the kernel's settings, and of the
 # ledger what has to add up for any load. How many requests it counts depends on the load as all else does.
@@ -27,7 +27,7 @@ _MODELLED = "model."
 class Judgement:
     """Whether a prediction held, the value of each name in it, and why the status is unknown where it is."""
 
-    status: Status
+    status: Truth
     measured: dict[str, Value]
     why: str | None
 

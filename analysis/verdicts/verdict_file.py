@@ -14,7 +14,7 @@ from pydantic import Field
 
 from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.health import Evidence
-from analysis.diagnosis.identities import IdentityEntry, Status
+from analysis.diagnosis.identities import IdentityEntry
 from analysis.expressions.values import Number, Unknown
 from analysis.figures import Run
 from analysis.output import Written
@@ -22,7 +22,7 @@ from analysis.verdicts import ledger_file
 from analysis.verdicts.figures_file import MeasuredValue, measured
 from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.predictions import Outcome, judge, keeps_out, number
-from formats.predictions import Claim, Published
+from formats.predictions import Claim, Published, Truth
 
 
 class MeasuredFigure(Written):
@@ -101,7 +101,7 @@ class LedgerSummary(Written):
 
     unexplained: Annotated[int | None, Field(description="As in ledger.json")]
     causes: Annotated[dict[str, int], Field(description="As in ledger.json")]
-    identities: Annotated[dict[Literal["true", "false", "unknown"], int], Field(description="How many hold")]
+    identities: Annotated[dict[Truth, int], Field(description="How many hold")]
 
 
 class Verdict(Written):
@@ -183,7 +183,7 @@ class JudgedRun:
 
 def _summary(account: Ledger) -> LedgerSummary:
     statuses = [identity.holds for hop in account.hops for identity in hop.identities]
-    counts = {status: statuses.count(status) for status in get_args(Status)}
+    counts = {status: statuses.count(status) for status in get_args(Truth)}
     return LedgerSummary(unexplained=account.unexplained, causes=account.causes, identities=counts)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from formats.manifest import PORT_RANGE
 from formats.role import passes_on
 from lab.errors import Problem
 from lab.scenarios import certificates as certificates_file
@@ -37,7 +38,6 @@ _BESIDES_S = 1800
 _MANAGEMENT_PORTS = (6565, 8081)
 _UNPRIVILEGED, _PRIVILEGED = "net.ipv4.ip_unprivileged_port_start", 1024
 NO_CERTIFICATES: Mapping[str, str] = MappingProxyType({})
-_EPHEMERAL = "net.ipv4.ip_local_port_range"
 
 
 def supplementary_groups() -> list[str]:
@@ -209,7 +209,7 @@ def check_metrics_port(resolved: ResolvedScenario, topology: Topology, port: int
     for role in topology.instances:
         if role not in clients and topology.roles[role].port == port:
             yield Problem(f"--metrics-port {port} is the port on which {role} takes its traffic", hint=other)
-        low, _, high = resolved.scenario.knobs.kernel.get(role, {}).get(_EPHEMERAL, "").partition(" ")
+        low, _, high = resolved.scenario.knobs.kernel.get(role, {}).get(PORT_RANGE, "").partition(" ")
         if low.isdecimal() and high.isdecimal() and int(low) <= port <= int(high):
             what = f"--metrics-port {port} would take one of the ports that {role} connects from"
-            yield Problem(what, resolved.where_knob(f"kernel.{role}.{_EPHEMERAL}"), other)
+            yield Problem(what, resolved.where_knob(f"kernel.{role}.{PORT_RANGE}"), other)

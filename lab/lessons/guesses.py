@@ -19,7 +19,6 @@ from analysis.verdicts.guesses import GuessOutcome
 from analysis.verdicts.verdict_file import Verdict
 from formats.manifest import Guess
 from formats.series import ExpectedArm, PlannedRun
-from formats.series import ExpectedArm as Chosen
 from lab import paths
 from lab.console import listing
 from lab.console.run_output import print_answer, print_guess
@@ -91,7 +90,7 @@ def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[Wh
     for one, guess in zip(numbers, guesses, strict=True):
         answers.of_arm.setdefault(one.arm, []).append(guess)
     answers.chosen += [
-        Chosen(prediction=one.prediction, asks=one.asks, arms=list(one.arms), less=one.less, value=None)
+        ExpectedArm(prediction=one.prediction, asks=one.asks, arms=list(one.arms), less=one.less, value=None)
         for one in choices
     ]
     arm, number = None, 0

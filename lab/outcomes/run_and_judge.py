@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 from rich.console import Console
@@ -13,6 +13,7 @@ from analysis.verdicts.verdict_file import FILE, Verdict
 from formats import sanitize
 from formats import series as series_file
 from formats.manifest import Guess
+from formats.predictions import Truth
 from formats.series import Series
 from lab import paths
 from lab.console import run_output
@@ -28,8 +29,7 @@ from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms, executor, printing
 from lab.series.plan import Answers, Plan
 
-Status = Literal["true", "false", "unknown"]
-STATUSES: tuple[Status, ...] = ("true", "false", "unknown")
+STATUSES: tuple[Truth, ...] = ("true", "false", "unknown")
 
 LIES_WHOLE = "name a complete run or series in a folder of results"
 
@@ -208,7 +208,7 @@ class OutcomeSummary:
     false: list[str]
     unknown: list[str]
     unexplained: int | None
-    identities: dict[Status, int]
+    identities: dict[Truth, int]
 
 
 def summarize_outcome(outcome: Outcome, resolved: ResolvedScenario) -> OutcomeSummary:

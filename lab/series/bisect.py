@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from formats.predictions import Truth
 from formats.series import Outcome
 
-Status = Literal["true", "false", "unknown"]
 Goal = Literal["smallest", "largest"]
 
 # A value that so many runs leave undecided is given up.
@@ -40,7 +40,7 @@ class Done:
     why: str | None = None
 
 
-def decide(within: Range, seen: Mapping[int, Sequence[Status]]) -> int | Done:
+def decide(within: Range, seen: Mapping[int, Sequence[Truth]]) -> int | Done:
     """Return the value to run next, or that there is nothing more to run.
 
     A value fails if it failed in any of its runs, and holds if it held in all that decided. Every value below the
@@ -77,7 +77,7 @@ def _is_open(value: int, holds: Sequence[int], fails: Sequence[int]) -> bool:
     return low < value < high
 
 
-def _close_in(within: Range, seen: Mapping[int, Sequence[Status]], goal: Goal, *, held: int, failed: int) -> int | Done:
+def _close_in(within: Range, seen: Mapping[int, Sequence[Truth]], goal: Goal, *, held: int, failed: int) -> int | Done:
     low, high = sorted((held, failed))
     if high - low > within.step:
         return low + (high - low) // 2

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 from rich.text import Text
@@ -17,6 +16,7 @@ from analysis.steps import Steps
 from analysis.verdicts import predictions
 from formats import manifest
 from formats.manifest import Guess, utc_now
+from formats.predictions import Truth
 from formats.series import Fingerprint, PlannedRun, Series, Status, Verdict
 from lab import paths
 from lab.engines.protocol import Engine
@@ -88,7 +88,7 @@ class Runner:
         found: Verdict = verdict["verdict"]
         return found
 
-    def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
+    def holds(self, folder: Path, expression: str) -> Truth:
         """Judge an expression in a run."""
         return predictions.judge(Run(RawRun(folder, manifest.load_manifest(folder))), expression).status
 
@@ -160,7 +160,7 @@ class Executor:
         whole = self._done() == len(self.series.runs)
         self._finish("complete" if whole else "partial", None if whole else "some runs did not complete")
 
-    def holds(self, place: PlannedRun, expression: str) -> Literal["true", "false", "unknown"]:
+    def holds(self, place: PlannedRun, expression: str) -> Truth:
         """Judge an expression in a place's run; unknown where the run gives no evidence, or its analysis failed."""
         if place.status != "complete" or place.reason is not None:
             return "unknown"

@@ -7,6 +7,7 @@ from analysis.expressions import ExpressionError, parse
 from analysis.expressions.values import Value, unknown
 from analysis.verdicts import predictions
 from formats.knob_types import format_knob_value, parse_duration
+from formats.predictions import Truth
 from formats.series import Axis, Level, PlannedRun, Search
 from lab.errors import BadInput, Gathered, Problem
 from lab.scenarios import forecast
@@ -14,7 +15,7 @@ from lab.scenarios.model import Series as Rules
 from lab.scenarios.overrides import may_be_knob, nearest_knob, parse_overrides
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
-from lab.series.bisect import Done, Range, Status, decide
+from lab.series.bisect import Done, Range, decide
 from lab.series.executor import Executor
 from lab.series.plan import Plan, PlannedCell, build_cell, remark_on_arms, short_names, slugify
 
@@ -95,9 +96,9 @@ class SearchPlan:
             series.search.outcome, series.search.goal = decision.outcome, decision.goal
             series.search.found, series.search.why = decision.found, decision.why
 
-    def _seen(self, executor: Executor) -> dict[int, list[Status]]:
+    def _seen(self, executor: Executor) -> dict[int, list[Truth]]:
         values = {cell.cell: int(cell.knobs[self.knob.name]) for cell in executor.series.cells}
-        seen: dict[int, list[Status]] = {}
+        seen: dict[int, list[Truth]] = {}
         for place in executor.series.runs:
             if place.holds is None:
                 place.holds = executor.holds(place, self.until)
@@ -240,7 +241,7 @@ def find_border(until: str, at: Callable[[int], ResolvedScenario], start: int, s
     ways.
     """
 
-    def holds(value: int) -> Status:
+    def holds(value: int) -> Truth:
         try:
             return _holds(until, at(value))
         except BadInput:
@@ -265,7 +266,7 @@ def _further(start: int) -> list[int]:
     return further
 
 
-def _between(holds: Callable[[int], Status], ends: dict[int, Status], step: int) -> Border | None:
+def _between(holds: Callable[[int], Truth], ends: dict[int, Truth], step: int) -> Border | None:
     seen = {value: [status] for value, status in ends.items()}
     within = Range(min(ends), max(ends), step, confirm=1)
     while True:
@@ -283,7 +284,7 @@ def _between(holds: Callable[[int], Status], ends: dict[int, Status], step: int)
     return found, min(failing, key=lambda value: abs(value - found))
 
 
-def _holds(until: str, resolved: ResolvedScenario) -> Status:
+def _holds(until: str, resolved: ResolvedScenario) -> Truth:
     load = resolved.scenario.knobs.load
     one_call = load.workload == "users" and load.calls == 1
     # A user that fails in long_polling comes again, so its requests are not the model's users; that some fail is.

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.series.bisect import Done, Range, Status, decide
+from formats.predictions import Truth
+from lab.series.bisect import Done, Range, decide
 
 
-def search(within: Range, holds: Callable[[int], Status]) -> tuple[Done, dict[int, list[Status]]]:
-    seen: dict[int, list[Status]] = {}
+def search(within: Range, holds: Callable[[int], Truth]) -> tuple[Done, dict[int, list[Truth]]]:
+    seen: dict[int, list[Truth]] = {}
     for _ in range(200):
         decision = decide(within, seen)
         if isinstance(decision, Done):
@@ -76,9 +77,9 @@ def test_a_value_that_stays_undecided_ends_the_search() -> None:
 
 
 def test_a_value_that_fails_on_confirmation_moves_the_border() -> None:
-    outcomes: dict[int, list[Status]] = {5: ["true", "false"]}
+    outcomes: dict[int, list[Truth]] = {5: ["true", "false"]}
 
-    def holds(value: int) -> Status:
+    def holds(value: int) -> Truth:
         return outcomes[value].pop(0) if outcomes.get(value) else "true" if value > 5 else "false"
 
     done, _ = search(Range(1, 9, 1, 2), holds)

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from formats import sanitize
+from formats.predictions import Truth
 from formats.series import Verdict
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.outcomes.run_and_judge import Status
 from lab.scenarios.resolved import ResolvedScenario
 
 FILE = paths.ROOT / "docs" / "experiments.jsonl"
@@ -52,7 +52,7 @@ class RecordedRun(BaseModel):
     false: Annotated[list[str], Field(description="Predictions that did not hold; of an arm's runs as <arm>/<id>")]
     unknown: Annotated[list[str], Field(description="Predictions that could not be decided")]
     unexplained: Annotated[int | None, Field(description="Requests without a known cause; null where not known")]
-    identities: Annotated[dict[Status, int], Field(description="How many hold, over all runs of a series")]
+    identities: Annotated[dict[Truth, int], Field(description="How many hold, over all runs of a series")]
     here: Annotated[
         dict[str, int | float | None],
         Field(description="The figures beside what was published, by their expressions; null where unknown"),

@@ -302,8 +302,8 @@ CAUSES = (
     Cause(
         name="unreachable",
         meaning=(
-            "The dial ended by an ICMP message, or because there was no route: a router or a packet filter said that the"
-            " server cannot be reached, or nobody answered for its address."
+            "The dial ended by an ICMP message, or because there was no route: a router or a packet filter said that"
+            " the server cannot be reached, or nobody answered for its address."
         ),
         proof=(
             "The dial failed as `unreachable` (EHOSTUNREACH or ENETUNREACH). Or it failed as `refused`, and no RST"

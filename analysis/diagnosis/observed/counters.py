@@ -14,8 +14,7 @@ from typing import Final
 from analysis.evidence.samples import Samples
 from analysis.evidence.window import Window
 from analysis.formatting import format_count
-
-SOMAXCONN, PORT_RANGE = "net.core.somaxconn", "net.ipv4.ip_local_port_range"
+from formats.manifest import PORT_RANGE, SOMAXCONN
 
 # A backlog that several programs ask for by themselves; the dump may name none of them.
 _DEFAULTS: Final = {

@@ -13,6 +13,7 @@ from typing import Any
 from analysis.evidence.rawfiles import FOLDER
 from analysis.formatting import format_count, format_knob
 from formats.manifest import FILE as MANIFEST
+from formats.role import TRAFFIC_PORT
 from formats.safe_files import read_regular
 from lab.roles.declared_roles import ROLES
 
@@ -28,8 +29,6 @@ _ACCESS = (
 _NO_ERROR = re.compile(r"\[(notice|NOTICE)\]|Proxy \w+ stopped")
 # What a server's kernel adds to the limits of its program.
 _SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_syncookies")
-# Where every server of the lab listens for traffic.
-_PORT = 8080
 _US = 1_000_000
 
 # How netstat of net-tools words the counters that it has words for; others it prints by their name.
@@ -178,7 +177,7 @@ def listening(run: SeenRun) -> Iterator[str]:
                 one
                 for tick in run.ticks.get(instance, [])
                 for one in tick.get("listen", [])
-                if one.get("port") == _PORT
+                if one.get("port") == TRAFFIC_PORT
             ]
             yield f"{instance}$ ss -lnt    # when Recv-Q was greatest"
             yield "State   Recv-Q  Send-Q  Local Address:Port"
