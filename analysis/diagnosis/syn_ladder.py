@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings, require
+from analysis.diagnosis.model_settings import ModelNotApplicable, Settings, require
 
 INITIAL_TIMEOUT_MS = 1_000
 TIMEOUT_MAX_MS = 120_000

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from analysis.evidence import timeline
+from analysis.evidence import window_readings
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.window import Window
 
@@ -27,7 +27,7 @@ def select_role(series: Iterable[Record], names: Collection[str]) -> list[Record
 
 def under_load(series: Sequence[Record], window: Window) -> list[Record]:
     """Return the readings around the phase `measure`."""
-    return timeline.readings_enclosing(series, window.start_us, window.load_end_us)
+    return window_readings.readings_enclosing(series, window.start_us, window.load_end_us)
 
 
 def cpu_percent(readings: Sequence[Record]) -> float | None:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from analysis.evidence import (
     captures,
-    client_files,
     clock,
     clocks,
     flows,
+    k6_files,
     logs,
     processes,
     result_files,
@@ -26,10 +26,10 @@ from analysis.evidence import (
     window,
 )
 from analysis.evidence.captures import Capture
-from analysis.evidence.client_files import Client
 from analysis.evidence.clocks import Clocks
 from analysis.evidence.flows import Reduction
 from analysis.evidence.jsonl import Record
+from analysis.evidence.k6_files import Client
 from analysis.evidence.rawfiles import Places
 from analysis.evidence.records import Log, Records, load_records
 from analysis.evidence.samples import Samples
@@ -121,7 +121,7 @@ class RawRun:
         """What each k6 instance recorded."""
         requests, dials = self.records.requests, self.records.dials
         return {
-            each: client_files.read(self.places.role(each), each, requests[each], dials[each])
+            each: k6_files.read(self.places.role(each), each, requests[each], dials[each])
             for each in self.manifest.of_role("k6")
         }
 

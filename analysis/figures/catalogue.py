@@ -18,8 +18,8 @@ from analysis.diagnosis import identities
 from analysis.diagnosis.causes import CAUSES
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.diagnosis.joins import Hop
-from analysis.evidence.client_files import figure_name
 from analysis.evidence.jsonl import ERROR_KINDS
+from analysis.evidence.k6_files import figure_name
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
 from analysis.figures import (
     client,

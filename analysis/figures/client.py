@@ -10,8 +10,8 @@ from functools import partial
 
 from analysis.database import Row, sql
 from analysis.diagnosis.health import CLIENT, Evidence
-from analysis.evidence.client_files import Client, ScriptResults, figure_name
 from analysis.evidence.jsonl import Record, integer
+from analysis.evidence.k6_files import Client, ScriptResults, figure_name
 from analysis.evidence.records import Records
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure, figures_of_times

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from analysis import figures
 from analysis.database import sql
-from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings
 from analysis.diagnosis.health import CLIENT, Evidence
+from analysis.diagnosis.model_settings import ModelNotApplicable, Settings
 from analysis.diagnosis.syn_ladder import (
     LINEAR_TIMEOUTS,
     SYN_RETRIES,

@@ -9,11 +9,11 @@ from itertools import pairwise
 
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins.load_tables import count_drops
-from analysis.evidence import timeline
+from analysis.evidence import window_readings
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.samples import Counter, InnerQueue, Listener, Samples
-from analysis.evidence.timeline import Span
 from analysis.evidence.window import Window
+from analysis.evidence.window_readings import Span
 from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, greatest, total
@@ -156,7 +156,9 @@ def _closed_ms(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value
     ticks = range(span.first, span.last + 1)
     if not samples.traffic(span.first):
         return unknown(f"nothing listened on port {samples.port} at the beginning")
-    closed = [timeline.hole_between_ms(samples.ticks, at, at + 1) for at in ticks[:-1] if not samples.traffic(at)]
+    closed = [
+        window_readings.hole_between_ms(samples.ticks, at, at + 1) for at in ticks[:-1] if not samples.traffic(at)
+    ]
     return round(sum(closed))
 
 
@@ -170,13 +172,13 @@ def _time_wait(read: Callable[[Counter, Span], int | None]) -> Callable[[Samples
 
 
 def _time_wait_loopback(samples: Samples, window: Window, _found: Mapping[str, str]) -> Value:
-    readings = timeline.readings_enclosing(samples.time_waits, window.end_us, window.end_us)
+    readings = window_readings.readings_enclosing(samples.time_waits, window.end_us, window.end_us)
     counts = [_count_inside(reading) for reading in readings]
     if not counts:
         return unknown("there is no reading of the sockets in TIME_WAIT")
     more = _opened_between(samples, readings[0]["time_us"], window.end_us) if counts[0] else 0
     # The kernel counts one that waits for the other side's FIN, once no process holds it, as it counts TIME_WAIT.
-    open_ = timeline.readings_enclosing(samples.sockets, window.end_us, window.end_us)
+    open_ = window_readings.readings_enclosing(samples.sockets, window.end_us, window.end_us)
     halves = [_count_inside(reading, STATES["fin_wait2"]) for reading in open_]
     return max(*counts, counts[0] + more) + max(halves, default=0)
 
@@ -207,7 +209,7 @@ def _in_state(reading: Record, state: str) -> int:
 
 def _of_state(choose: Callable[[list[int]], int]) -> Callable[[Samples, Window, Mapping[str, str]], Value]:
     def value(samples: Samples, window: Window, found: Mapping[str, str]) -> Value:
-        readings = timeline.readings_from_before_start(samples.sockets, window.start_us, window.end_us)
+        readings = window_readings.readings_from_before_start(samples.sockets, window.start_us, window.end_us)
         counts = [_in_state(reading, found["state"]) for reading in readings]
         return choose(counts) if counts else unknown("there is no reading of the sockets")
 

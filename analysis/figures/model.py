@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from analysis.database import sql
 from analysis.diagnosis import syn_ladder
-from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings, accept_capacity, listen_backlog
 from analysis.diagnosis.health import CLIENT, Evidence
+from analysis.diagnosis.model_settings import ModelNotApplicable, Settings, accept_capacity, listen_backlog
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures import model_outcomes as outcomes
 from analysis.figures.declaration import Compute, Figure
@@ -105,7 +105,7 @@ FIGURES: tuple[Figure, ...] = (
         "Connections that all of the last servers hold at once: each its limit of connections (backend.max_connections)"
         " + model.listen_backlog + 1.",
         _of_settings(accept_capacity),
-        "analysis.diagnosis.accept_queue_limits",
+        "analysis.diagnosis.model_settings",
         unit="connections",
     ),
     Figure(
@@ -137,7 +137,7 @@ FIGURES: tuple[Figure, ...] = (
         " backend.accept_count. A service without such a knob has the kernel's limit, as read back. The queue holds one"
         " more.",
         _of_settings(listen_backlog),
-        "analysis.diagnosis.accept_queue_limits",
+        "analysis.diagnosis.model_settings",
         unit="connections",
     ),
     Figure(

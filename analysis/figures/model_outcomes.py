@@ -6,7 +6,7 @@ Every function raises ModelNotApplicable where the model does not hold, with the
 from typing import Literal
 
 from analysis.diagnosis import syn_ladder
-from analysis.diagnosis.accept_queue_limits import (
+from analysis.diagnosis.model_settings import (
     BACKEND,
     ModelNotApplicable,
     Settings,

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import pairwise
 
 from analysis.diagnosis.health import Evidence
-from analysis.evidence import processes, timeline
+from analysis.evidence import processes, window_readings
 from analysis.evidence.captures import Capture
 from analysis.evidence.jsonl import Record, integer
 from analysis.evidence.rawrun import Scraped
@@ -50,7 +50,7 @@ def _most(key: str, unit: int = 1) -> Callable[[list[Record], Window], Value]:
     def value(series: list[Record], window: Window) -> Value:
         totals = [
             processes.total(reading, key)
-            for reading in timeline.readings_from_before_start(series, window.start_us, window.end_us)
+            for reading in window_readings.readings_from_before_start(series, window.start_us, window.end_us)
         ]
         known = [each for each in totals if each is not None]
         if not known:
@@ -192,5 +192,6 @@ def _growth(scraped: Scraped, name: str, window: Window) -> Value:
 def _inside(scraped: Scraped, window: Window) -> Iterable[Mapping[str, int]]:
     times_us = scraped.scrape.times_us
     return (
-        scraped.values[index] for index in timeline.indices_from_before_start(times_us, window.start_us, window.end_us)
+        scraped.values[index]
+        for index in window_readings.indices_from_before_start(times_us, window.start_us, window.end_us)
     )

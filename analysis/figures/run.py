@@ -18,10 +18,10 @@ from analysis.diagnosis import attribution, health, joins, observed
 from analysis.diagnosis.health import Evidence, Health, limits
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.diagnosis.joins import Hop, Joined
-from analysis.evidence import captures, timeline, window
+from analysis.evidence import captures, window, window_readings
 from analysis.evidence.rawrun import RawRun
-from analysis.evidence.timeline import Span
 from analysis.evidence.window import Window
+from analysis.evidence.window_readings import Span
 from analysis.expressions.values import Number, Unknown, Value, is_number, merge, unknown
 
 
@@ -48,7 +48,7 @@ class Run:
             return dict.fromkeys(self.raw.samples, self.raw.window)
         window = self.raw.window
         return {
-            instance: timeline.find_enclosing_ticks(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
+            instance: window_readings.find_enclosing_ticks(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
             for instance, samples in self.raw.samples.items()
         }
 

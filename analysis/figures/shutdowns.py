@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from analysis.diagnosis.endings import Ending, find_endings
 from analysis.diagnosis.health import CLIENT, Evidence
+from analysis.diagnosis.shutdowns import Ending, find_endings
 from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
 from analysis.figures.ledger import spoilt_evidence

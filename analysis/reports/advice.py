@@ -9,14 +9,14 @@ from typing import Any
 from analysis import command_hints, formatting
 from analysis.database import composed, sql
 from analysis.diagnosis import causes, syn_ladder
-from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings
 from analysis.diagnosis.causes import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.answering import PROXY_FULL
 from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
 from analysis.diagnosis.causes.remedies import NO_KNOB, RunSettings, more_places
 from analysis.diagnosis.causes.waiting import served_at_once
+from analysis.diagnosis.model_settings import ModelNotApplicable, Settings
 from analysis.formatting import format_count, format_ms, format_races
-from analysis.reports import time_series
+from analysis.reports import chart_series
 from analysis.reports.run_record import Record
 from formats import role as role_file
 from formats.manifest import ManifestError, declared_roles, load_manifest
@@ -94,7 +94,7 @@ def too_late_sentence(record: Record, main: Reason) -> str | None:
     next_ms = _next_syn_ms(record)
     if next_ms is None or record.start_us is None:
         return None
-    queues = time_series.queues_per_instance(record, main.hop[1])
+    queues = chart_series.queues_per_instance(record, main.hop[1])
     found = record.rows(sql(__name__, "too_late"), queues=queues, cause=main.cause.name)[0]
     if not found["count"]:
         return None

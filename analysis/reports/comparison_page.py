@@ -12,9 +12,9 @@ from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry,
 from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.catalogue import find
 from analysis.formatting import format_count, format_number
-from analysis.reports import rendering, run_record, timelines
+from analysis.reports import rendering, run_charts, run_record
+from analysis.reports.chart_series import Chart
 from analysis.reports.run_record import Record, ReportError
-from analysis.reports.time_series import Chart
 from formats.knob_types import format_knob_value
 
 _STAGES = {
@@ -180,9 +180,9 @@ def draw_timelines(comparison: Comparison, results: Path) -> dict[str, Any] | No
     records = {name: record for name, record in read.items() if isinstance(record, Record)}
     if not records:
         return None
-    last_s = max(timelines.duration_s(record) for record in records.values())
-    made = {name: timelines.build_comparable_charts(record, last_s) for name, record in records.items()}
-    phases = {name: timelines.phase_spans(record) for name, record in records.items()}
+    last_s = max(run_charts.duration_s(record) for record in records.values())
+    made = {name: run_charts.build_comparable_charts(record, last_s) for name, record in records.items()}
+    phases = {name: run_charts.phase_spans(record) for name, record in records.items()}
     first = _chart_of(comparison.figure or "")
     charts: list[tuple[bool, dict[str, Any]]] = []
     for place, example in enumerate(next(iter(made.values()))):

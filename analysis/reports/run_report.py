@@ -8,15 +8,14 @@ from analysis.diagnosis import causes
 from analysis.formatting import format_count, format_ms
 from analysis.output import write as write_file
 from analysis.reports import (
+    chart_series,
     conditions,
     drawings,
-    events,
+    links_and_shutdowns,
     observed_charts,
     rendering,
+    run_charts,
     summary,
-    time_series,
-    timelines,
-    waterfall,
 )
 from analysis.reports.run_record import Record, ReportError, load_manifest_json, load_record
 from analysis.verdicts import connections_file, derived, guesses
@@ -63,13 +62,13 @@ def render_run(record: Record) -> str:
     """
     if record.start_us is None and record.ledger["requests"] is not None:
         raise ReportError("manifest.json has no phase 'measure', whose requests were derived", record.folder)
-    charts = timelines.build_charts(record)
+    charts = run_charts.build_charts(record)
     return rendering.render(
         "report",
         {
             "charts": [chart.drawn() for chart in charts if chart.missing is None],
-            "phases": timelines.phase_spans(record),
-            "queues": time_series.queue_levels(record, timelines.duration_s(record)),
+            "phases": run_charts.phase_spans(record),
+            "queues": chart_series.queue_levels(record, run_charts.duration_s(record)),
         },
         {
             "run": record,
@@ -83,8 +82,8 @@ def render_run(record: Record) -> str:
             "path_size": drawings.PATH_GEOMETRY,
             "ladders": drawings.draw_ladders(record),
             "size": drawings.LADDER_GEOMETRY,
-            "endings": events.ending_rows(record),
-            "links": events.link_rows(record),
+            "endings": links_and_shutdowns.ending_rows(record),
+            "links": links_and_shutdowns.link_rows(record),
             "load": conditions.load_rows(record),
             "times": conditions.latency_rows(record),
             "statistics": conditions.STATISTICS,
@@ -117,7 +116,7 @@ def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
         for name, count in server.causes.items()
     ]
     charts = observed_charts.build_charts(folder, account)
-    rows = waterfall.build_waterfall(folder, account)
+    rows = observed_charts.build_waterfall(folder, account)
     return rendering.render(
         "observed",
         {"charts": [chart.drawn() for chart in charts], "phases": [], "waterfall": rows},

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from analysis.database import Row, sql
-from analysis.diagnosis.observed import Observation, counters, endings, path_losses, stalls
+from analysis.diagnosis.observed import Observation, counters, path_losses, server_closes, stalls
 from analysis.diagnosis.observed.counters import Finding as Found
 from analysis.diagnosis.observed.stalls import Stall
 from analysis.evidence import given_logs
@@ -167,7 +167,7 @@ def _findings(run: Run, seen: Observation | None, observed: Observed) -> Iterato
             yield _finding(target.instance, Found("no-tcp", says))
         if seen is not None:
             samples = run.raw.samples[target.instance]
-            ended = endings.find_endings(seen, target.instance, samples)
+            ended = server_closes.find_endings(seen, target.instance, samples)
             yield from (_finding(target.instance, each) for each in [*_of_packets(seen, target.instance), *ended])
 
 

@@ -12,10 +12,10 @@ from analysis.database import sql
 from analysis.diagnosis import attribution, joins
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
 from analysis.diagnosis.causes.answering import PROXY_FULL
-from analysis.diagnosis.endings import Ending, find_endings
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.diagnosis.joins import Hop, Joined
+from analysis.diagnosis.shutdowns import Ending, find_endings
 from analysis.expressions.values import Unknown, is_number
 from analysis.figures import Run, catalogue, client, ledger
 from analysis.formatting import format_count

@@ -2,7 +2,7 @@
 
 - requests.parquet: each request with its dial, connections, access line, outcome, cause and evidence;
 - flows.parquet: each connection of each capture;
-- timeline.parquet: what each instance counted, in steps of 100 ms.
+- window_readings.parquet: what each instance counted, in steps of 100 ms.
 
 docs/data-format.md describes their columns.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from analysis.database import Integers, create, has_rows, over_files, sql
 from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.load_tables import insert
-from analysis.evidence import timeline
+from analysis.evidence import window_readings
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.rawrun import RawRun, Scraped
 from analysis.evidence.samples import read_machine_ms
@@ -26,7 +26,7 @@ from analysis.expressions.values import Unknown
 from analysis.figures import Run
 from analysis.output import copy_rows
 
-FILES = ("requests.parquet", "flows.parquet", "timeline.parquet")
+FILES = ("requests.parquet", "flows.parquet", "window_readings.parquet")
 
 STEP_US = 100_000
 
@@ -159,12 +159,12 @@ def _rows(raw: RawRun, window: Window) -> Iterator[_Row]:
     for instance, samples in raw.samples.items():
         counts = [
             (record["time_us"], _sockets(record))
-            for record in timeline.readings_from_before_start(samples.sockets, window.start_us, window.end_us)
+            for record in window_readings.readings_from_before_start(samples.sockets, window.start_us, window.end_us)
         ]
         for name in {name for _, counted in counts for name in counted}:
             # No socket in a state is not a line of a reading, and a count all the same.
             yield from ((time_us, instance, name, counted[name]) for time_us, counted in counts)
-        readings = timeline.readings_from_before_start(samples.processes, window.start_us, window.end_us)
+        readings = window_readings.readings_from_before_start(samples.processes, window.start_us, window.end_us)
         for before, after in pairwise(readings):
             for name, percent in _processor(before, after):
                 yield after["time_us"], instance, name, percent
@@ -208,7 +208,7 @@ def _levels(scraped: Scraped, window: Window) -> Iterator[_Row]:
         if value.description is not None and not value.grows
     }
     times_us = scraped.scrape.times_us
-    for index in timeline.indices_from_before_start(times_us, window.start_us, window.end_us):
+    for index in window_readings.indices_from_before_start(times_us, window.start_us, window.end_us):
         if index < len(times_us):
             values = scraped.values[index]
             for name, full in names.items():

@@ -12,7 +12,7 @@ from lab import paths
 from lab.engines.container_settings import ROOT
 from lab.engines.protocol import Container, Sidecars
 from lab.errors import BadInput, Problem
-from lab.observe.programs import program_in
+from lab.observe.known_servers import program_in
 from lab.roles import declared_roles
 
 Kind = Literal["container", "service", "process", "pod"]

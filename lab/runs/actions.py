@@ -14,7 +14,7 @@ from formats.manifest import BESIDE_SERVERS, ActionRecord
 from lab.engines import protocol
 from lab.engines.protocol import Watch, ask_collector
 from lab.errors import EngineFailed, LabError
-from lab.runs import links, names
+from lab.runs import dns_names, links
 from lab.runs.run_context import RunContext
 
 # Until the server is ready again, until the engine told of its end, until its thread has ended.
@@ -45,7 +45,7 @@ class Actions:
         ]
         self._roles = {one: context.topology.roles[context.topology.role_of(one)] for one in context.topology.all}
         self._links = partial(links.change_link, context)
-        self._names = partial(names.move_name, context)
+        self._names = partial(dns_names.move_name, context)
         self._filters = partial(_set_filter, context)
 
     def __enter__(self) -> Self:

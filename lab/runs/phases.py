@@ -11,7 +11,7 @@ from lab import parallel
 from lab.engines import protocol
 from lab.engines.protocol import Engine, Parts, Watch
 from lab.errors import EngineFailed, LabError
-from lab.runs import links, machine, names, readback
+from lab.runs import dns_names, links, machine, readback
 from lab.runs.actions import Actions
 from lab.runs.gauges import last_tick_us
 from lab.runs.live_display import Display
@@ -60,7 +60,7 @@ def start_servers(context: RunContext, watch: Watch) -> None:
         readback.read_back(engine, resolved, topology, context.manifest, context.places)
         context.save()
     if topology.moving:
-        names.read_back_names(context)
+        dns_names.read_back_names(context)
     if resolved.scenario.network:
         with step("links"):
             try:

@@ -16,7 +16,7 @@ from lab.errors import BadInput, Problem
 from lab.runs import machine, raw_folders, service_settings, user_files
 from lab.runs.lock import Lock
 from lab.runs.run_folders import make_run_folder, tries_out, unwritable
-from lab.scenarios import names, places
+from lab.scenarios import dns_names, places
 from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology, topology_of
@@ -140,7 +140,7 @@ def open_run(
                 to=one.to,
                 change=None if one.change is None else one.change.model_dump(exclude_unset=True),
                 name=one.name,
-                was=names.led_to(scenario, one),
+                was=dns_names.led_to(scenario, one),
                 answer=one.answer,
             )
             for one in scenario.actions

@@ -1,18 +1,28 @@
-"""Asks k6 about the user's script, and a role's program about the user's configuration, before anything starts."""
+"""Asks k6 about the user's script, and a role's program about the user's configuration, before anything starts.
 
+A script's remote modules are fetched here, outside the lab's network: from https:// alone, each once.
+"""
+
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 
 from formats.role import Role
+from formats.sanitize import visible
 from lab.engines.protocol import Engine
 from lab.errors import ConfigurationRefused, LabError, Problem, ScriptRefused
 from lab.roles.configurations import ParsedConfiguration
 from lab.roles.configurations.parsed import Change
-from lab.runs.script_modules import fetch_modules
 from lab.scenarios import own_configuration, own_script
 from lab.scenarios.knobs import KnobValue, format_knob
-from lab.scenarios.own_script import Options
+from lab.scenarios.own_script import Options, OwnScript
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
+
+_TIMEOUT_S = 10
+_BYTES_MAX = 8 << 20
+# A module's modules are known when it is here.
+_ROUNDS_MAX = 16
 
 
 def examine_script(
@@ -25,7 +35,7 @@ def examine_script(
     """
     script = own_script.find_script(resolved, topology)
     if script is not None and script.missing_modules():
-        missing, why = fetch_modules(script)
+        missing, why = _fetch_modules(script)
         if missing:
             return None, [own_script.missing_refusal(missing, why)]
     try:
@@ -50,6 +60,38 @@ def script_options(resolved: ResolvedScenario, topology: Topology, engine: Engin
         return own_script.read_options(said)
     except (ValueError, KeyError, TypeError) as error:
         raise LabError(f"k6 described the script in a way that the lab does not know: {error!r}") from None
+
+
+def _fetch_modules(script: OwnScript) -> tuple[dict[str, str], str]:
+    """Fetch what is missing, with what that imports.
+
+    Returns:
+        The modules that are still missing, each with the place that imports it; and why the first of them is.
+    """
+    for _ in range(_ROUNDS_MAX):
+        missing = script.missing_modules()
+        if not missing:
+            break
+        for url in missing:
+            try:
+                content = _fetch(url)
+            except (OSError, ValueError) as error:
+                return missing, visible(str(getattr(error, "reason", error)))
+            file = script.modules.kept(url)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    return {}, ""
+
+
+def _fetch(url: str) -> bytes:
+    # k6 itself takes modules from nowhere but https.
+    if not url.startswith("https://"):
+        raise ValueError(url)
+    with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310  https alone
+        content: bytes = answer.read(_BYTES_MAX + 1)
+    if len(content) > _BYTES_MAX:
+        raise ValueError(f"{url} has more than {_BYTES_MAX >> 20} MiB")
+    return content
 
 
 # What each role's own configuration says, by the role.

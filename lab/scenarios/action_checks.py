@@ -10,7 +10,7 @@ from formats.knob_types import format_duration
 from formats.manifest import BESIDE_SERVERS, Deed
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
-from lab.scenarios import names, network
+from lab.scenarios import dns_names, network
 from lab.scenarios.forecast import expected_load_s
 from lab.scenarios.model import Action
 from lab.scenarios.resolved import ResolvedScenario
@@ -53,7 +53,7 @@ def action_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         if action.do == "link" and action.instance in topology.all:
             yield from _link(resolved, topology.role_of(action.instance), index, action)
         if action.do == "dns":
-            yield from names.move_problems(resolved, topology, index)
+            yield from dns_names.move_problems(resolved, topology, index)
     for instance in dict.fromkeys(one.instance for one in actions):
         for deeds in (_OF_SERVERS, _OF_LINKS, _OF_FILTERS):
             yield from _one_after_the_other(resolved, instance, deeds)

@@ -10,12 +10,12 @@ from formats.role import KINDS
 from lab.errors import Problem
 from lab.scenarios import generators, network, overrides, own_configuration, own_script, sysctls
 from lab.scenarios.action_checks import action_problems
+from lab.scenarios.dns_names import name_problems, resolver_problems
 from lab.scenarios.forecast import load_ms, user_ms
 from lab.scenarios.generator_checks import generator_problems
 from lab.scenarios.knobs import CATALOGUE, format_knob
 from lab.scenarios.load_checks import load_problems
 from lab.scenarios.load_url import PLAIN_WORKLOADS
-from lab.scenarios.names import name_problems, resolver_problems
 from lab.scenarios.predictions import prediction_problems
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.running_checks import running_problems

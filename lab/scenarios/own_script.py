@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.evidence.client_files import threshold_name
+from analysis.evidence.k6_files import threshold_name
 from analysis.expressions import ExpressionError
 from analysis.formatting import format_ms
 from formats.knob_types import parse_duration

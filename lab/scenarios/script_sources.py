@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urljoin
 
-from analysis.evidence.client_files import figure_name
+from analysis.evidence.k6_files import figure_name
 from lab import paths
 
 _IMPORT = re.compile(r"""(?:\bfrom|\bimport|\brequire)\s*\(?\s*(['"])(?P<named>[^'"\n]+)\1""")

@@ -37,7 +37,7 @@ from lab.scenarios import places
 from lab.scenarios.catalogue import load_catalogue
 from lab.serve import commands
 from lab.serve.commands import Started
-from lab.serve.run_at_work import RunAtWork
+from lab.serve.live_run import RunAtWork
 
 _HERE = Path(__file__).parent
 _PAGES = Path(rendering.__file__).parent

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.derivation import analyse
 from analysis.evidence.rawrun import RawRun
-from analysis.reports import events, run_report, timelines
+from analysis.reports import links_and_shutdowns, run_charts, run_report
 from analysis.reports.run_record import Record as ReportRecord
 from analysis.reports.run_record import load_record as read_record
 from analysis.reports.stories.explanation import explain_request
@@ -250,7 +250,7 @@ def test_what_an_end_lost_is_counted_until_the_server_serves_again(run: RunFolde
     folder = run.write()
     analyse(folder)
     record = read_record(folder)
-    (row, *_) = events.ending_rows(record)
+    (row, *_) = links_and_shutdowns.ending_rows(record)
 
     lost = 0 if change else 1
     assert row["name"] == "Drain of backend-1"
@@ -283,7 +283,7 @@ def test_a_link_stands_on_the_page_as_asked_and_as_measured(run: RunFolder) -> N
     analyse(folder)
     record = read_record(folder)
 
-    there, home = events.link_rows(record)
+    there, home = links_and_shutdowns.link_rows(record)
     assert there == {
         "from": "k6-1",
         "to": "backend",
@@ -322,7 +322,7 @@ def test_the_report_shades_what_the_lab_did(run: RunFolder) -> None:
     analyse(folder)
     record: ReportRecord = read_record(folder)
 
-    assert timelines.phase_spans(record)[-1] == {"name": "backend-1: pause", "from": 5.0, "to": 7.5}
+    assert run_charts.phase_spans(record)[-1] == {"name": "backend-1: pause", "from": 5.0, "to": 7.5}
 
 
 def test_a_moved_name_is_shaded_by_its_name(run: RunFolder) -> None:
@@ -330,7 +330,7 @@ def test_a_moved_name_is_shaded_by_its_name(run: RunFolder) -> None:
     folder = run.write()
     analyse(folder)
 
-    assert timelines.phase_spans(read_record(folder))[-1]["name"] == "api: dns"
+    assert run_charts.phase_spans(read_record(folder))[-1]["name"] == "api: dns"
 
 
 @pytest.mark.parametrize(("moved_s", "tries"), [(0, 5), (BEGIN_S, 0)])

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.derivation import JudgedRun, analyse, judge
 from analysis.figures import UnknownFigure, scope
-from analysis.reports import run_record, timelines
+from analysis.reports import run_charts, run_record
 from tests.analysis.joined import one_request
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import (
@@ -256,7 +256,7 @@ def test_figures_are_the_path_s_own() -> None:
 def test_the_report_draws_its_connections_and_requests(run: RunFolder) -> None:
     folder = run.write()
     analyse(folder)
-    (chart,) = [one for one in timelines.build_charts(run_record.load_record(folder)) if one.id == "servers"]
+    (chart,) = [one for one in run_charts.build_charts(run_record.load_record(folder)) if one.id == "servers"]
 
     assert {each.name: each.most for each in chart.series if each.name.startswith("gateway")} == {
         "gateway: connections to the backends": 3,

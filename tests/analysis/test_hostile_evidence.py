@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from analysis.derivation import analyse
-from analysis.evidence import client_files, logs, scrapes
+from analysis.evidence import k6_files, logs, scrapes
 from analysis.evidence.jsonl import Damage
 from analysis.evidence.logs import Format
 from analysis.evidence.records import Log, Records
@@ -169,7 +169,7 @@ def test_anything_that_k6_leaves_is_read(summary: bytes, live: bytes) -> None:
         folder = Path(name)
         (folder / "summary.json").write_bytes(summary)
         (folder / "live.jsonl").write_bytes(live)
-        read = client_files.read(folder, "k6-1", Log(Damage()), Log(Damage()))
+        read = k6_files.read(folder, "k6-1", Log(Damage()), Log(Damage()))
         assert read.dropped_iterations is None or isinstance(read.dropped_iterations, int)
 
 

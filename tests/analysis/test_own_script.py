@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from analysis import figures
-from analysis.evidence import client_files
+from analysis.evidence import k6_files
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown, Value
 from analysis.figures import Run, catalogue
@@ -160,11 +160,11 @@ def test_requests_of_setup_are_no_user_s(run: RunFolder) -> None:
     ],
 )
 def test_thresholds_have_names_that_tell_them_apart(metric: str, expression: str, name: str) -> None:
-    assert client_files.threshold_name(metric, expression) == name
+    assert k6_files.threshold_name(metric, expression) == name
 
 
 def test_a_check_without_letters_has_a_name() -> None:
-    assert client_files.figure_name("✓") == "_"
+    assert k6_files.figure_name("✓") == "_"
 
 
 def test_a_run_of_a_script_lists_its_checks_and_thresholds(run: RunFolder) -> None:

@@ -17,16 +17,16 @@ from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.reports import (
     advice,
+    chart_series,
     conditions,
     drawings,
     index,
+    run_charts,
     run_record,
     run_report,
     summary,
-    time_series,
-    timelines,
 )
-from analysis.reports.time_series import Chart, ChartSeries
+from analysis.reports.chart_series import Chart, ChartSeries
 from analysis.verdicts import parquet_files
 from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
@@ -108,7 +108,7 @@ def read_tables(run: RunFolder) -> run_record.Record:
 
 
 def chart_of(found: run_record.Record, name: str) -> Chart:
-    return next(chart for chart in timelines.build_charts(found) if chart.id == name)
+    return next(chart for chart in run_charts.build_charts(found) if chart.id == name)
 
 
 # Of each run's page, in pieces as long as a sentence; `!` is what must not be there.
@@ -510,14 +510,14 @@ def test_who_waited_for_a_connection_waited_where_the_pool_is(  # noqa: PLR0917 
 def test_the_time_lines_of_a_run_whose_clock_was_set_are_as_long_as_it_was(run: RunFolder, step_s: int) -> None:
     set_clock(run, Clock(((30, step_s),)))
     found = read(run)
-    spans = [(each["name"], each["from"], each["to"]) for each in timelines.phase_spans(found)]
+    spans = [(each["name"], each["from"], each["to"]) for each in run_charts.phase_spans(found)]
     assert spans == [("measure", 0, 50), ("drain", 50, 52)]
     assert run_report.write(found.folder).is_file()
 
 
 def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> None:
     found = run_record.load_record(analysed)
-    (queue,) = time_series.queue_levels(found, timelines.duration_s(found))
+    (queue,) = chart_series.queue_levels(found, run_charts.duration_s(found))
 
     assert (queue["role"], queue["queues"], queue["places"][0][1]) == ("backend", 1, 2)
     assert max(depth for _, depth in queue["depth"]) == 2
@@ -587,7 +587,7 @@ def test_where_nothing_listens_for_a_while_there_is_no_level(run: RunFolder) -> 
     for tick in run.samples["backend-1"].tick_between(20, 30):
         tick["listen"] = []
     found = read_tables(run)
-    (queue,) = time_series.queue_levels(found, timelines.duration_s(found))
+    (queue,) = chart_series.queue_levels(found, run_charts.duration_s(found))
 
     assert queue["places"] == [(0, 2), (10, 2), (10, None), (20, 2), (51.9, 2)]
     assert [value for at_s, value in queue["depth"] if 10 <= at_s < 20] == [2, None]
@@ -608,7 +608,7 @@ def test_several_queues_have_the_places_of_each_and_one_of_them_may_be_full(
 ) -> None:
     change(run)
     found = read_tables(run)
-    (queue,) = time_series.queue_levels(found, timelines.duration_s(found))
+    (queue,) = chart_series.queue_levels(found, run_charts.duration_s(found))
 
     assert (queue["queues"], queue["places"][0][1]) == (2, 4)
     assert full is None or [value for _, value in queue["full"]] == full
@@ -647,7 +647,7 @@ def test_charts_name_sides_and_causes_where_these_differ(run: RunFolder) -> None
 
 def test_each_bar_stands_in_its_own_row_and_the_last_row_may_be_shorter() -> None:
     bars = ChartSeries("succeeded", "ok", [(round(0.1 * place, 3), place + 1) for place in range(13)])
-    _, rows = time_series.chart_table(Chart("requests", "", "", "", "bars", [bars]), 1.25)
+    _, rows = chart_series.chart_table(Chart("requests", "", "", "", "bars", [bars]), 1.25)
 
     assert rows == [[f"{place / 10:g}", str(place + 1)] for place in range(13)]
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.diagnosis.health import limits
-from analysis.evidence import samples, timeline, window
+from analysis.evidence import samples, window, window_readings
 from analysis.evidence.samples import Tick
-from analysis.evidence.timeline import Span
 from analysis.evidence.window import Window
+from analysis.evidence.window_readings import Span
 from analysis.expressions.values import Unknown
 from formats import manifest
 from tests.analysis.support import RunFolder, at_us, make_manifest
@@ -22,7 +22,7 @@ def ticks(seconds: Sequence[float]) -> list[Tick]:
 
 
 def enclose(seconds: Sequence[float]) -> Span | Unknown:
-    return timeline.find_enclosing_ticks(ticks(seconds), WINDOW, 500)
+    return window_readings.find_enclosing_ticks(ticks(seconds), WINDOW, 500)
 
 
 REGULAR = [number / 10 for number in range(90, 220)]
@@ -61,7 +61,7 @@ def test_a_hole_inside_does_not() -> None:
     span = enclose(seconds)
 
     assert isinstance(span, Span)
-    assert timeline.longest_hole_ms(ticks(seconds), span) == pytest.approx(3000)
+    assert window_readings.longest_hole_ms(ticks(seconds), span) == pytest.approx(3000)
 
 
 def test_a_hole_at_an_edge_within_the_limit_does_not_either() -> None:
@@ -82,10 +82,10 @@ def test_the_ticks_that_enclose_the_window_lie_outside_it(times_ms: list[int]) -
 def test_readings_within_a_stretch_begin_with_the_one_in_force_at_its_start() -> None:
     times_us = [at_us(second) for second in (8.5, 9.5, 10.5, 19.5, 20.5)]
 
-    assert list(timeline.indices_from_before_start(times_us, WINDOW.start_us, WINDOW.end_us)) == [1, 2, 3]
-    assert list(timeline.indices_enclosing(times_us, WINDOW.start_us, WINDOW.end_us)) == [1, 2, 3, 4]
-    assert list(timeline.indices_enclosing(times_us[2:3], WINDOW.start_us, WINDOW.end_us)) == [0]
-    assert list(timeline.indices_from_before_start([], WINDOW.start_us, WINDOW.end_us)) == []
+    assert list(window_readings.indices_from_before_start(times_us, WINDOW.start_us, WINDOW.end_us)) == [1, 2, 3]
+    assert list(window_readings.indices_enclosing(times_us, WINDOW.start_us, WINDOW.end_us)) == [1, 2, 3, 4]
+    assert list(window_readings.indices_enclosing(times_us[2:3], WINDOW.start_us, WINDOW.end_us)) == [0]
+    assert list(window_readings.indices_from_before_start([], WINDOW.start_us, WINDOW.end_us)) == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_the_longest_silence_counts_from_the_reading_before_the_stretch(
 ) -> None:
     times_us = [at_us(second) for second in seconds]
 
-    assert timeline.longest_silence_ms(times_us, WINDOW.start_us, WINDOW.end_us) == silence_ms
+    assert window_readings.longest_silence_ms(times_us, WINDOW.start_us, WINDOW.end_us) == silence_ms
 
 
 def test_the_limit_of_a_hole_follows_the_rate() -> None:
@@ -151,5 +151,5 @@ def test_the_step_of_the_clock_is_the_longest_between_two_ticks(run: RunFolder) 
 
     found = samples.read(run.write() / "raw" / "backend-1" / "collector" / "samples.jsonl")
 
-    assert timeline.longest_step_ms(found, Span(0, len(found.ticks) - 1)) == pytest.approx(70)
-    assert timeline.longest_step_ms(found, Span(0, 200)) == 0
+    assert window_readings.longest_step_ms(found, Span(0, len(found.ticks) - 1)) == pytest.approx(70)
+    assert window_readings.longest_step_ms(found, Span(0, 200)) == 0

@@ -13,8 +13,8 @@ from formats import manifest, run_liveness
 from lab.engines.compose import docker_sidecar
 from lab.errors import BadInput, LabError
 from lab.observe import observing
+from lab.observe.known_servers import known_programs, program_in
 from lab.observe.options import parse_options
-from lab.observe.programs import known_programs, program_in
 from lab.observe.targets import TargetNames, find_targets, program_of_role
 from lab.signals import Interrupted
 from tests.lab.engine import InMemoryEngine, InMemorySidecar, InMemorySidecars

@@ -14,7 +14,7 @@ from lab import paths
 from lab.console import listing
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput
-from lab.runs import capacity, script_modules
+from lab.runs import capacity, user_files
 from lab.runs.run import run
 from lab.scenarios import own_script
 from lab.scenarios.own_script import OwnScript
@@ -246,7 +246,7 @@ def test_remote_modules_are_fetched_before_the_run(
     make: Make, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {REMOTE: b"import './deep.js';", "https://example.org/lib/deep.js": b"export const a = 1;"}
-    monkeypatch.setattr(script_modules, "_fetch", texts.pop)
+    monkeypatch.setattr(user_files, "_fetch", texts.pop)
     effective = make()
     capacity.check_capacity(effective, InMemoryEngine())
     assert (remote / "example.org" / "lib" / "deep.js").read_text() == "export const a = 1;"
@@ -267,7 +267,7 @@ def test_modules_that_cannot_be_fetched_are_all_named(
     def fail(_: str) -> bytes:
         raise OSError("no way out")
 
-    monkeypatch.setattr(script_modules, "_fetch", fail)
+    monkeypatch.setattr(user_files, "_fetch", fail)
     said = (
         r"checkout.js:3: .* \(no way out\): https://example.net/b.js, https://example.org/lib/index.js; .* "
         r"load: \{modules: \{\"https://example.net/b.js\": ./vendor/example.net/b.js, .*\}\}"

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.database import literal, over_files, sql
-from analysis.diagnosis.accept_queue_limits import ModelNotApplicable, Settings, accept_capacity
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
+from analysis.diagnosis.model_settings import ModelNotApplicable, Settings, accept_capacity
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.expressions.values import is_number

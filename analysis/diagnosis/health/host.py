@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
-from analysis.evidence import processes, timeline
+from analysis.evidence import processes, window_readings
 from analysis.evidence.clocks import LAB
 from analysis.evidence.jsonl import Record, integer
 from analysis.evidence.rawrun import RawRun
@@ -82,7 +82,7 @@ def _examine_stall(report: Report, instance: str, samples: Samples, window: Wind
         # By the monotonic clock: a wall clock that was set is not a hole.
         (after.mono_us - before.mono_us) / 1000
         for before, after in pairwise(
-            ticks[index] for index in timeline.indices_enclosing(times_us, window.start_us, window.load_end_us)
+            ticks[index] for index in window_readings.indices_enclosing(times_us, window.start_us, window.load_end_us)
         )
     )
     stall_ms, limit_ms = max(under_load, default=0.0), limits.gap_ms(samples.rate_hz)
@@ -106,7 +106,7 @@ def _idle_percent(raw: RawRun, window: Window, instances: list[str]) -> float | 
 
 def _idle_percent_of(series: list[Record], window: Window) -> float | None:
     times_us = [record["time_us"] for record in series]
-    silence_ms = timeline.longest_silence_ms(times_us, window.start_us, window.load_end_us)
+    silence_ms = window_readings.longest_silence_ms(times_us, window.start_us, window.load_end_us)
     readings = processes.under_load(series, window)
     if silence_ms > limits.SECONDLY_GAP_MS or not readings:
         return None
@@ -136,7 +136,7 @@ def _late_percent(raw: RawRun, window: Window) -> float | None:
 
 def _late_percent_of(samples: Samples, window: Window) -> float | None:
     times_us = [tick.time_us for tick in samples.ticks]
-    under_load = timeline.indices_between(times_us, window.start_us, window.load_end_us)
+    under_load = window_readings.indices_between(times_us, window.start_us, window.load_end_us)
     if not under_load:
         return None
     late = sum(samples.ticks[index].late_us > 500_000 / samples.rate_hz for index in under_load)

@@ -2,7 +2,7 @@
 
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
-from analysis.evidence.client_files import Client
+from analysis.evidence.k6_files import Client
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import Log
 from analysis.formatting import format_count

@@ -7,7 +7,7 @@ from pathlib import Path
 from analysis.database import sql
 from analysis.diagnosis.health import k6, limits
 from analysis.diagnosis.health.problems import Evidence, Report
-from analysis.evidence import timeline
+from analysis.evidence import window_readings
 from analysis.evidence.captures import Capture
 from analysis.evidence.flows import Reduction
 from analysis.evidence.jsonl import Record, integer, why_unreadable
@@ -45,7 +45,7 @@ def examine_scrape(scraped: Scraped, window: Window | None, ends: int) -> Report
     errors = sum(window.start_us <= time_us <= window.end_us for time_us in scrape.errors_us)
     if errors:
         report.add(f"{errors} scrapes failed in the window")
-    silence_ms = timeline.longest_silence_ms(scrape.times_us, window.start_us, window.end_us)
+    silence_ms = window_readings.longest_silence_ms(scrape.times_us, window.start_us, window.end_us)
     report.figures["longest_gap_ms"] = round(silence_ms, 3)
     if silence_ms > limits.SECONDLY_GAP_MS:
         report.add(f"no scrape for {silence_ms:.0f} ms (limit {limits.SECONDLY_GAP_MS} ms)", Evidence.SCRAPES)

@@ -2,7 +2,7 @@
 
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
-from analysis.evidence import clock, processes, timeline
+from analysis.evidence import clock, processes, window_readings
 from analysis.evidence.clock import Clock
 from analysis.evidence.jsonl import Record, integer
 from analysis.evidence.rawrun import RawRun
@@ -59,11 +59,11 @@ def _examine_end(report: Report, samples: Samples) -> None:
 
 
 def _examine_ticks(report: Report, samples: Samples, window: Window) -> None:
-    span = timeline.find_enclosing_ticks(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
+    span = window_readings.find_enclosing_ticks(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
     if isinstance(span, Unknown):
         report.add(f"the samples do not cover the window: {span.why}", Evidence.COUNTERS, Evidence.TICKS)
         return
-    longest_ms = timeline.longest_hole_ms(samples.ticks, span)
+    longest_ms = window_readings.longest_hole_ms(samples.ticks, span)
     limit_ms = limits.gap_ms(samples.rate_hz)
     report.figures["longest_gap_ms"] = round(longest_ms, 3)
     if longest_ms > limit_ms:
@@ -72,7 +72,7 @@ def _examine_ticks(report: Report, samples: Samples, window: Window) -> None:
 
 def _examine_series(report: Report, what: str, series: list[Record], window: Window, evidence: Evidence) -> None:
     times_us = [record["time_us"] for record in series]
-    silence_ms = timeline.longest_silence_ms(times_us, window.start_us, window.end_us)
+    silence_ms = window_readings.longest_silence_ms(times_us, window.start_us, window.end_us)
     if silence_ms > limits.SECONDLY_GAP_MS:
         report.add(f"no reading of the {what} for {silence_ms:.0f} ms (limit {limits.SECONDLY_GAP_MS} ms)", evidence)
 
@@ -83,11 +83,11 @@ def examine_clock(raw: RawRun, window: Window | None) -> Report:
     if window is None:
         return report
     spans = [
-        (each, timeline.find_enclosing_ticks(each.ticks, window, limits.edge_gap_ms(each.rate_hz)))
+        (each, window_readings.find_enclosing_ticks(each.ticks, window, limits.edge_gap_ms(each.rate_hz)))
         for each in raw.samples.values()
     ]
     # What is left where no step is known: the two clocks are not read at quite the same moment.
-    apart_ms = [timeline.longest_step_ms(each, span) for each, span in spans if not isinstance(span, Unknown)]
+    apart_ms = [window_readings.longest_step_ms(each, span) for each, span in spans if not isinstance(span, Unknown)]
     steps = [step for each in raw.clocks.all for step in each.steps]
     steps_ms = [abs(by_us) / 1000 for at_us, by_us in steps if window.start_us <= at_us <= window.end_us]
     if apart_ms:

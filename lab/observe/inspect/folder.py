@@ -13,7 +13,7 @@ from lab.observe.inspect.dumps import Snapshot
 from lab.observe.inspect.files import Given, read_unpacked
 from lab.observe.inspect.hosts import Host, serves
 from lab.observe.inspect.series import order_snapshots
-from lab.observe.programs import program_in
+from lab.observe.known_servers import program_in
 from lab.runs import machine
 from lab.runs.run_folders import make_folder, unwritable
 

@@ -10,9 +10,9 @@ from functools import partial
 from analysis.database import sql
 from analysis.diagnosis.causes import UNEXPLAINED, cause_named
 from analysis.formatting import format_ms
-from analysis.reports import time_series
+from analysis.reports import chart_series
+from analysis.reports.chart_series import WIDTHS_S, Chart, Point, chart_table, log_ms
 from analysis.reports.run_record import Record, Row
-from analysis.reports.time_series import WIDTHS_S, Chart, Point, chart_table, log_ms
 from formats.manifest import PORT_RANGE, port_count
 from formats.role import NO_LIMIT
 
@@ -181,10 +181,10 @@ def _fill_spans(chart: Chart, record: Record, _: float) -> None:
 
 def _fill_queue(chart: Chart, record: Record, until_s: float) -> None:
     for role in record.path[1:]:
-        level = partial(time_series.levels, record, role, lasts_s=until_s)
+        level = partial(chart_series.levels, record, role, lasts_s=until_s)
         chart.add(f"{role}: waiting", "role", level("depth"))
         chart.add(f"{role}: limit", "limit", level("limit"))
-        count = time_series.count_queues(record, role)
+        count = chart_series.count_queues(record, role)
         if count > 1:
             uneven = record.figures.get(f"listen.{role}.full_beside_empty")
             known = isinstance(uneven, int) and not isinstance(uneven, bool)
@@ -211,7 +211,7 @@ def _fill_kernel(chart: Chart, record: Record, _: float) -> None:
     for role in record.path:
         for counter, label, tone in _COUNTERS:
             if counter in columns and (role != record.path[0] or not counter.startswith("TcpExt.Listen")):
-                points = time_series.rates(record, role, counter, chart.width_s)
+                points = chart_series.rates(record, role, counter, chart.width_s)
                 if any(value for _, value in points):
                     chart.add(f"{role}: {label}", tone, points)
     if not chart.series:
@@ -232,7 +232,7 @@ _COUNTERS = (
 def _fill_sockets(chart: Chart, record: Record, _: float) -> None:
     found = {
         (role, *name.split(".", 2)[1:]): points
-        for (role, name), points in time_series.readings(record, "sockets.%").items()
+        for (role, name), points in chart_series.readings(record, "sockets.%").items()
         if any(value for _, value in points)
     }
     for (role, side, state), points in found.items():
@@ -244,7 +244,7 @@ def _fill_sockets(chart: Chart, record: Record, _: float) -> None:
 def _fill_time_wait(chart: Chart, record: Record, until_s: float) -> None:
     for role in record.path if record.has("timeline") else ():
         # Each instance has the range of ports to itself.
-        points = time_series.levels(record, role, "time_wait", until_s, max)
+        points = chart_series.levels(record, role, "time_wait", until_s, max)
         chart.add(f"{role}: TIME_WAIT", "role", points)
         if points and len(record.instances(role)) > 1:
             chart.notes.append(f"{role}: the highest of its instances at each moment.")
@@ -263,10 +263,10 @@ def _ports(record: Record, role: str) -> int | None:
 
 
 def _fill_cpu(chart: Chart, record: Record, _: float) -> None:
-    for (role, name), points in time_series.readings(record, "cpu_percent.%").items():
+    for (role, name), points in chart_series.readings(record, "cpu_percent.%").items():
         chart.add(f"{role}: {name.partition('.')[2]}", "role", points)
     chart.series = [each for each in chart.series if each.most >= _CPU_PERCENT_MIN]
-    machine = time_series.machine_busy(record)
+    machine = chart_series.machine_busy(record)
     chart.add("machine", "limit", [(record.offset_s(time_us), value) for time_us, value in machine])
 
 
@@ -278,7 +278,7 @@ def _fill_servers(chart: Chart, record: Record, until_s: float) -> None:
         for each, value in page.values.items()
     }
     for source in dict.fromkeys(page.figure_prefix or name for _, name, page in pages):
-        for (role, name), points in time_series.readings(record, f"{source}.%").items():
+        for (role, name), points in chart_series.readings(record, f"{source}.%").items():
             chart.add(f"{role}: {words.get(name, name.partition('.')[2])}", "role", points)
     chart.series = [each for each in chart.series if each.most > 0]
     limits = [(role, value) for role, _, page in pages for value in page.values.values() if value.limit is not None]
