@@ -158,10 +158,10 @@ class Guess(_Part):
 # How long after a reload its old processes close connections.
 _OLD_WORKERS_US = 1_000_000
 # What the lab does to a server, or to a link.
-Deed = Literal["pause", "restart", "stop", "drain", "start", "reload", "cpu", "link", "dns", "filter"]
+ActionKind = Literal["pause", "restart", "stop", "drain", "start", "reload", "cpu", "link", "dns", "filter"]
 
 # What is done to no server, and so beside whatever is.
-BESIDE_SERVERS: tuple[Deed, ...] = ("link", "dns", "filter")
+BESIDE_SERVERS: tuple[ActionKind, ...] = ("link", "dns", "filter")
 
 # What a packet filter answers a client that connects.
 FilterAnswer = Literal["none", "port-unreachable", "host-prohibited"]
@@ -191,7 +191,7 @@ class ActionRecord(_Part):
         exit_code: of what ended the server: its exit code.
     """
 
-    do: Deed
+    do: ActionKind
     instance: Instance
     at_ms: Ms
     for_ms: Ms | None = None
@@ -399,7 +399,7 @@ class RoundTrip(_Part):
     loss_high_percent: Number
 
 
-class Look(_Part):
+class ClockReading(_Part):
     """A look at the clock of an instance's machine, where that is not the lab's; Unix epoch in microseconds.
 
     Attributes:
@@ -505,7 +505,7 @@ class Manifest(_Part):
     nodes: Annotated[
         dict[Instance, Named], Field(description="The machine of each instance; empty where the lab's own has all")
     ] = {}
-    clocks: list[Look] = []
+    clocks: list[ClockReading] = []
     knobs: dict[KnobName, Knob] = {}
     sysctls: dict[str, dict[str, str | None]] = {}
     listeners: dict[str, list[Listener]] = {}

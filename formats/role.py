@@ -405,7 +405,7 @@ class ListenerKnobs(Part):
     http2: Annotated[KnobName | None, Field(description="Whether it takes HTTP/2 there")] = None
 
 
-class Loosened(Part):
+class Privileges(Part):
     """What a service has beyond the confinement of the lab's own roles; a scenario asks for each by name."""
 
     user: Annotated[Text | None, Field(description="The user it runs as; 'image' is the image's own")] = None
@@ -499,7 +499,7 @@ class Role(Part):
         KnobName | None, Field(description="Whether it speaks HTTP/2 with the servers behind it")
     ] = None
     loosened: Annotated[
-        Loosened | None, Field(description="What a scenario's own service has beyond the lab's confinement")
+        Privileges | None, Field(description="What a scenario's own service has beyond the lab's confinement")
     ] = None
     scrape: Annotated[
         dict[KnobName, Page], Field(description="Pages that the collector reads during a run, by their files' names")

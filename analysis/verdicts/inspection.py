@@ -51,7 +51,7 @@ class Finding(Written):
     counters: Annotated[dict[str, int | float], Field(description="What it rests on")]
 
 
-class Told(Written):
+class ReportedConnection(Written):
     """One connection, with what its packets show."""
 
     instance: str
@@ -118,7 +118,9 @@ class Inspection(Written):
 
     files: list[GivenFile]
     findings: list[Finding]
-    connections: Annotated[list[Told], Field(description="Some that failed or stood still, by their packets")]
+    connections: Annotated[
+        list[ReportedConnection], Field(description="Some that failed or stood still, by their packets")
+    ]
     stalls_examined: Annotated[int | None, Field(description="Connections looked at packet by packet; null: none")]
     stalls_of: Annotated[int | None, Field(description="Of so many that carried data")]
     losses: list[Losses]
@@ -218,8 +220,8 @@ def _of_packets(seen: Observation, instance: str) -> Iterator[Found]:
         yield Found("unexplained", says, {"connections": row["connections"], "syns": row["syns"]})
 
 
-def _connections(run: Run, seen: Observation) -> tuple[list[Told], int | None, int | None]:
-    found: list[tuple[tuple[int, int], Told]] = []
+def _connections(run: Run, seen: Observation) -> tuple[list[ReportedConnection], int | None, int | None]:
+    found: list[tuple[tuple[int, int], ReportedConnection]] = []
     examined, of = 0, 0
     captured = [each for each, reduction in run.raw.reductions.items() if reduction.rows is not None]
     for instance in captured:
@@ -236,7 +238,7 @@ def _connections(run: Run, seen: Observation) -> tuple[list[Told], int | None, i
             parts = list(_parts(row, stalled.get(row["id"])))
             if not parts:
                 continue
-            told = Told(
+            told = ReportedConnection(
                 instance=instance,
                 also=None,
                 client=row["client"],
@@ -252,9 +254,9 @@ def _connections(run: Run, seen: Observation) -> tuple[list[Told], int | None, i
     return told_of, *((examined, of) if captured else (None, None))
 
 
-def _of_both_ends(told: list[Told]) -> list[Told]:
+def _of_both_ends(told: list[ReportedConnection]) -> list[ReportedConnection]:
     """Return connections once each, where the captures of both ends show the same: as the one that proves a cause."""
-    found: dict[tuple[str, ...], Told] = {}
+    found: dict[tuple[str, ...], ReportedConnection] = {}
     for each in told:
         key = (each.client, each.server, each.outcome, each.says)
         other = found.get(key)

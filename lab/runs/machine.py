@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from formats.manifest import Git, Host, LabVersion, Look
+from formats.manifest import ClockReading, Git, Host, LabVersion
 from lab import parallel, paths
 from lab.errors import LabError
 
@@ -82,7 +82,7 @@ def describe_host(engine: Engine) -> Host:
     )
 
 
-def read_clock(instance: str, ask: Callable[..., str]) -> list[Look]:
+def read_clock(instance: str, ask: Callable[..., str]) -> list[ClockReading]:
     """Note what the clock of an instance's machine shows; `ask` runs a command there. None if that fails."""
     found = []
     with contextlib.suppress(LabError, ValueError):
@@ -90,5 +90,5 @@ def read_clock(instance: str, ask: Callable[..., str]) -> list[Look]:
             asked_us = time.time_ns() // 1000
             shown = ask("date", "+%s%6N")
             told_us = time.time_ns() // 1000
-            found.append(Look(instance=instance, asked_us=asked_us, shown_us=int(shown), told_us=told_us))
+            found.append(ClockReading(instance=instance, asked_us=asked_us, shown_us=int(shown), told_us=told_us))
     return found

@@ -7,7 +7,7 @@ from typing import get_args
 
 from analysis.formatting import format_number
 from formats.knob_types import format_duration
-from formats.manifest import BESIDE_SERVERS, Deed
+from formats.manifest import BESIDE_SERVERS, ActionKind
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
 from lab.scenarios import dns_names, network
@@ -17,22 +17,22 @@ from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology, topology_of
 
 # What must stand beside an action, with an example; and what else may, besides `at`, `do` and `instance`.
-_NEEDS: dict[Deed, dict[str, str]] = {
+_NEEDS: dict[ActionKind, dict[str, str]] = {
     "pause": {"for": "for: 2s"},
     "cpu": {"for": "for: 2s", "cpus": "cpus: 0.25"},
     "link": {"for": "for: 2s", "to": "to: nginx", "change": "change: {loss: 20%}"},
     "dns": {"name": "name: api"},
     "filter": {"for": "for: 2s", "answer": "answer: none"},
 }
-_MAY: dict[Deed, tuple[str, ...]] = {"restart": ("for", "grace"), "drain": ("grace",)}
+_MAY: dict[ActionKind, tuple[str, ...]] = {"restart": ("for", "grace"), "drain": ("grace",)}
 # What the lab also does to who makes the load.
 _ALSO_OF_CLIENTS = ("link", "cpu")
 # What ends a server until it is started again.
 _ENDS = ("stop", "drain")
 # What must end on an instance before the next of the same kind; names move at once.
-_OF_SERVERS: list[Deed] = [one for one in get_args(Deed) if one not in BESIDE_SERVERS]
-_OF_LINKS: list[Deed] = ["link"]
-_OF_FILTERS: list[Deed] = ["filter"]
+_OF_SERVERS: list[ActionKind] = [one for one in get_args(ActionKind) if one not in BESIDE_SERVERS]
+_OF_LINKS: list[ActionKind] = ["link"]
+_OF_FILTERS: list[ActionKind] = ["filter"]
 _DETAILS = {"for": "lasts", "grace": "grace", "cpus": "cpus", "to": "to", "change": "change", "name": "name",
             "answer": "answer"}  # fmt: skip
 
@@ -124,7 +124,7 @@ def _graces(resolved: ResolvedScenario, topology: Topology, instance: str) -> It
             yield Problem(what, resolved.where("actions", index, "grace"), "give both actions the same grace")
 
 
-def _one_after_the_other(resolved: ResolvedScenario, instance: str, deeds: Collection[Deed]) -> Iterator[Problem]:
+def _one_after_the_other(resolved: ResolvedScenario, instance: str, deeds: Collection[ActionKind]) -> Iterator[Problem]:
     actions = resolved.scenario.actions
     indices = [index for index, one in enumerate(actions) if one.instance == instance and one.do in deeds]
     indices.sort(key=lambda index: actions[index].at)

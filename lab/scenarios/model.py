@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, create_m
 from formats import knob_types
 from formats.field_types import HostName, Named, Port
 from formats.knob_types import Duration
-from formats.manifest import Deed, FilterAnswer
+from formats.manifest import ActionKind, FilterAnswer
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
 from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
@@ -320,7 +320,7 @@ class Action(Part):
 
     at: Annotated[Duration, Field(ge=0, description="When, from the start of the measurement")]
     do: Annotated[
-        Deed,
+        ActionKind,
         Field(
             description="pause: freezes its processes for a time; restart: stops and starts it; stop: stops it; drain:"
             " lets its requests end for a while, then stops it; start: starts it after a stop or a drain; reload: lets"

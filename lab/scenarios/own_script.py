@@ -18,7 +18,7 @@ from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
 from lab.scenarios.forecast import names_in
 from lab.scenarios.model import OwnLoad
-from lab.scenarios.resolved import ResolvedScenario, Stated
+from lab.scenarios.resolved import PlacedPrediction, ResolvedScenario
 from lab.scenarios.script_sources import Modules, Named, misnamed_check, read_named
 from lab.scenarios.topology import Topology
 
@@ -268,7 +268,7 @@ def _misnamed_checks(resolved: ResolvedScenario, script: OwnScript) -> Iterator[
             yield Problem(what, stated.where, f"did you mean {name.replace(check, near)}?")
 
 
-def _predicted(resolved: ResolvedScenario, begins: str) -> Iterator[tuple[Stated, str]]:
+def _predicted(resolved: ResolvedScenario, begins: str) -> Iterator[tuple[PlacedPrediction, str]]:
     """Yield the names that begin so in predictions of one run."""
     for stated in resolved.predictions:
         try:

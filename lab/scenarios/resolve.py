@@ -14,7 +14,7 @@ from lab.errors import BadInput, Problem
 from lab.scenarios import checks, forecast
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.overrides import Override
-from lab.scenarios.resolved import AS_WRITTEN, ResolvedScenario, Stated, Variant, load_unchecked
+from lab.scenarios.resolved import AS_WRITTEN, PlacedPrediction, ResolvedScenario, Variant, load_unchecked
 
 
 def resolve(
@@ -72,7 +72,7 @@ def fill_templates(resolved: ResolvedScenario) -> ResolvedScenario:
     """Return the scenario with its words as its settings make them; what only an arm can fill stays as written."""
     scenario, variant = resolved.scenario, resolved.variant
     if variant.predictions is not None:
-        stated = tuple(Stated(_said(resolved, one.prediction), one.where) for one in variant.predictions)
+        stated = tuple(PlacedPrediction(_said(resolved, one.prediction), one.where) for one in variant.predictions)
         variant = replace(variant, predictions=stated)
     words = {
         "title": _fill(resolved, scenario.title),

@@ -38,7 +38,7 @@ Source = Literal["scenario", "set", "preset", "cell", "file", "default"]
 
 
 @dataclass(frozen=True)
-class Stated:
+class PlacedPrediction:
     """A prediction, and the place to cite for it."""
 
     prediction: Claim
@@ -57,7 +57,7 @@ class Variant:
     overrides: tuple[Override, ...] = ()
     path: tuple[list[str], str] | None = None
     arm: str | None = None
-    predictions: tuple[Stated, ...] | None = None
+    predictions: tuple[PlacedPrediction, ...] | None = None
 
 
 AS_WRITTEN = Variant()
@@ -101,12 +101,12 @@ class ResolvedScenario:
         return "scenario" if knob_location(knob) in self.document.lines else "default"
 
     @property
-    def predictions(self) -> list[Stated]:
+    def predictions(self) -> list[PlacedPrediction]:
         """Return what is predicted of one run of this."""
         if self.variant.predictions is not None:
             return list(self.variant.predictions)
         return [
-            Stated(one.claim(), self.where("predictions", index, "expression"))
+            PlacedPrediction(one.claim(), self.where("predictions", index, "expression"))
             for index, one in enumerate(self.scenario.predictions)
             if one.judges(self.variant.arm)
         ]

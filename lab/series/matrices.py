@@ -25,7 +25,7 @@ from lab.scenarios.overrides import may_be_knob, nearest_knob
 from lab.scenarios.places import Place
 from lab.scenarios.predictions import compared_problems
 from lab.scenarios.resolve import resolve
-from lab.scenarios.resolved import ResolvedScenario, Stated, Variant, knob_sentence
+from lab.scenarios.resolved import PlacedPrediction, ResolvedScenario, Variant, knob_sentence
 from lab.series import arms
 from lab.series.arms import Change
 from lab.series.plan import (
@@ -341,11 +341,11 @@ def _change(levels: Mapping[str, str], sides: Sequence[AxisChanges], fixed: Chan
     )
 
 
-def _stated(matrix: Matrix, document: Document) -> tuple[Stated, ...] | None:
+def _stated(matrix: Matrix, document: Document) -> tuple[PlacedPrediction, ...] | None:
     if matrix.predictions is None:
         return None
     return tuple(
-        Stated(one, document.where(("predictions", index, "expression")))
+        PlacedPrediction(one, document.where(("predictions", index, "expression")))
         for index, one in enumerate(matrix.predictions)
     )
 
