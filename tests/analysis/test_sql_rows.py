@@ -844,7 +844,7 @@ def test_all_syns_before_the_answered_one_were_lost(tables: Tables) -> None:
     flow = {**MADE, "handshakes_only": False, "first_time_us": 10, "syn_times_us": [10, 20, 30], "syn_count": 3}
     tables.given("flows", columns, (1, True, True, [31], 32), (2, False, False, None, None), **flow)
     columns = "id, syns_lost, syns_lost_us, queued_us, in_window, refused"
-    assert tables.made("comers", columns, start_us=0, end_us=50) == [
+    assert tables.made("arriving_flows", columns, start_us=0, end_us=50) == [
         (1, 2, [10, 20], 32, True, False),
         (2, 3, [10, 20, 30], None, True, False),
     ]
@@ -856,11 +856,11 @@ def test_clients_that_are_not_on_the_path_come_to_the_same_port_too(tables: Tabl
     columns = "id from_instance client_address server_port"
     rows = [(1, "k6-1", "c", 80), (2, None, "d", 80), (3, None, "d", 9000), (4, None, "s", 80), (5, "db", "e", 80)]
     tables.given("flows", columns, *rows, **without(MADE, "from_instance", "client_address", "server_port"))
-    assert tables.made("comers", "id", start_us=0, end_us=50) == [(1,), (2,)]
+    assert tables.made("arriving_flows", "id", start_us=0, end_us=50) == [(1,), (2,)]
 
 
 def test_the_connections_of_a_hop_are_those_of_its_client(tables: Tables) -> None:
-    tables.given("comers", "id from_instance", (1, "k6-1"), (2, None))
+    tables.given("arriving_flows", "id from_instance", (1, "k6-1"), (2, None))
     assert tables.made("connections", "id") == [(1,)]
 
 
@@ -896,7 +896,7 @@ def test_a_socket_that_waits_for_data_queues_a_connection_with_that(
     names = ("client_first_data_time_us", "client_fin_time_us", "server_fin_time_us")
     ends = dict(zip(names, came_us, strict=False))
     tables.given("flows", **flow, **times, **ends, id=1, handshakes_only=False)
-    assert tables.made("comers", "queued_us, entered", start_us=0, end_us=50) == [found]
+    assert tables.made("arriving_flows", "queued_us, entered", start_us=0, end_us=50) == [found]
 
 
 def test_a_rst_in_place_of_the_handshake_s_last_ack_leaves_nothing_in_the_queue(tables: Tables) -> None:
@@ -908,7 +908,7 @@ def test_a_rst_in_place_of_the_handshake_s_last_ack_leaves_nothing_in_the_queue(
     tables.given(
         "flows", "id handshakes_only handshake_ack_time_us", (1, False, None), (2, False, 12), (3, True, None), **flow
     )
-    found = tables.made("comers", "id, entered, queued_us", start_us=0, end_us=50)
+    found = tables.made("arriving_flows", "id, entered, queued_us", start_us=0, end_us=50)
     assert found == [(1, False, None), (2, True, 12), (3, True, 11)]
 
 
@@ -921,12 +921,12 @@ def test_an_ack_may_have_met_the_queue_that_another_filled(
 ) -> None:
     tables.given("ticks", "time_us overflows", (0, 0), (200, overflows), instance="nginx")
     row = {**MADE, "entered": True, "ack_dropped_max": 0, "handshakes_only": False}
-    tables.given("comers", "id answered_us queued_us", (7, 100, 120), (8, 105, 110), **row)
-    assert tables.made("comers_raced", "id, ack_dropped_max", order_us=order_us) == found
+    tables.given("arriving_flows", "id answered_us queued_us", (7, 100, 120), (8, 105, 110), **row)
+    assert tables.made("arriving_flows_raced", "id, ack_dropped_max", order_us=order_us) == found
 
 
 def test_the_queue_is_first_in_first_out(tables: Tables) -> None:
-    tables.given("comers", "id queued_us", (1, 10), (2, 20), (3, 30), **MADE, perhaps_unknown=False)
+    tables.given("arriving_flows", "id queued_us", (1, 10), (2, 20), (3, 30), **MADE, perhaps_unknown=False)
     tables.given("ticks", "n time_us depth", (0, 5, 0), (1, 35, 2), (2, 45, 1), instance="nginx", listeners=1)
     columns = "id, accepted_after_us, accepted_before_us"
     assert tables.made("accepted", columns) == [(1, 10, 35), (2, 35, 45), (3, 45, None)]
@@ -948,7 +948,10 @@ def test_of_several_queues_the_readings_name_who_was_not_accepted(
     own = MADE | {"client_address": "c", "server_port": 80, "perhaps_unknown": False}
     rows = [(1, 1001, 10, 11, first_rst_us), (2, 1002, 64, 65, None), (3, 1003, 95, 96, None)]
     tables.given(
-        "comers", "id client_port first_time_us queued_us first_rst_time_us", *rows, **without(own, "client_port")
+        "arriving_flows",
+        "id client_port first_time_us queued_us first_rst_time_us",
+        *rows,
+        **without(own, "client_port"),
     )
     tables.given("ticks", instance="nginx", listeners=listeners)
     # An earlier connection from the same port, and one at another port of the server.
@@ -961,11 +964,13 @@ def test_of_several_queues_the_readings_name_who_was_not_accepted(
 
 def test_who_stood_ahead_in_the_queue_and_had_left_before_their_turn(tables: Tables) -> None:
     # The first was accepted before the third came; the second's client left while it waited, the third's just after.
-    tables.given("comers", "id queued_us gave_up_us", (1, 10, 11), (2, 20, 40), (3, 30, 66), (4, 40, None), **MADE)
+    tables.given(
+        "arriving_flows", "id queued_us gave_up_us", (1, 10, 11), (2, 20, 40), (3, 30, 66), (4, 40, None), **MADE
+    )
     accepts = [(1, 12, 25), (2, 45, 55), (3, 65, 70), (4, 70, 80)]
     tables.given("accepted", "id accepted_after_us accepted_before_us", *accepts, observer="nginx")
     # Who stands in which of two queues is not known.
-    tables.given("comers", **(MADE | {"to_instance": "backend-1"}), id=5, queued_us=10)
+    tables.given("arriving_flows", **(MADE | {"to_instance": "backend-1"}), id=5, queued_us=10)
     tables.given("accepted", id=5, observer="nginx", accepted_after_us=10, accepted_before_us=20)
     tables.given("ticks", instance="backend-1", listeners=2)
     assert tables.made("ahead", "id, ahead, ahead_in_vain") == [(1, 0, 0), (2, 1, 1), (3, 1, 1), (4, 2, 1)]
@@ -995,7 +1000,7 @@ def test_a_client_that_asked_and_ended_the_connection_before_any_answer_has_left
     flow = {**MADE, "id": 1, "handshakes_only": False, "first_time_us": 10, "syn_times_us": [10], "syn_count": 1,
             "answered": True, "established": True, "synack_times_us": [11]}  # fmt: skip
     tables.given("flows", **(flow | {"client_first_data_time_us": 20} | ends))
-    assert tables.made("comers", "gave_up_us", start_us=0, end_us=50) == [(left_us,)]
+    assert tables.made("arriving_flows", "gave_up_us", start_us=0, end_us=50) == [(left_us,)]
 
 
 def test_told_accepts_are_of_the_connection_and_the_instance_that_they_name(tables: Tables) -> None:
@@ -1080,7 +1085,7 @@ def test_what_stands_at_the_proxy_has_the_first_try_and_the_last(tables: Tables)
     tables.given("access", instance="nginx", line=9, status=200)
     tables.given("tries", "try server", (1, "a:80"), (2, "b:80"), instance="nginx", line=9, tries=2)
     tables.given("try_links", "try", (2,), instance="nginx", line=9, observer="backend-1", flow=7)
-    tables.given("followed", observer="backend-1", id=7, syns_lost=1)
+    tables.given("flows_with_proof", observer="backend-1", id=7, syns_lost=1)
     columns = "id, line_status, first_server, try_server, up_id, up_syns_lost"
     assert tables.made("proxied", columns, slack_us=5) == [(1, 200, "a:80", "b:80", 7, 1)]
 
@@ -1089,7 +1094,7 @@ def test_a_request_is_ok_slow_or_failed_and_has_its_connection(tables: Tables) -
     rows = [(1, 1, 200, 0, 10), (2, 2, 200, 0, 99), (3, 3, 0, 1212, 10)]
     tables.given("requests", "id dial status error_code end_us", *rows, instance="k6-1", time_us=0)
     tables.given("dial_links", instance="k6-1", dial=1, observer="nginx", flow=7, how="address")
-    tables.given("followed", observer="nginx", id=7, syns_lost=2)
+    tables.given("flows_with_proof", observer="nginx", id=7, syns_lost=2)
     found = tables.made("cases", "id, outcome, total_us, flow_id, flow_syns_lost", slow_us=50)
     assert found == [(1, "ok", 10, 7, 2), (2, "slow", 99, None, None), (3, "failed", 10, None, None)]
 
@@ -1100,7 +1105,7 @@ def test_what_passes_by_tls_tells_nothing_of_a_request_s_data(tables: Tables) ->
     data_us = dict.fromkeys(
         (f"{end}_{which}_data_time_us" for end in ("client", "server") for which in ("first", "last")), 5
     )
-    tables.given("followed", "id", (7,), (8,), observer="nginx", **data_us, first_time_us=1)
+    tables.given("flows_with_proof", "id", (7,), (8,), observer="nginx", **data_us, first_time_us=1)
     columns = ", ".join(["opaque", "flow_first_time_us", *(f"flow_{name}" for name in data_us)])
     assert tables.made("cases", columns, slow_us=50) == [(False, 1, 5, 5, 5, 5), (True, 1, None, None, None, None)]
 
@@ -1113,7 +1118,7 @@ def test_a_connection_is_followed_through_all_tables_that_name_it(tables: Tables
     tables.given("ahead", **ends, ahead=3)
     tables.given("syn_drop_proof", **ends, syns_overflowed=1)
     columns = "id, syns_lost, tls_end_time_us, accepted_before_us, ahead, syns_overflowed"
-    assert tables.made("followed", columns) == [(7, 1, 40, 30, 3, 1)]
+    assert tables.made("flows_with_proof", columns) == [(7, 1, 40, 30, 3, 1)]
 
 
 def test_a_port_is_held_in_time_wait(tables: Tables) -> None:
@@ -1645,7 +1650,7 @@ def test_turned_away_are_those_that_came_beside_as_many_as_a_server_ever_takes(t
         (7, 80, None, 95, None, None, None),  # not at once
         (8, 81, None, 83, 82, None, None), (9, 84, None, None, None, "client", 85),  # the client left first
     ]  # fmt: skip
-    tables.given("comers", columns, *rows, observer="s-1", to_instance="s-1", established=True)
+    tables.given("arriving_flows", columns, *rows, observer="s-1", to_instance="s-1", established=True)
     bounds = {"at_once_us": 10, "lag_us": 5}
     chosen = "id, held, taken, comm, files"
     assert tables.made("turned_away", chosen, refusals=3, **bounds) == [
@@ -1670,7 +1675,7 @@ def test_others_are_clients_that_are_not_on_the_path(tables: Tables) -> None:
     rows = [(None, "9", "1", True), ("k6-1", "2", "1", True), (None, "1", "1", True), (None, "9", "1", False)]
     tables.given("flows", columns, *rows, to_instance="shop-1")
     dropped = [(None, 2, 1), (None, 0, 0), ("k6-1", 5, 5)]
-    tables.given("comers", "from_instance syns_lost ack_dropped_max", *dropped, to_instance="shop-1")
+    tables.given("arriving_flows", "from_instance syns_lost ack_dropped_max", *dropped, to_instance="shop-1")
     assert tables.made("others_to", instance="shop-1") == [(1, 3)]
 
 
@@ -2704,7 +2709,7 @@ def test_a_try_s_connection_tells_what_the_log_leaves_open(
     tables.given("tries", "try", (1,), instance="caddy", line=9, tries=1, guessed=True, start_us=100)
     tables.given("try_links", "try", (1,), instance="caddy", line=9, observer="backend-1", flow=7)
     times = {"first_time_us": 110, "answered_us": 140}
-    tables.given("followed", observer="backend-1", id=7, established=stood, **times)
+    tables.given("flows_with_proof", observer="backend-1", id=7, established=stood, **times)
     assert tables.made("proxied", "try_status, try_connect_us", slack_us=5) == [found]
 
 
@@ -3056,7 +3061,7 @@ def test_held_by_servers_are_those_that_came_before_who_waits_and_were_not_close
         (7, None, 35, None, None, None, None), (8, "k6-1", 36, 37, 37, None, None),  # in the queue
         (9, "k6-1", 80, 81, 81, None, None),
     ]  # fmt: skip
-    tables.given("comers", columns, *rows, observer="web-1", to_instance="web-1")
+    tables.given("arriving_flows", columns, *rows, observer="web-1", to_instance="web-1")
     # At 34 a connection had just come; at 50 none.
     tables.given("ticks", "time_us depth", (34, 3), (50, 2), (60, 2), instance="web-1", listeners=1)
     tables.given("cases", "id flow_to_instance", (8, "web-1"), instance="k6-1")

@@ -74,15 +74,15 @@ def build_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Se
 
 
 def build_connection_tables(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
-    """Make `comers`, `connections`, `accepted`, `told_accepts`, `ahead`, `lost_syns` and `syn_drop_proof`.
+    """Make `arriving_flows`, `connections`, `accepted`, `told_accepts`, `ahead`, `lost_syns` and `syn_drop_proof`.
 
     They are made out of `instances`, `ticks`, `flows` and `hops`.
     """
     load_queues(database, raw)
     database.execute(sql(__name__, "counted"))
     build_admissions(database, raw)
-    database.execute(sql(__name__, "comers"), window.edges)
-    database.execute(sql(__name__, "comers_raced"), {"order_us": _ORDER_US})
+    database.execute(sql(__name__, "arriving_flows"), window.edges)
+    database.execute(sql(__name__, "arriving_flows_raced"), {"order_us": _ORDER_US})
     database.execute(sql(__name__, "connections"))
     database.execute(sql(__name__, "accepted"))
     make(database, ["tick_queues"], {sql(__name__, "accepted_as_listed"): {"slack_us": TICK_SLACK_US}})

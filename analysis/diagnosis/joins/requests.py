@@ -123,14 +123,14 @@ def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_
         apart_us: how far the times of two instances may be off against each other.
         behind: whether the server that answers the requests asks another one.
     """
-    database.execute(sql(__name__, "followed"))
+    database.execute(sql(__name__, "flows_with_proof"))
     make(database, ["request_links"], {sql(__name__, "proxied"): {"slack_us": CLOCK_SLACK_US}})
     database.execute(sql(__name__, "cases"), {"slow_us": None if slow_ms is None else slow_ms * 1000})
     closes = {"idle_us": _CLOSED_AT_ONCE_US, "closes": _CLOSES_MIN, "slack_us": CLOCK_SLACK_US + apart_us}
     make(database, ["server_processes"], {sql(__name__, "ended_processes"): {}})
     make(database, ["connections"], {sql(__name__, "idle_closes"): closes})
     make(database, ["server_processes WHERE open_files >= open_files_limit"], {sql(__name__, "full_processes"): {}})
-    unanswered = "comers WHERE established AND server_first_data_time_us IS NULL"
+    unanswered = "arriving_flows WHERE established AND server_first_data_time_us IS NULL"
     make(database, [unanswered], {sql(__name__, "turned_away"): _TURNED_AWAY})
     source = "requests WHERE status >= 500" if behind else "requests WHERE false"
     make(database, [source], {sql(__name__, "behind"): {"apart_us": CLOCK_SLACK_US + apart_us}})

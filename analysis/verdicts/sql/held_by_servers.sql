@@ -13,7 +13,7 @@ WITH victims AS (
     SELECT to_instance AS instance, queued_us, client_first_data_time_us, client_last_data_time_us,
            server_last_data_time_us, from_instance IS NULL AS other,
            least(server_fin_time_us, first_rst_time_us) AS ended_us
-      FROM comers SEMI JOIN single ON single.instance = to_instance
+      FROM arriving_flows SEMI JOIN single ON single.instance = to_instance
      WHERE queued_us IS NOT NULL
 ), deepest AS (
     SELECT ticks.instance, ticks.time_us, ticks.depth

@@ -6,7 +6,7 @@ CREATE TABLE accepted AS
 WITH entries AS (
     SELECT observer, id, to_instance, queued_us,
            row_number() OVER (PARTITION BY to_instance ORDER BY queued_us, observer, id) AS place
-      FROM comers WHERE queued_us IS NOT NULL AND NOT perhaps_unknown
+      FROM arriving_flows WHERE queued_us IS NOT NULL AND NOT perhaps_unknown
 ), arrivals AS (
     SELECT to_instance AS instance, queued_us, max(place) AS entered FROM entries GROUP BY ALL
 ), single AS (

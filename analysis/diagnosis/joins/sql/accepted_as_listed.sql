@@ -8,7 +8,7 @@ WITH several AS (
 ), entries AS (
     SELECT observer, id, split_part(to_instance, ':', 1) AS host, client_address, client_port, server_port,
            first_time_us, queued_us, server_first_data_time_us, first_rst_time_us
-      FROM comers SEMI JOIN several ON several.instance = to_instance
+      FROM arriving_flows SEMI JOIN several ON several.instance = to_instance
      WHERE queued_us IS NOT NULL AND NOT perhaps_unknown
 ), named AS (
     SELECT entries.observer, entries.id, max(unaccepted.time_us) AS named_us

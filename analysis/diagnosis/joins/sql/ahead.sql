@@ -6,7 +6,7 @@ WITH entries AS (
     SELECT observer, id, to_instance, queued_us, accepted_before_us,
            row_number() OVER (PARTITION BY to_instance ORDER BY queued_us, observer, id) AS place,
            coalesce(gave_up_us <= accepted_after_us, false) AS vain
-      FROM comers JOIN accepted USING (observer, id)
+      FROM arriving_flows JOIN accepted USING (observer, id)
      WHERE queued_us IS NOT NULL
        AND to_instance NOT IN (SELECT instance FROM ticks WHERE listeners > 1)
 ), counts AS (

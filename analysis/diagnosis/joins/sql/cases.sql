@@ -35,7 +35,7 @@ SELECT requests.*,
                     FROM requests WHERE tls_us > 0 OR protocol IN ('http2', 'grpc')) AS secured
             ON secured.instance = requests.instance AND secured.dial = requests.dial
        LEFT JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
-       LEFT JOIN followed AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
+       LEFT JOIN flows_with_proof AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
        LEFT JOIN (SELECT line_links.instance AS of_instance, line_links.id AS of_id, served_lines.*
                     FROM line_links JOIN served_lines
                          ON served_lines.instance = line_links.access_instance AND served_lines.line = line_links.line

@@ -1,3 +1,3 @@
 -- The connections of each hop.
 CREATE VIEW connections AS
-SELECT * FROM comers WHERE from_instance IS NOT NULL;
+SELECT * FROM arriving_flows WHERE from_instance IS NOT NULL;

@@ -48,4 +48,4 @@ SELECT request_links.instance, request_links.id,
                     FROM breaches_in_doubt GROUP BY ALL) AS breaches
             ON breaches.instance = lines.instance AND breaches.line = lines.line
            AND breaches.try = last_tries.try
-       LEFT JOIN followed AS ups ON ups.observer = try_links.observer AND ups.id = try_links.flow;
+       LEFT JOIN flows_with_proof AS ups ON ups.observer = try_links.observer AND ups.id = try_links.flow;

@@ -10,7 +10,7 @@ WITH had AS (
            least(server_fin_time_us, first_rst_time_us) AS free_us,
            coalesce(NOT served AND closed_us BETWEEN came_us AND came_us + $at_once_us
                     AND coalesce(client_fin_time_us > closed_us, true), false) AS refused
-      FROM comers
+      FROM arriving_flows
      WHERE established AND queued_us IS NOT NULL
 ), changes AS (
     SELECT instance, came_us AS time_us, 1 AS surely, 1 AS perhaps FROM had WHERE NOT refused

@@ -17,7 +17,7 @@
 -- begins with data of the server's own.
 -- perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
 -- leaves no trace at the server until an ACK of it finds room in the accept queue, so it may never have been there.
-CREATE TABLE comers AS
+CREATE TABLE arriving_flows AS
 WITH formers AS (
     SELECT observer AS former_observer, id AS former_id, first_rst_time_us AS former_rst_us
       FROM flows WHERE first_rst_by = 'client'

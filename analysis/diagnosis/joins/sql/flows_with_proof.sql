@@ -1,6 +1,6 @@
 -- Each connection with all that the account of a request asks of it: its handshakes, when it was accepted, who stood
 -- before it in the queue, and what its lost SYNs prove.
-CREATE VIEW followed AS
+CREATE VIEW flows_with_proof AS
 SELECT connections.observer, connections.id, to_instance, first_time_us, last_time_us, syn_count, syn_times_us,
        answered, answered_us, established, refused, syns_lost, queued_us, handshake_ack_time_us, ack_dropped_min,
        entered, aborted, perhaps_unknown, client_first_data_time_us, client_last_data_time_us,
