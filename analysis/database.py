@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import count
@@ -64,6 +64,37 @@ def create(database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str
     # A word of SQL, such as group, may be a column's name too.
     described = ", ".join(f'"{name}" {type_}' for name, type_ in columns.items())
     database.execute(f"CREATE TABLE {table} ({described})")
+
+
+def insert(database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Any], select: str = "*") -> None:
+    """Append columns, each a NumPy array or a list, to a table."""
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    database.register("incoming", arrays)
+    database.execute(f"INSERT INTO {table} BY NAME SELECT {select} FROM incoming")  # noqa: S608  names of our own
+    database.unregister("incoming")
+
+
+def insert_rows(
+    database: duckdb.DuckDBPyConnection,
+    table: str,
+    names: Iterable[str],
+    rows: Sequence[Sequence[object]],
+    select: str = "*",
+) -> None:
+    """Append rows, whose values have these names, to a table: a statement for each row takes far longer."""
+    if rows:
+        columns = zip(names, zip(*rows, strict=True), strict=True)
+        insert(database, table, {name: _array(values) for name, values in columns}, select)
+
+
+def _array(values: Sequence[object]) -> npt.NDArray[Any]:
+    if all(type(value) is int for value in values):
+        return np.array(values, dtype=np.int64)
+    found = np.empty(len(values), dtype=object)
+    for at, value in enumerate(values):
+        # NumPy takes lists of one length for a second dimension.
+        found[at] = value
+    return found
 
 
 @cache

@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from analysis.database import Integers, composed, create, in_memory, literal, sql
+from analysis.database import Integers, composed, create, in_memory, insert_rows, literal, sql
 from analysis.evidence import clock, logs
 from analysis.evidence.clock import Clock
 from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
@@ -217,10 +217,10 @@ def _bounds(
 ) -> _Seen:
     seen: dict[tuple[str, str], list[tuple[Integers, Integers]]] = defaultdict(list)
     with in_memory() as database:
-        create(database, "instances", {"instance": "VARCHAR", "machine": "VARCHAR", "address": "VARCHAR"})
+        columns = {"instance": "VARCHAR", "machine": "VARCHAR", "address": "VARCHAR"}
+        create(database, "instances", columns)
         rows = [(one, nodes[one], address) for one in nodes for address in manifest.addresses.get(one, [])]
-        if rows:
-            database.executemany("INSERT INTO instances VALUES (?, ?, ?)", rows)
+        insert_rows(database, "instances", columns, rows)
         create(database, "events", _EVENTS)
         _add_events(database, manifest, places, reductions)
         for name, of_machine in alone.items():

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import duckdb
 
-from analysis.database import Tables, composed, create, in_memory, may_use, sql
+from analysis.database import Tables, composed, create, in_memory, insert_rows, may_use, sql
 from analysis.evidence import jsonl, kernel_events, logs, result_files, size
 from analysis.evidence.clock import NEVER_SET, Clock
 from analysis.evidence.clocks import Clocks
@@ -99,10 +99,8 @@ class Records(Tables):
         requests, dials, damage = result_files.read(path, of, server)
         for table, rows in (("requests", requests), ("dials", dials)):
             if rows:
-                columns = ", ".join(f'"{name}"' for name in rows[0])
-                places = ", ".join("?" * (len(rows[0]) + 1))
-                query = f"INSERT INTO {table} (instance, {columns}) VALUES ({places})"  # noqa: S608  names of our own
-                self.database.executemany(query, [[instance, *row.values()] for row in rows])
+                values = [tuple(row.values()) for row in rows]
+                insert_rows(self.database, table, rows[0], values, f"'{instance}' AS instance, *")
             put_on_steady(
                 self.database, table, instance, clock, "time_us", *(["end_us"] if table == "requests" else [])
             )

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.database import Integers, create, has_rows, over_files, sql
+from analysis.database import Integers, create, has_rows, insert, over_files, sql
 from analysis.diagnosis.joins import Joined
-from analysis.diagnosis.joins.load_tables import insert
 from analysis.evidence import window_readings
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.rawrun import RawRun, Scraped

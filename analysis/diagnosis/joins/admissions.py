@@ -21,7 +21,7 @@ from itertools import takewhile
 
 import duckdb
 
-from analysis.database import create, sql
+from analysis.database import create, insert_rows, sql
 from analysis.evidence.flows import Connection, Flags, Packet, extract
 from analysis.evidence.rawrun import RawRun
 
@@ -62,8 +62,7 @@ def build_admissions(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             dropped_us = [packet.time_us for packet in each.dropped]
             dropped_max = len(dropped_us) + each.perhaps_dropped
             admissions.append((observer, row[0], each.entered_us, dropped_us, dropped_max, each.aborted))
-        if admissions:
-            database.executemany("INSERT INTO admissions VALUES (?, ?, ?, ?, ?, ?)", admissions)
+        insert_rows(database, "admissions", _COLUMNS, admissions)
 
 
 _COLUMNS = {

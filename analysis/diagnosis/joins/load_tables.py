@@ -7,14 +7,13 @@ health of the instruments says so.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
 
 import duckdb
 import numpy as np
 
-from analysis.database import Integers, composed, create, literal, sql
+from analysis.database import Integers, composed, create, insert, insert_rows, literal, sql
 from analysis.evidence import container_log, logs, processes
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.logs import lines_of
@@ -61,34 +60,6 @@ def open_database(raw: RawRun) -> duckdb.DuckDBPyConnection:
     _load_servers(database, raw)
     _load_scrapes(database, raw)
     return database
-
-
-def insert(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, Any], select: str = "*") -> None:
-    """Append columns, each a NumPy array or a list, to a table."""
-    arrays = {name: np.asarray(values) for name, values in columns.items()}
-    database.register("incoming", arrays)
-    database.execute(f"INSERT INTO {table} BY NAME SELECT {select} FROM incoming")  # noqa: S608  names of our own
-    database.unregister("incoming")
-
-
-def insert_rows(
-    database: duckdb.DuckDBPyConnection,
-    table: str,
-    names: Iterable[str],
-    rows: Sequence[Sequence[object]],
-    select: str = "*",
-) -> None:
-    """Append rows, whose values have these names, to a table; the first row tells which of them are integers."""
-    if rows:
-        insert(
-            database,
-            table,
-            {
-                name: np.array(values, dtype="int64" if isinstance(values[0], int) else "object")
-                for name, values in zip(names, zip(*rows, strict=True), strict=True)
-            },
-            select,
-        )
 
 
 def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -198,7 +169,7 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
                 counts = {"time_us": columns["time_us"], "count": samples.series(_TIME_WAIT)}
                 insert(database, "waiting_sockets", counts, f"'{instance}' AS instance, *")
     for machine, instances in raw.clocks.together(raw.samples).items():
-        database.executemany("INSERT INTO machines VALUES (?, ?)", [[each, machine] for each in instances])
+        insert_rows(database, "machines", ["instance", "machine"], [(each, machine) for each in instances])
         # All samplers of a machine see the same host; one that has readings will do.
         hosts = next(filter(None, (_processors(raw.samples[each]) for each in instances)), [])
         if hosts:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import duckdb
 
-from analysis.database import create
-from analysis.diagnosis.joins.load_tables import insert_rows
+from analysis.database import create, insert_rows
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.samples import Listener, Samples

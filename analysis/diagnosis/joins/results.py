@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from analysis.database import sql
+from analysis.database import insert_rows, sql
 
 # A generator notes milliseconds, rounded down, before it opens a connection; a busy one opens it later than this.
 _NOTED_US, _OPENED_US = 2_000, 100_000
@@ -200,9 +200,9 @@ def _insert(
     instance: str,
     pairs: Iterator[tuple[_Attempt, _Flow]] | list[tuple[_Attempt, _Flow]],
 ) -> None:
+    rows: list[tuple[object, ...]] = []
     for attempt, flow in pairs:
         flow.taken = attempt.linked = True
-        if attempt.dial is None:
-            continue
-        row = [instance, attempt.dial, flow.observer, flow.id]
-        database.execute("INSERT INTO dial_links VALUES (?, ?, ?, ?, 'begin')", row)
+        if attempt.dial is not None:
+            rows.append((instance, attempt.dial, flow.observer, flow.id, "begin"))
+    insert_rows(database, "dial_links", ["instance", "dial", "observer", "flow", "how"], rows)

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 import duckdb
 import numpy as np
 
-from analysis.database import Integers, Tables, composed, create, in_memory, sql
+from analysis.database import Integers, Tables, composed, create, in_memory, insert, sql
 from analysis.diagnosis.joins import connections, load_tables
-from analysis.diagnosis.joins.load_tables import DROP_COUNTERS, grown, insert
+from analysis.diagnosis.joins.load_tables import DROP_COUNTERS, grown
 from analysis.evidence import kernel_events, window
 from analysis.evidence.jsonl import integer
 from analysis.evidence.rawrun import RawRun
