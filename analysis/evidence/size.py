@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.database import MEMORY_MB
-from analysis.evidence import logs
+from analysis.evidence import logs, result_files
 from analysis.evidence.rawfiles import Places
 from formats.manifest import Manifest
 
@@ -19,6 +19,10 @@ _MB = 1_000_000
 _TABLES, _SPILT = 1.5, 2.0
 # What is in memory beside the tables: the program, and some columns of each record.
 _BESIDE_MB, _BESIDE = 400, 0.6
+# A file of results is read by Python, into a row of objects for each request, before it is in a table.
+_OF_RESULTS = 14
+# What any machine has.
+_SMALL_MB = 1700
 _MEMORY = Path("/proc/meminfo")
 
 
@@ -37,11 +41,13 @@ class Needs:
 
 def needs_of(manifest: Manifest, places: Places) -> Needs:
     """Return what the analysis of a run needs."""
-    records_mb = sum(map(_bytes, _records(manifest, places))) / _MB
+    results = (places.role(instance, file) for instance, file, _ in manifest.logged(result_files.FORMATS))
+    results_mb = sum(map(_bytes, results)) / _MB
+    records_mb = sum(map(_bytes, _records(manifest, places))) / _MB + results_mb
     tables_mb = max(MEMORY_MB, round(_TABLES * records_mb))
     return Needs(
         tables_mb=tables_mb,
-        memory_mb=round(tables_mb + _BESIDE_MB + _BESIDE * records_mb),
+        memory_mb=round(tables_mb + _BESIDE_MB + _BESIDE * records_mb + _OF_RESULTS * results_mb),
         disk_mb=round(_SPILT * records_mb) if _SPILT * records_mb > MEMORY_MB else 0,
     )
 
@@ -56,7 +62,7 @@ def require(manifest: Manifest, places: Places) -> None:
         TooLargeError: it has less memory free, or less place for temporary files.
     """
     needs = needs_of(manifest, places)
-    if not needs.disk_mb:
+    if needs.memory_mb <= _SMALL_MB:
         return
     free_mb, place = _memory_free_mb(), tempfile.gettempdir()
     disk_mb = shutil.disk_usage(place).free // _MB
@@ -77,6 +83,7 @@ def _records(manifest: Manifest, places: Places) -> Iterator[Path]:
         yield from (places.role(instance, file) for file in ("requests.jsonl", "dials.jsonl"))
     for kind in (logs.DIALS, logs.ACCESS):
         yield from (places.role(instance, file) for instance, file, _ in manifest.logged(kind))
+    yield from (places.log(instance, file) for instance, file, _ in manifest.declared_logs())
 
 
 def _bytes(path: Path) -> int:

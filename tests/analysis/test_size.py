@@ -20,11 +20,13 @@ Machine = Callable[[int, int], Path]
 GB = 1_000_000_000
 
 
-def raw_of(run: RunFolder, records_bytes: int | None = None) -> RawRun:
-    """A run whose requests take so many bytes; a sparse file has the size and none of the blocks."""
+def raw_of(run: RunFolder, records_bytes: int | None = None, file: str = "requests.jsonl") -> RawRun:
+    """A run one of whose files takes so many bytes; a sparse file has the size and none of the blocks."""
     folder = run.write()
     if records_bytes is not None:
-        os.truncate(folder / "raw/k6-1/role/requests.jsonl", records_bytes)
+        place = folder / "raw/k6-1/role" / file
+        place.touch()
+        os.truncate(place, records_bytes)
     return RawRun(folder, manifest.load_manifest(folder))
 
 
@@ -60,6 +62,13 @@ def test_what_a_large_run_needs_grows_with_its_records(run: RunFolder) -> None:
     assert MEMORY_MB < once.tables_mb < twice.tables_mb
     assert once.memory_mb < twice.memory_mb < 2 * once.memory_mb
     assert twice.disk_mb == pytest.approx(2 * once.disk_mb, rel=0.01)
+
+
+@pytest.mark.parametrize(("of", "per_mb"), [("jmeter", 14.6), ({"fields": {"time": "t", "status": "s"}}, 0.6)])
+def test_a_file_of_results_and_a_declared_log_are_records_too(run: RunFolder, of: object, per_mb: float) -> None:
+    run.manifest["roles"]["k6"]["logs"] = {"records": of}
+    without, with_it = (needs_of(raw_of(run, size, "records")) for size in (0, GB // 5))
+    assert with_it.memory_mb - without.memory_mb == pytest.approx(200 * per_mb, abs=2)
 
 
 @pytest.mark.parametrize(
