@@ -1,4 +1,7 @@
-"""Reads back from the running namespaces and servers what took effect, and compares it with what was asked."""
+"""Reads back from the running namespaces and servers what took effect, and compares it with what was asked.
+
+Links and names that move are read back where they are set: in `links` and `dns_names`.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
