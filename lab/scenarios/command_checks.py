@@ -5,12 +5,13 @@ generator_checks has what concerns names and files.
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from analysis.formatting import format_ms
 from lab.errors import Problem
 from lab.scenarios import generators
+from lab.scenarios.generator_programs import PROGRAMS, Options
 from lab.scenarios.model import GENERATORS, OwnLoad
 from lab.scenarios.own_script import read_go_duration
 from lab.scenarios.resolved import ResolvedScenario
@@ -21,28 +22,10 @@ _CALLED = {
     **dict.fromkeys(("hostname", "server_host"), "host"),
 }
 _BRACED_FIRST = re.compile(r"\{(\w+)\}")
-# The option of each program that says for how long it runs; a number alone is seconds.
-_LASTS: Mapping[str, frozenset[str]] = {
-    "wrk": frozenset({"-d", "--duration"}),
-    "ab": frozenset({"-t"}),
-    "hey": frozenset({"-z"}),
-    "vegeta": frozenset({"-duration", "--duration"}),
-    "locust": frozenset({"-t", "--run-time"}),
-}
-# What each program refuses: more of the first than of the second. Each has its name, its options and its default.
-_AT_MOST: Mapping[str, tuple[tuple[str, frozenset[str], int], tuple[str, frozenset[str], int]]] = {
-    "wrk": (("threads", frozenset({"-t", "--threads"}), 2), ("connections", frozenset({"-c", "--connections"}), 10)),
-    "ab": (("requests at once", frozenset({"-c"}), 1), ("requests in all", frozenset({"-n"}), 1)),
-    "hey": (("requests at once", frozenset({"-c"}), 50), ("requests in all", frozenset({"-n"}), 200)),
-}
-# Programs that have no such bound when a time is given.
-_UNTIL: Mapping[str, frozenset[str]] = {"ab": frozenset({"-t"}), "hey": frozenset({"-z"})}
 _COUNT = re.compile(r"([0-9]+)([kMG]?)")
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+|[0-9]+")
 # What a shell makes of a word, in a command line that none reads.
 _PIPES, _REDIRECTION = ("|", "||", "&&", "&", ";"), re.compile(r"[0-9]?(>>?|<)(&[0-9])?|[0-9]?>>?\S+")
-# Programs that take a URL as an argument, and write no file of each request.
-_WITH_URL, _WITHOUT_RESULTS = ("wrk", "ab", "hey"), ("wrk", "ab", "hey")
 
 
 def command_problems(resolved: ResolvedScenario, load: OwnLoad, name: str) -> Iterator[Problem]:
@@ -64,7 +47,7 @@ def command_problems(resolved: ResolvedScenario, load: OwnLoad, name: str) -> It
         yield from _elsewhere(resolved, name, load.command, where)
 
 
-def values_of(words: list[str], options: frozenset[str]) -> Iterator[tuple[str, str]]:
+def values_of(words: list[str], options: Options) -> Iterator[tuple[str, str]]:
     """Yield the value of each of these options: after it, behind '=', or, of a short one, attached."""
     for index, word in enumerate(words):
         option, equals, value = word.partition("=")
@@ -101,7 +84,11 @@ def _elsewhere(resolved: ResolvedScenario, name: str, words: list[str], where: s
             what = f"{word} leads elsewhere: the run's network has no way out, and no server in it has that name"
             rest = urlsplit(word)._replace(scheme="", netloc="").geturl() or "/"
             yield Problem(what, where, f"write {{target}}{rest}, which is the path's first server")
-    if name in _WITH_URL and not any("://" in word or "{" in word or "/" in word.lstrip("/") for word in words):
+    if (
+        name in PROGRAMS
+        and PROGRAMS[name].takes_url
+        and not any("://" in word or "{" in word or "/" in word.lstrip("/") for word in words)
+    ):
         yield Problem(f"{name} gets no URL", where, "write {target}/ at the end")
     if name == "ab" and "{target}" in words and (resolved.url is None or resolved.url.path in ("", "/")):
         yield Problem("ab refuses a URL without a path", where, "write {target}/")
@@ -117,7 +104,7 @@ def _is_here(resolved: ResolvedScenario, host: str) -> bool:
 
 def _too_long(resolved: ResolvedScenario, name: str, words: list[str], where: str) -> Iterator[Problem]:
     limit_ms = resolved.scenario.knobs.load.max_duration
-    for option, value in values_of(words, _LASTS.get(name, frozenset())):
+    for option, value in values_of(words, PROGRAMS[name].lasts):
         if not _DURATION.fullmatch(value):
             continue  # the program says what it thinks of it
         lasts_ms = 1000 * int(value) if value.isdecimal() else read_go_duration(value)
@@ -129,14 +116,15 @@ def _too_long(resolved: ResolvedScenario, name: str, words: list[str], where: st
 def _too_many(name: str, words: list[str], where: str) -> Iterator[Problem]:
     """Yield that a program refuses its numbers: wrk more threads than connections, others more at once than in all."""
     counts, said = [], []
-    timed = any(values_of(words, _UNTIL.get(name, frozenset())))
-    for what, options, default in () if timed else _AT_MOST.get(name, ()):
-        option, value = [("its default", str(default)), *values_of(words, options)][-1]
+    program = PROGRAMS[name]
+    is_bounded = program.at_most and not any(values_of(words, program.unbounded))
+    for bound in (program.at_most or ()) if is_bounded else ():
+        option, value = [("its default", str(bound.default)), *values_of(words, bound.options)][-1]
         count = _COUNT.fullmatch(value)
         if count is None:
             return  # the program says what it thinks of it
         counts.append(int(count[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[count[2]])
-        said.append(f"{counts[-1]} {what} ({option})")
+        said.append(f"{counts[-1]} {bound.counts} ({option})")
     if counts and counts[0] > counts[1]:
         first, second = said
         yield Problem(f"{name} refuses {first} with {second}", where, "raise the second, or lower the first")
@@ -147,8 +135,10 @@ def _without_file(resolved: ResolvedScenario, load: OwnLoad, name: str, words: l
     if load.results is None:
         return
     where = resolved.where("load", "results")
-    if name in _WITHOUT_RESULTS:
+    options = PROGRAMS[name].results
+    if options is None:
         what = f"{name} writes no file that tells of each request, in the format {load.results.format} or another"
         yield Problem(what, where, "leave results out: packets tell of connections, and of requests as far as they can")
-    elif name == "jmeter" and not any(values_of(words, frozenset({"-l", "--logfile"}))):
-        yield Problem("jmeter writes no results without -l", where, f"add -l /raw/{load.results.file}")
+    elif options and not any(values_of(words, options)):
+        option = min(options, key=len)
+        yield Problem(f"{name} writes no results without {option}", where, f"add {option} /raw/{load.results.file}")

@@ -1,7 +1,7 @@
 """Why a load of the scenario's own cannot be made as its arguments say: names, and files that are not there."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
 
@@ -10,6 +10,7 @@ from lab.errors import Problem
 from lab.reading.validation_messages import nearest
 from lab.scenarios import generators
 from lab.scenarios.command_checks import command_problems, values_of
+from lab.scenarios.generator_programs import PROGRAMS
 from lab.scenarios.model import GENERATORS, OwnLoad
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import PLACES
@@ -17,24 +18,6 @@ from lab.scenarios.topology import PLACES
 # A word in braces, but for a shell's variable.
 _BRACED = re.compile(r"(?<!\$)\{(\w+)\}")
 _ALIKE = 0.8
-# The options of each program that name a file to read, where that file is beside the scenario.
-_READS: Mapping[str, frozenset[str]] = {
-    "wrk": frozenset({"-s", "--script"}),
-    "ab": frozenset({"-p", "-u"}),
-    "hey": frozenset({"-D"}),
-    "jmeter": frozenset({"-t", "--testfile", "-p", "--propfile", "-q", "--addprop"}),
-    "vegeta": frozenset({"-targets", "-body"}),
-    "locust": frozenset({"-f", "--locustfile", "--config"}),
-}
-# The options that name a file to write.
-_RESULTS_OF_JMETER = frozenset({"-l", "--logfile"})
-_WRITES: Mapping[str, frozenset[str]] = {
-    "ab": frozenset({"-e", "-g"}),
-    "jmeter": _RESULTS_OF_JMETER | {"-j", "--jmeterlogfile", "-o", "--reportoutputfolder"},
-    "vegeta": frozenset({"-output"}),
-    "locust": frozenset({"--csv", "--html", "--json-file", "--logfile"}),
-    "gatling": frozenset({"-rf", "--results-folder"}),
-}
 # What stands for no file.
 _STREAMS = frozenset({"-", "stdin", "stdout"})
 _RAW = PurePosixPath("/raw")
@@ -60,10 +43,10 @@ def generator_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
         yield from _not_there(name, words, where, paths.real(resolved.place.home))
         yield from _not_writable(name, words, where)
     yield from command_problems(resolved, load, name)
-    if load.results and name == "jmeter":
-        for _, file in values_of(generators.words_of(load, name), _RESULTS_OF_JMETER):
+    if load.results and name in PROGRAMS:
+        for _, file in values_of(generators.words_of(load, name), PROGRAMS[name].results or frozenset()):
             if PurePosixPath(file).parent == _RAW and PurePosixPath(file).name != load.results.file:
-                what = f"load.results names {load.results.file}, and jmeter writes {file}"
+                what = f"load.results names {load.results.file}, and {name} writes {file}"
                 where = resolved.where("load", "results", "file")
                 yield Problem(what, where, f"write file: {PurePosixPath(file).name}")
 
@@ -87,9 +70,7 @@ def _is_like(word: str, other: str) -> bool:
 
 def _not_there(name: str, words: list[str], where: str, home: Path) -> Iterator[Problem]:
     """Yield each file of the scenario's folder that a generator is to read, and that is not there."""
-    named = (
-        (option, file) for option, value in values_of(words, _READS.get(name, frozenset())) for file in value.split(",")
-    )
+    named = ((option, file) for option, value in values_of(words, PROGRAMS[name].reads) for file in value.split(","))
     for option, file in named:
         below = PurePosixPath(generators.FOLDER, file)
         if file in _STREAMS or "{" in file or "://" in file or not below.is_relative_to(generators.FOLDER):
@@ -111,7 +92,7 @@ def _not_there(name: str, words: list[str], where: str, home: Path) -> Iterator[
 
 def _not_writable(name: str, words: list[str], where: str) -> Iterator[Problem]:
     """Yield each file that a generator is to write where it cannot."""
-    for option, file in values_of(words, _WRITES.get(name, frozenset())):
+    for option, file in values_of(words, PROGRAMS[name].writes):
         below = PurePosixPath(generators.FOLDER, file)
         if file not in _STREAMS and below.is_relative_to(generators.FOLDER):
             what = f"{name} cannot write {file} ({option}): it can only read the scenario's folder"

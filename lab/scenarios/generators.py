@@ -5,11 +5,11 @@ begins, and knows of its load what packets and kernels tell, and what results it
 """
 
 import shlex
-from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from formats.role import Role
+from lab.scenarios.generator_programs import PROGRAMS
 from lab.scenarios.model import GENERATORS, OwnLoad
 from lab.scenarios.services import Service
 
@@ -17,13 +17,6 @@ from lab.scenarios.services import Service
 FOLDER = "/load"
 # What the lab's own image has.
 IMAGE = "connlab/generators"
-# What JMeter needs here, by the options that a user's command may have already: no window, a log where it may write.
-_OF_JMETER: Mapping[tuple[str, ...], list[str]] = {
-    ("-n", "--nongui"): ["-n"],
-    ("-j", "--jmeterlogfile"): ["-j", "/raw/jmeter.log"],
-}
-# The options by which one sends a request before the answer to the last, or speaks HTTP/2 without TLS.
-_MAY_PIPELINE: Mapping[str, set[str]] = {"wrk": {"-s", "--script"}, "vegeta": {"-h2c", "--h2c"}}
 # The name of one that only an image names.
 ANY = "generator"
 
@@ -68,16 +61,14 @@ def words_of(load: OwnLoad, name: str) -> list[str]:
 
 def _added(name: str, words: list[str]) -> list[str]:
     """Return the options that the lab adds to a user's: JMeter refuses one that stands there twice."""
-    if name != "jmeter":
-        return []
     given = {word.partition("=")[0] for word in words}
-    return [word for options, added in _OF_JMETER.items() if not given & {*options} for word in added]
+    return [word for options, added in PROGRAMS[name].adds.items() if not given & {*options} for word in added]
 
 
 def role_of(name: str, service: Service, load: OwnLoad) -> Role:
     """Return the declaration of a generator's role: a client, of which nothing is asked before it runs."""
     declared = service.role(name) | {"kind": "client", "description": f"The load generator {name}.", "ready": None}
-    if name != ANY and not _MAY_PIPELINE.get(name, set()) & set(words_of(load, name)):
+    if name in PROGRAMS and not PROGRAMS[name].pipelines & set(words_of(load, name)):
         declared["one_at_a_time"] = True
     if load.results is not None:
         declared["logs"] = {load.results.file: load.results.format}

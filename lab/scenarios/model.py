@@ -13,6 +13,7 @@ from formats.manifest import ActionKind, FilterAnswer
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
 from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
+from lab.scenarios.generator_programs import PROGRAMS
 from lab.scenarios.knobs import Knobs, RoleName
 from lab.scenarios.load_url import check_url
 from lab.scenarios.network import Link, link_schema
@@ -175,9 +176,7 @@ class Arms(Series):
 
 IpFamily = Literal["ipv4", "ipv6"]
 
-# Load generators that a scenario may name; those without an image of the lab's own need one of the user's.
-GENERATORS = ("wrk", "ab", "hey", "jmeter", "vegeta", "locust", "gatling")
-_OF_THE_LAB = ("wrk", "ab", "hey", "jmeter")
+GENERATORS = tuple(PROGRAMS)
 
 
 def _check_arguments(text: str) -> str:
@@ -273,7 +272,7 @@ class OwnLoad(Part):
             raise knob_types.refusal("'root' and 'modules' are of a k6 script, and the load has none")
         if self.command is not None and (tools or self.image is None):
             raise knob_types.refusal("'command' goes with 'image' alone; a named generator has its arguments itself")
-        if tools and tools[0] not in _OF_THE_LAB and self.image is None:
+        if tools and not PROGRAMS[tools[0]].has_image and self.image is None:
             raise knob_types.refusal(f"the lab has no {tools[0]} of its own: name an image that has it (image: …)")
         return self
 
