@@ -2,14 +2,16 @@
 
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from analysis.evidence import result_files
 from analysis.evidence.rawfiles import Places
 from formats.role import Role
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput
+from lab.scenarios.model import Results
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import capture_mode, topology_of
 from tests.lab.support import MINIMAL, Make, resolving
@@ -229,3 +231,7 @@ def test_with_results_requests_are_predicted_as_those_of_k6(make: Make) -> None:
             PREDICTED: "client.requests.failed == ledger.cause.accept_queue_drop",
         }
     )
+
+
+def test_a_scenario_may_name_each_format_of_results_that_is_read() -> None:
+    assert get_args(Results.model_fields["format"].annotation) == result_files.FORMATS
