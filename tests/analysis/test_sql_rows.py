@@ -761,14 +761,35 @@ def test_a_try_that_broke_off_has_the_connection_that_ended_then(
     tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, response_us=200, connect_us=0, status=502)
     times = {"client_last_data_time_us": 250, "server_fin_time_us": closed_us}
     tables.given("connections", **MADE, id=7, established=True, **times)
-    assert tables.made("try_links_by_breach", "line, flow", slack_us=5, late_us=10, at_once_us=20) == found
+    assert tables.made("try_links_by_breach", "line, flow", slack_us=5, late_us=10, at_once_us=20, turn_us=30) == found
+
+
+@pytest.mark.parametrize(
+    ("took_us", "found"),
+    [
+        (100, [(2, 7)]),
+        # Its own try was over within a turn before the last data, or nobody knows when: that may be its data.
+        (130, []),
+        (None, []),
+    ],
+)
+def test_a_try_that_broke_off_may_have_had_a_connection_that_another_opened(
+    tables: Tables, took_us: int | None, found: list[Any]
+) -> None:
+    tables.given("tries", **TRY, instance="k6-1", line=1, start_us=0, response_us=took_us, connect_us=0, status=200)
+    tables.given("tries", **TRY, instance="k6-1", line=2, start_us=150, response_us=50, connect_us=0, status=502)
+    times = {"server_last_data_time_us": 90, "client_last_data_time_us": 155, "server_fin_time_us": 198}
+    tables.given("connections", **MADE, **times, id=7, established=True)
+    tables.given("try_links", "try flow", (1, 7), instance="k6-1", line=1, observer=MADE["observer"])
+    made = tables.made("try_links_by_breach", "line, flow", slack_us=5, late_us=10, at_once_us=20, turn_us=30)
+    assert [row for row in made if row[0] == 2] == found
 
 
 def test_a_connection_that_was_closed_right_behind_its_first_data_was_not_kept_before(tables: Tables) -> None:
     tables.given("tries", **TRY, instance="k6-1", line=1, start_us=100, response_us=200, connect_us=0, status=502)
     times = {"client_last_data_time_us": 310, "server_first_data_time_us": 280, "server_last_data_time_us": 280}
     tables.given("connections", **MADE, **times, id=7, established=True, server_fin_time_us=300)
-    assert tables.made("try_links_by_breach", "line", slack_us=5, late_us=10, at_once_us=20) == []
+    assert tables.made("try_links_by_breach", "line", slack_us=5, late_us=10, at_once_us=20, turn_us=30) == []
     assert tables.made("breaches_in_doubt", "line", slack_us=5, at_once_us=20) == []
 
 

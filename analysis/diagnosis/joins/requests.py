@@ -63,6 +63,7 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
         database.execute(sql(__name__, "dial_links_by_group"), {"slack_us": slack_us})
     nginx_us, turn_us, late_us = (each + apart_us for each in (_NGINX_SLACK_US, NGINX_TURN_US, _NGINX_LATE_US))
     busy_us = _BUSY_TURN_US + apart_us
+    breach = {"slack_us": nginx_us, "late_us": late_us, "at_once_us": _CLOSED_AT_ONCE_US}
     in_order = {"turn_us": busy_us, "retry_us": _RETRY_US}
     at_the_proxy: list[tuple[str, dict[str, int]]] = [
         ("sessions", {"slack_us": slack_us}),
@@ -77,7 +78,7 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
         ("try_links_by_order", {**in_order, "slack_us": turn_us, "guessed": True}),
         ("connects_in_doubt", {"slack_us": nginx_us, "turn_us": busy_us, "timeout_us": SYN_TIMEOUT_US}),
         ("try_links_by_connect", {}),
-        ("try_links_by_breach", {"slack_us": nginx_us, "late_us": late_us, "at_once_us": _CLOSED_AT_ONCE_US}),
+        ("try_links_by_breach", {**breach, "turn_us": turn_us}),
         ("dials_in_doubt", {"slack_us": turn_us}),
         ("breaches_in_doubt", {"slack_us": turn_us, "at_once_us": _CLOSED_AT_ONCE_US}),
     ]
