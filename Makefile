@@ -130,7 +130,7 @@ example: setup-test ## [RUN=<run>]: records docs/example anew, or takes a run, a
 	@.venv/bin/python -m setup.example "$${RUN:-}"
 
 .PHONY: test-advice
-test-advice: setup-test ## [SCENARIO=<name>]: runs every scenario and tests the advice of its runs; about 45 minutes; not part of test
+test-advice: setup-test ## [SCENARIO=<name>]: runs every scenario and tests the advice of its runs; about 90 minutes; not part of test
 	@rm -rf .cache/tests/advice; CONNLAB_RESULTS=.cache/tests/advice .venv/bin/python -m tests.advice $${SCENARIO:+"$$SCENARIO"}
 
 .PHONY: fuzz
