@@ -2,7 +2,7 @@
 
 - requests.parquet: each request with its dial, connections, access line, outcome, cause and evidence;
 - flows.parquet: each connection of each capture;
-- window_readings.parquet: what each instance counted, in steps of 100 ms.
+- timeline.parquet: what each instance counted, in steps of 100 ms.
 
 docs/data-format.md describes their columns.
 """
@@ -25,7 +25,7 @@ from analysis.expressions.values import Unknown
 from analysis.figures import Run
 from analysis.output import copy_rows
 
-FILES = ("requests.parquet", "flows.parquet", "window_readings.parquet")
+FILES = ("requests.parquet", "flows.parquet", "timeline.parquet")
 
 STEP_US = 100_000
 
