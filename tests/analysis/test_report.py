@@ -777,6 +777,14 @@ def test_the_index_has_a_series_as_one_entry_with_its_runs_below_and_failures_fi
     assert "is unreadable: series/broken." in page
 
 
+@pytest.mark.parametrize(("status", "state"), [("complete", "not analysed"), ("interrupted", "interrupted")])
+def test_a_series_without_a_verdict_says_in_the_index_why(tmp_path: Path, status: str, state: str) -> None:
+    results = Results(tmp_path)
+    results.series({"kept": [{}], "closed": [{}]}, status=status)
+    page = index.write(results.root).read_text()
+    assert f'class="series" data-scenario="queue" data-state="{state}"' in page
+
+
 def few_failures(run: RunFolder) -> None:
     """One request failed; two waited in the queue."""
     run.manifest["slow_ms"] = 5000
