@@ -35,8 +35,9 @@ _HEAD = f"""\
 
 What does the lab do with a feature of your file? Each line is a small file in \
 [tests/compatibility](../tests/compatibility) with one feature as it stands in real files. The lab checks it, and so \
-does the program itself in the lab's image. Your file stays as it is. After *runs, with a notice* stands what the lab \
-prints about the copy that runs; after *refused*, the reason and a hint. \
+does the program itself in the lab's image. Your file stays as it is. If a feature *runs, with a \
+notice*, the page quotes what the lab prints about the copy that runs. If it is *refused*, the page quotes the reason \
+and a hint. \
 [Your own proxy configuration](own-proxy.md) and [Compose files](own-service.md#a-compose-file) have the rules.
 
 This page is made: `{_SELF}`.
