@@ -185,6 +185,12 @@ def told(*effects: Effect) -> list[str]:
             "faster answers: 1 → 0.5",
             1,
         ),
+        # Of two high percentiles, neither stands for the other.
+        (
+            (effect("client.latency_ms.p95", 1.0, 0.1), effect("client.latency_ms.p99", 1.0, 0.5)),
+            "faster answers: 1 → 0.1",
+            1,
+        ),
     ],
 )
 def test_figures_that_say_one_thing_are_told_once(effects: tuple[Effect, ...], says: str, others: int) -> None:
