@@ -1,6 +1,7 @@
 package connlab.backend;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import java.io.IOException;
 import java.time.Duration;
@@ -39,6 +40,23 @@ public abstract class EndpointTests {
 
     protected Map<String, Object> report(String part) throws IOException {
         return report().json("$." + part);
+    }
+
+    /** For a server whose idle timeout is some seconds. */
+    protected void assertThatAnIdleConnectionIsCountedUntilTheServerClosesIt() throws IOException {
+        try (Wire idle = new Wire(port)) {
+            idle.get("/api/delay");
+            // The client has its answer a moment before the server waits for the next request.
+            awaitConnections(1, 1);
+            assertThat(idle.isClosedWithin(PATIENCE)).isTrue();
+        }
+        awaitConnections(0, 0);
+    }
+
+    private void awaitConnections(int current, int keepAlive) {
+        Map<String, Object> expected = Map.of("current", current, "keepAlive", keepAlive);
+        await().atMost(PATIENCE)
+                .untilAsserted(() -> assertThat(report("connections")).isEqualTo(expected));
     }
 
     @Test

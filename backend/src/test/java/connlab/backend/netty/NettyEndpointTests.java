@@ -63,15 +63,7 @@ class NettyEndpointTests extends EndpointTests {
 
     @Test
     void anIdleConnectionIsCountedUntilNettyClosesIt() throws IOException {
-        try (Wire idle = new Wire(port)) {
-            idle.get("/api/delay");
-            await().atMost(PATIENCE)
-                    .untilAsserted(
-                            () -> assertThat(report("connections")).isEqualTo(Map.of("current", 1, "keepAlive", 1)));
-            assertThat(idle.isClosedWithin(PATIENCE)).isTrue();
-        }
-        await().atMost(PATIENCE)
-                .untilAsserted(() -> assertThat(report("connections")).isEqualTo(Map.of("current", 0, "keepAlive", 0)));
+        assertThatAnIdleConnectionIsCountedUntilTheServerClosesIt();
     }
 
     @Test
