@@ -12,7 +12,7 @@ from analysis.formatting import format_ms
 from lab.errors import Problem
 from lab.scenarios import generators
 from lab.scenarios.generator_programs import PROGRAMS, Options
-from lab.scenarios.model import GENERATORS, OwnLoad
+from lab.scenarios.model import OwnLoad
 from lab.scenarios.own_script import read_go_duration
 from lab.scenarios.resolved import ResolvedScenario
 
@@ -30,7 +30,7 @@ _PIPES, _REDIRECTION = ("|", "||", "&&", "&", ";"), re.compile(r"[0-9]?(>>?|<)(&
 
 def command_problems(resolved: ResolvedScenario, load: OwnLoad, name: str) -> Iterator[Problem]:
     """Yield what is wrong with the command line of a load generator."""
-    if name in GENERATORS:
+    if name in PROGRAMS:
         text, where = getattr(load, name), resolved.where("load", name)
         # A word in quotation marks is an argument, whatever it is.
         yield from _for_a_shell(name, shlex.split(text, posix=False), where)

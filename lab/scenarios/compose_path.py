@@ -19,7 +19,7 @@ from lab.scenarios import generators
 from lab.scenarios.compose_file import Taken, completing, find_port, passed_through, take_service
 from lab.scenarios.compose_project import Project, exposed_port, load_project
 from lab.scenarios.compose_proxy import Proxy, find_proxy
-from lab.scenarios.model import GENERATORS
+from lab.scenarios.generator_programs import PROGRAMS
 from lab.scenarios.services import Service, is_service_name, may_be_named, may_stand_on_path, needed_by
 
 _KEY = "services"
@@ -343,7 +343,7 @@ def _is_texts(value: object) -> TypeGuard[Sequence[str]]:
 
 def _is_of_lab(project: Project, step: str, index: int) -> bool:
     """Return whether a step of the path is none of the project's: the load, or a role that has no namesake there."""
-    if index == 0 and step in (*GENERATORS, generators.ANY):
+    if index == 0 and step in (*PROGRAMS, generators.ANY):
         return True
     return step in ROLES and (index == 0 or step not in project.services)
 

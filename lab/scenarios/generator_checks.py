@@ -11,7 +11,7 @@ from lab.reading.validation_messages import nearest
 from lab.scenarios import generators
 from lab.scenarios.command_checks import command_problems, values_of
 from lab.scenarios.generator_programs import PROGRAMS
-from lab.scenarios.model import GENERATORS, OwnLoad
+from lab.scenarios.model import OwnLoad
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import PLACES
 
@@ -38,7 +38,7 @@ def generator_problems(resolved: ResolvedScenario) -> Iterator[Problem]:
     if path[0] != name:
         what = f"the load is made by {name}, and the path [{', '.join(path)}] begins with {path[0]}"
         yield Problem(what, resolved.where("path"), f"write [{', '.join([name, *path[1:]])}]")
-    if name in GENERATORS:
+    if name in PROGRAMS:
         words, where = generators.words_of(load, name), resolved.where("load", name)
         yield from _not_there(name, words, where, paths.real(resolved.place.home))
         yield from _not_writable(name, words, where)
@@ -55,7 +55,7 @@ def _misspelt(resolved: ResolvedScenario, load: OwnLoad) -> Iterator[Problem]:
     """Yield each word in braces that is almost one that the lab fills in; others are the program's own."""
     texts = [(resolved.where("load", "environment", name), text) for name, text in load.environment.items()]
     texts += [(resolved.where("load", "command", index), text) for index, text in enumerate(load.command or [])]
-    texts += [(resolved.where("load", tool), getattr(load, tool) or "") for tool in GENERATORS]
+    texts += [(resolved.where("load", tool), getattr(load, tool) or "") for tool in PROGRAMS]
     for where, text in texts:
         for word in dict.fromkeys(_BRACED.findall(text)):
             meant = next((one for one in PLACES if _is_like(word.lower(), one)), None)

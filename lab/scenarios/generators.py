@@ -10,7 +10,7 @@ from typing import Any
 
 from formats.role import Role
 from lab.scenarios.generator_programs import PROGRAMS
-from lab.scenarios.model import GENERATORS, OwnLoad
+from lab.scenarios.model import OwnLoad
 from lab.scenarios.services import Service
 
 # Where the generator finds the scenario's folder; it begins there.
@@ -25,14 +25,15 @@ def name_of(load: OwnLoad | None) -> str | None:
     """Return the generator's name on the path; None where k6 makes the load."""
     if load is None or not load.is_own or load.script is not None:
         return None
-    return next((tool for tool in GENERATORS if getattr(load, tool) is not None), ANY)
+    return next((tool for tool in PROGRAMS if getattr(load, tool) is not None), ANY)
 
 
 def hint_for(key: str, valid: list[str]) -> str | None:
     """Return how to name a program that the lab has no key for; None for a key that is one of the `valid` misspelt."""
     if get_close_matches(key, valid, n=1, cutoff=0.75):
         return None
-    known = f"{', '.join(GENERATORS[:-1])} and {GENERATORS[-1]}"
+    *others, last = PROGRAMS
+    known = f"{', '.join(others)} and {last}"
     return (
         f"the lab knows {known} by name; for another program write load: {{image: …, command: […]}} and path:"
         f" [{ANY}, …], for a k6 script load: {{script: …}}"
@@ -42,7 +43,7 @@ def hint_for(key: str, valid: list[str]) -> str | None:
 def service_of(load: OwnLoad) -> Service:
     """Return the service that a generator is."""
     name = name_of(load)
-    words = words_of(load, str(name)) if name in GENERATORS else None
+    words = words_of(load, str(name)) if name in PROGRAMS else None
     fields: dict[str, Any] = {
         "image": load.image or IMAGE,
         # Another image may start the program by itself, or not.

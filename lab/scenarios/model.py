@@ -176,8 +176,6 @@ class Arms(Series):
 
 IpFamily = Literal["ipv4", "ipv6"]
 
-GENERATORS = tuple(PROGRAMS)
-
 
 def _check_arguments(text: str) -> str:
     """Return arguments that can be told apart."""
@@ -255,17 +253,17 @@ class OwnLoad(Part):
     @property
     def is_own(self) -> bool:
         """Return whether it takes the place of the lab's workloads."""
-        return any(getattr(self, one) is not None for one in ("script", "image", *GENERATORS))
+        return any(getattr(self, one) is not None for one in ("script", "image", *PROGRAMS))
 
     @model_validator(mode="after")
     def _is_one_load(self) -> Self:
-        tools = [tool for tool in GENERATORS if getattr(self, tool) is not None]
+        tools = [tool for tool in PROGRAMS if getattr(self, tool) is not None]
         if len(tools) + (self.script is not None) > 1:
-            raise knob_types.refusal(f"a load is one of script, image, {', '.join(GENERATORS)}, and this has more")
+            raise knob_types.refusal(f"a load is one of script, image, {', '.join(PROGRAMS)}, and this has more")
         if not self.is_own:
             if self.model_fields_set <= {"url", "ip_family"} and (self.url or self.ip_family):
                 return self
-            raise knob_types.refusal(f"a load takes one of script, image, {', '.join(GENERATORS)}, or url alone")
+            raise knob_types.refusal(f"a load takes one of script, image, {', '.join(PROGRAMS)}, or url alone")
         if self.script is not None and (self.command, self.results) != (None, None):
             raise knob_types.refusal("k6 runs a script by itself and records each request: leave the other keys out")
         if self.script is None and (self.root is not None or self.modules):
