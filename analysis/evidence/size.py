@@ -21,8 +21,8 @@ _TABLES, _SPILT = 1.5, 2.0
 _BESIDE_MB, _BESIDE = 400, 0.6
 # A file of results is read by Python, into a row of objects for each request, before it is in a table.
 _OF_RESULTS = 14
-# What any machine has.
-_SMALL_MB = 1700
+# What a run needs whose tables just fit in memory.
+_SMALL_MB = MEMORY_MB + _BESIDE_MB + _BESIDE * MEMORY_MB / _SPILT
 _MEMORY = Path("/proc/meminfo")
 
 
