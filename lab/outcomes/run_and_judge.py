@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from rich.console import Console
@@ -29,7 +29,7 @@ from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms, executor, printing
 from lab.series.plan import Answers, Plan
 
-STATUSES: tuple[Truth, ...] = ("true", "false", "unknown")
+STATUSES: tuple[Truth, ...] = get_args(Truth)
 
 LIES_WHOLE = "name a complete run or series in a folder of results"
 
