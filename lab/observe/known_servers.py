@@ -8,12 +8,12 @@ from typing import Any
 from formats.manifest import Program
 from lab.reading import document
 
-_PROGRAMS = Path(__file__).with_name("programs.yaml")
+_PROGRAMS = Path(__file__).with_name("known_servers.yaml")
 
 
 @cache
 def known_programs() -> dict[str, Program]:
-    """Return every server of programs.yaml by the words that speak of it, in the order in which they are tried."""
+    """Return every server of known_servers.yaml by the words that speak of it, in the order in which they are tried."""
     content: Any = document.read(_PROGRAMS).content
     return {each.pop("words"): Program.model_validate(each, extra="forbid") for each in map(dict, content)}
 
