@@ -121,18 +121,19 @@ def composed(module: str, name: str, **parts: str) -> str:
 # The columns that a query gives; no row changes them.
 _COLUMNS: dict[str, dict[str, str]] = {}
 _CREATES = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
+_MAKES_A_VIEW = re.compile(r"^CREATE VIEW ", re.MULTILINE)
 
 
 def make(database: duckdb.DuckDBPyConnection, sources: Iterable[str], queries: Mapping[str, Mapping[str, Any]]) -> None:
     """Make tables by queries, with their parameters, if a source has a row; else make them empty.
 
     A source is a table, or one with a condition. For a small run DuckDB takes longer to plan a query than to run it:
-    what has nothing to join is planned once.
+    what has nothing to join is planned once. A view is made in any case.
     """
     found = any(has_rows(database, source) for source in sources)
     for query, parameters in queries.items():
         created = _CREATES.search(query)
-        if found:
+        if found or _MAKES_A_VIEW.search(query):
             database.execute(query, parameters)
         elif created and query in _COLUMNS:
             create(database, created[1], _COLUMNS[query])

@@ -102,6 +102,7 @@ class Tables:
         found = self.database.execute(text, parameters)
         if name is None:
             return found.fetchall()
+        self._there.add(name)
         return self.database.execute(f"SELECT {columns} FROM {name} ORDER BY ALL").fetchall()  # noqa: S608
 
     def named(self, file: str, **parameters: object) -> Row:
@@ -776,11 +777,13 @@ def test_a_try_that_broke_off_has_the_connection_that_ended_then(
 def test_a_try_that_broke_off_may_have_had_a_connection_that_another_opened(
     tables: Tables, took_us: int | None, found: list[Any]
 ) -> None:
-    tables.given("tries", **TRY, instance="k6-1", line=1, start_us=0, response_us=took_us, connect_us=0, status=200)
-    tables.given("tries", **TRY, instance="k6-1", line=2, start_us=150, response_us=50, connect_us=0, status=502)
+    columns, always = "line start_us response_us status", {"instance": "k6-1", "connect_us": 0, "connected": True}
+    tables.given("tries", columns, (1, 0, took_us, 200), (2, 150, 50, 502), **TRY, **always)
     times = {"server_last_data_time_us": 90, "client_last_data_time_us": 155, "server_fin_time_us": 198}
     tables.given("connections", **MADE, **times, id=7, established=True)
     tables.given("try_links", "try flow", (1, 7), instance="k6-1", line=1, observer=MADE["observer"])
+    tables.made("last_known_tries")
+    assert tables.made("breaches_in_doubt", "line, flow", slack_us=30, at_once_us=20) == found
     made = tables.made("try_links_by_breach", "line, flow", slack_us=5, late_us=10, at_once_us=20, turn_us=30)
     assert [row for row in made if row[0] == 2] == found
 

@@ -78,6 +78,7 @@ def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Col
         ("try_links_by_order", {**in_order, "slack_us": turn_us, "guessed": True}),
         ("connects_in_doubt", {"slack_us": nginx_us, "turn_us": busy_us, "timeout_us": SYN_TIMEOUT_US}),
         ("try_links_by_connect", {}),
+        ("last_known_tries", {}),
         ("try_links_by_breach", {**breach, "turn_us": turn_us}),
         ("dials_in_doubt", {"slack_us": turn_us}),
         ("breaches_in_doubt", {"slack_us": turn_us, "at_once_us": _CLOSED_AT_ONCE_US}),

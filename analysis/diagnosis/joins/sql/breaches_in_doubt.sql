@@ -1,6 +1,7 @@
 -- Tries that broke off, without a header or before all of the request was sent, of which nobody knows which connection
--- was their own: each connection of no other try that the server ended meanwhile; and whether the server had sent data
--- on it by then: after the try began, or as the first data of all, right before it closed.
+-- was their own: each connection that the server ended meanwhile, and whose own tries, if any is known, were over a turn
+-- before its last data; and whether the server had sent data on it by then: after the try began, or as the first data of
+-- all, right before it closed.
 CREATE TABLE breaches_in_doubt AS
 WITH open_tries AS (
     SELECT * FROM tries ANTI JOIN try_links USING (instance, line, try)
@@ -8,8 +9,9 @@ WITH open_tries AS (
        AND ((header_us IS NULL AND status = 502) OR unsent_bytes > 0)
 ), unclaimed AS (
     SELECT connections.*, server_close_us(server_fin_time_us, first_rst_by, first_rst_time_us) AS closed_us
-      FROM connections ANTI JOIN try_links
-           ON try_links.observer = connections.observer AND try_links.flow = connections.id
+      FROM connections ANTI JOIN last_known_tries
+           ON last_known_tries.observer = connections.observer AND last_known_tries.flow = connections.id
+          AND over_us >= coalesce(client_last_data_time_us, 0) - $slack_us
      WHERE established
 )
 SELECT open_tries.instance, open_tries.line, open_tries.try, unclaimed.observer, unclaimed.id AS flow,

@@ -3,11 +3,7 @@
 -- found that went over a kept connection. One that the server closed right behind its first data was not kept. A
 -- connection whose own try is known was kept after it, if that was over a turn before its last data.
 INSERT INTO try_links
-WITH carried AS (
-    SELECT observer, flow, max(coalesce(start_us + response_us, 'infinity'::DOUBLE)) AS over_us
-      FROM try_links JOIN tries USING (instance, line, try)
-     GROUP BY ALL
-), broken AS (
+WITH broken AS (
     SELECT * EXCLUDE (place), start_us + response_us AS end_us,
            count(*) OVER (PARTITION BY instance, server) AS total,
            row_number() OVER (PARTITION BY instance, server ORDER BY start_us + response_us, line, try) AS place
@@ -16,9 +12,9 @@ WITH carried AS (
        AND connect_us IS NOT NULL AND header_us IS NULL AND status = 502
 ), ended AS (
     SELECT *, least(server_fin_time_us, if(first_rst_by = 'server', first_rst_time_us, NULL)) AS close_us
-      FROM connections ANTI JOIN carried
-           ON carried.observer = connections.observer AND carried.flow = connections.id
-          AND carried.over_us >= client_last_data_time_us - $turn_us
+      FROM connections ANTI JOIN last_known_tries
+           ON last_known_tries.observer = connections.observer AND last_known_tries.flow = connections.id
+          AND over_us >= client_last_data_time_us - $turn_us
      WHERE established AND client_last_data_time_us > coalesce(server_last_data_time_us, 0)
        AND coalesce(close_us > server_first_data_time_us + $at_once_us, true)
 ), unanswered AS (
