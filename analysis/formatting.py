@@ -6,6 +6,7 @@ from typing import Any
 
 from analysis.expressions.values import Number, is_number
 from formats.knob_types import format_knob_value
+from formats.manifest import Knob
 from formats.sanitize import visible
 
 _MS_PER_S = 1000
@@ -46,9 +47,9 @@ def format_ms(ms: Number) -> str:
     return f"{format_number(ms)} ms" if abs(ms) < _MS_PER_S else f"{format_number(ms / _MS_PER_S)} s"
 
 
-def format_knob(knob: Mapping[str, Any], which: str = "value") -> str:
-    """Return the value of a manifest's knob, its default or what was read back, as a scenario may write it."""
-    return format_knob_value(knob[which], knob.get("unit"))
+def format_knob(knob: Knob) -> str:
+    """Return the value of a manifest's knob as a scenario may write it."""
+    return format_knob_value(knob.value, knob.unit)
 
 
 def format_value(value: object) -> str:

@@ -597,6 +597,25 @@ class Manifest(_Part):
         """The roles that carry requests, from the client to the one that answers."""
         return role_file.request_path(self.path, self.kind_of)
 
+    @property
+    def behind(self) -> tuple[str, str] | None:
+        """The role that answers the requests and the server that it asks; None where it asks none."""
+        carries = self.request_path
+        return (carries[-1], self.path[len(carries)]) if carries and len(self.path) > len(carries) else None
+
+    def value_of(self, knob: str) -> Scalar | None:
+        """Return a knob's value, durations in ms; None if the path has no such knob."""
+        return self.knobs[knob].value if knob in self.knobs else None
+
+    def integer_of(self, knob: str) -> int | None:
+        """Return a knob's value, durations in ms; None if it is no whole number, or the path has no such knob."""
+        value = self.value_of(knob)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def phase(self, name: PhaseName) -> Phase | None:
+        """Return a phase; None if the run did not come to it."""
+        return next((each for each in self.phases if each.name == name), None)
+
     def port_of(self, instance: str) -> int:
         """Return the port on which an instance takes its traffic."""
         ports = (role.port for name, role in self.roles.items() if instance in self.of_role(name))
@@ -692,11 +711,6 @@ class Manifest(_Part):
         atomic_write(folder / FILE, self.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
-def declared_roles(content: Mapping[str, Any]) -> dict[str, Role]:
-    """Return the roles of a manifest that `load_manifest_json` gave, by their names."""
-    return {name: Role.model_validate(each, extra="ignore") for name, each in content["roles"].items()}
-
-
 def load_manifest(run_dir: Path) -> Manifest:
     """Return the manifest of a run's folder; raise ManifestError with one line for the user.
 
@@ -728,13 +742,6 @@ def read_manifest(run_dir: Path) -> Manifest:
             version = f"its schema is {first['input']}, and this version reads {SCHEMA}"
             raise ManifestError(f"{path}: {version}; use the version of connlab that made the run") from None
         raise ManifestError(f"{path}: {format_validation_error(error)}") from None
-
-
-def load_manifest_json(run_dir: Path) -> dict[str, Any]:
-    """Return a run's manifest as JSON: every field, also those that the model lacks; raise ManifestError."""
-    found = load_manifest(run_dir)
-    unset = found.model_dump(mode="json", by_alias=True, include=Manifest.model_fields.keys() - found.model_fields_set)
-    return {**unset, **json.loads(read_regular(run_dir / FILE)), "status": found.status, "reason": found.reason}
 
 
 def port_count(text: str | None) -> int | None:

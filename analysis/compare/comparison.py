@@ -95,7 +95,7 @@ def _load_or_none(folder: Path) -> RunRecord | None:
 
 
 def _named(group: Group) -> str:
-    first, *rest = (run.manifest["run"] for run in group.runs)
+    first, *rest = (run.manifest.run for run in group.runs)
     return f"{group.name} = {first}{f' and {len(rest)} more' if rest else ''}"
 
 
@@ -321,5 +321,5 @@ def _predicted(cell: Cell, group: Group | None) -> tuple[int, Literal["model", "
 
 def _holds_places(run: RunRecord) -> bool:
     """Return whether users connect directly to the backends, each with a connection of its own."""
-    workload = run.manifest["knobs"].get("load.workload", {}).get("value")
-    return workload in ("users", "long_polling") and run.manifest.get("path") == ["k6", "backend"]
+    workload = run.manifest.value_of("load.workload")
+    return workload in ("users", "long_polling") and run.manifest.path == ["k6", "backend"]

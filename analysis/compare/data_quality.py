@@ -14,8 +14,9 @@ from analysis import command_hints
 from analysis.compare.comparison_file import PairEntry, TrustEntry
 from analysis.compare.intervals import RESAMPLES, SEED, Floats
 from analysis.compare.narrative import with_unit
-from analysis.compare.replicates import Record, SeriesRuns, figure_values
+from analysis.compare.replicates import SeriesRuns, figure_values
 from analysis.formatting import format_count
+from formats.manifest import Host
 
 # With fewer, any order is one of a few dozen: chance gives each too often.
 _RUNS_MIN = 6
@@ -125,11 +126,8 @@ def _noise(pairs: list[PairEntry], figure: str | None) -> Iterator[str]:
 
 
 def _machine(series: SeriesRuns) -> Iterator[str]:
-    hosts = [group.example.manifest.get("host") for group in series.groups.values()]
-    host: Record = next(filter(None, hosts), {})
-    if host:
-        cpus, memory_kb = host.get("cpus"), host.get("memory_kb")
-        cpus = format_count(cpus, "processor") if isinstance(cpus, int) else "unknown processors"
-        memory = f"{round(memory_kb / (1 << 20))} GiB" if isinstance(memory_kb, int) else "unknown memory"
-        distribution = host.get("distribution") or "unknown distribution"
-        yield f"Machine: {cpus}, {memory}, kernel {host.get('kernel')}, {distribution}."
+    host = next((group.example.manifest.host for group in series.groups.values()), Host())
+    if host.kernel:
+        cpus = format_count(host.cpus, "processor") if host.cpus else "unknown processors"
+        memory = f"{round(host.memory_kb / (1 << 20))} GiB" if host.memory_kb is not None else "unknown memory"
+        yield f"Machine: {cpus}, {memory}, kernel {host.kernel}, {host.distribution or 'unknown distribution'}."

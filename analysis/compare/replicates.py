@@ -20,6 +20,7 @@ from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.figures_file import FiguresFile, MeasuredValue
 from analysis.verdicts.verdict_file import Verdict
 from formats import manifest
+from formats.manifest import Manifest
 from formats.safe_files import read_regular
 from formats.sanitize import format_validation_error
 from formats.series import FILE, PlannedRun, Series
@@ -42,7 +43,7 @@ class RunRecord:
     """
 
     folder: Path
-    manifest: Record
+    manifest: Manifest
     verdict: Verdict | None
     figures: Mapping[str, MeasuredValue]
     why: dict[str, str]
@@ -51,17 +52,17 @@ class RunRecord:
     @property
     def name(self) -> str:
         """Return its scenario and id, as commands take them."""
-        return f"{self.scenario}/{self.manifest['run']}"
+        return f"{self.scenario}/{self.manifest.run}"
 
     @property
     def scenario(self) -> str:
         """Return the scenario's name."""
-        return str(self.manifest["scenario"])
+        return self.manifest.scenario
 
     @property
     def repetition(self) -> int:
         """Return which one of its cell it is, from 1."""
-        return int(self.manifest["repetition"])
+        return self.manifest.repetition
 
     @cached_property
     def unusable(self) -> str | None:
@@ -71,9 +72,8 @@ class RunRecord:
         of which more is unexplained than its scenario tolerates, or whose observers contradict each other, is shown and
         not counted.
         """
-        if self.manifest["status"] != "complete":
-            reason = self.manifest.get("reason")
-            return f"{self.manifest['status']}{f': {reason}' if reason else ''}"
+        if self.manifest.status != "complete":
+            return f"{self.manifest.status}{f': {self.manifest.reason}' if self.manifest.reason else ''}"
         if self.underived is not None:
             return self.underived
         if self.verdict is None:
@@ -88,9 +88,9 @@ class RunRecord:
 
         Figures of the only instance of a role stand under the role's name.
         """
-        knob = self.manifest["knobs"].get(name)
-        if knob is not None:
-            value = knob["value"]
+        value: object
+        if name in self.manifest.knobs:
+            value = self.manifest.knobs[name].value
         else:
             value = self.figures[name] if name in self.figures else self.figures.get(_of_role(name))
         return value if is_number(value) else None
@@ -112,10 +112,10 @@ def load_run(folder: Path) -> RunRecord:
 def load_ended_run(folder: Path) -> RunRecord:
     """Read a run, whether or not anything is derived of it; raise CompareError if it is none, or has not ended."""
     try:
-        recorded = manifest.load_manifest_json(folder)
+        recorded = manifest.load_manifest(folder)
     except manifest.ManifestError as error:
         raise CompareError(str(error)) from None
-    if recorded.get("status") == "running":
+    if recorded.status == "running":
         raise CompareError(f"{folder}: the run has not ended; wait for it, or, if it was killed, run it again")
     try:
         figures = derived.read(folder, figures_file.FILE, FiguresFile)
@@ -128,7 +128,7 @@ def load_ended_run(folder: Path) -> RunRecord:
 def find_changes(a: RunRecord, b: RunRecord) -> list[SettingChange]:
     """Return every setting that differs between two runs, those that differ unasked first."""
     of_a, of_b = _settings(a), _settings(b)
-    units = {name: knob.get("unit") for run in (a, b) for name, knob in run.manifest.get("knobs", {}).items()}
+    units = {name: knob.unit for run in (a, b) for name, knob in run.manifest.knobs.items()}
     found = [
         SettingChange(name=name, a=of_a.get(name), b=of_b.get(name), unit=units.get(name), asked=_is_asked(name, a, b))
         for name in sorted(of_a.keys() | of_b.keys())
@@ -144,9 +144,9 @@ def _is_of_one_path(name: str, a: RunRecord, b: RunRecord) -> bool:
     """
     first, _, rest = name.partition(".")
     if _is_sysctl(name):
-        return not all(rest.split(".")[0] in run.manifest.get("sysctls", {}) for run in (a, b))
+        return not all(rest.split(".")[0] in run.manifest.sysctls for run in (a, b))
     role = rest if first == "image" else first
-    of_paths = [role in run.manifest.get("path", []) for run in (a, b)]
+    of_paths = [role in run.manifest.path for run in (a, b)]
     return any(of_paths) and not all(of_paths)
 
 
@@ -161,29 +161,29 @@ def _is_asked(name: str, a: RunRecord, b: RunRecord) -> bool:
         return True
     if _is_sysctl(name):
         _, instance, sysctl = name.split(".", 2)
-        instances = [each for run in (a, b) for each in run.manifest.get("instances", {}).items()]
+        instances = [each for run in (a, b) for each in run.manifest.instances.items()]
         role = next((role for role, names in instances if instance in names), instance)
-        return any(f"kernel.{role}.{sysctl}" in run.manifest["knobs"] for run in (a, b))
-    knobs = [run.manifest["knobs"].get(name) for run in (a, b)]
-    return any(knob is not None and knob.get("source") != "default" for knob in knobs)
+        return any(f"kernel.{role}.{sysctl}" in run.manifest.knobs for run in (a, b))
+    knobs = [run.manifest.knobs.get(name) for run in (a, b)]
+    return any(knob is not None and knob.source != "default" for knob in knobs)
 
 
 def _settings(run: RunRecord) -> dict[str, Setting]:
     """Return every setting of a run by name: knobs, sysctls of each instance, images, machine, versions."""
     manifest = run.manifest
-    found: dict[str, Setting] = {name: knob["value"] for name, knob in manifest["knobs"].items()}
-    found["path"] = " ".join(manifest.get("path", []))
-    for group in ("host", "git", "lab"):
-        found |= _flat(group, manifest.get(group))
-    found |= _flat("image", manifest.get("images"))
-    for instance, sysctls in manifest.get("sysctls", {}).items():
+    found: dict[str, Setting] = {name: knob.value for name, knob in manifest.knobs.items()}
+    found["path"] = " ".join(manifest.path)
+    for group, part in (("host", manifest.host), ("git", manifest.git), ("lab", manifest.lab)):
+        found |= _flat(group, part.model_dump())
+    found |= _flat("image", manifest.images)
+    for instance, sysctls in manifest.sysctls.items():
         found |= _flat(f"sysctl.{instance}", sysctls)
-    found["slow_ms"] = manifest.get("slow_ms")
+    found["slow_ms"] = manifest.slow_ms
     return found
 
 
-def _flat(prefix: str, values: Any) -> dict[str, Setting]:  # noqa: ANN401  what a manifest has there
-    return {f"{prefix}.{name}": value for name, value in values.items()} if isinstance(values, Mapping) else {}
+def _flat(prefix: str, values: Mapping[str, Setting]) -> dict[str, Setting]:
+    return {f"{prefix}.{name}": value for name, value in values.items()}
 
 
 # What may differ between repetitions of one cell: it says who ran it, not what was run. What a kernel leaves of the
@@ -199,7 +199,7 @@ def must_agree(name: str) -> bool:
 def find_mismatch(a: RunRecord, b: RunRecord) -> SettingChange | None:
     """Return the first setting by which two runs are not repetitions of each other; None if they are."""
     found = next((change for change in find_changes(a, b) if must_agree(change.name)), None)
-    instances_a, instances_b = (run.manifest.get("instances") for run in (a, b))
+    instances_a, instances_b = (run.manifest.instances for run in (a, b))
     if found is None and instances_a != instances_b:
         return SettingChange(name="instances", a=str(instances_a), b=str(instances_b), asked=True)
     return found
@@ -338,15 +338,15 @@ def _run(folder: Path, plan: Series, place: PlannedRun) -> RunRecord:
         record = replace(record, underived=place.reason)
     again = "run the series again with NEW=1 (--new)"
     manifest = record.manifest
-    if (manifest.get("series"), manifest.get("cell")) != (plan.series, place.cell):
+    if (manifest.series, manifest.cell) != (plan.series, place.cell):
         raise CompareError(
-            f"{path}: the run belongs to the cell {manifest.get('cell')} of the series {manifest.get('series')}, not to"
+            f"{path}: the run belongs to the cell {manifest.cell} of the series {manifest.series}, not to"
             f" {place.cell} of {plan.series}; {again}"
         )
-    kernel = manifest.get("host", {}).get("kernel")
+    kernel = manifest.host.kernel
     if kernel != plan.fingerprint.kernel:
         raise CompareError(f"{path}: its kernel is {kernel}, that of the series {plan.fingerprint.kernel}; {again}")
-    for role, image in manifest.get("images", {}).items():
+    for role, image in manifest.images.items():
         if image != plan.fingerprint.images.get(role, image):
             raise CompareError(
                 f"{path}: its image of {role} is not the one that the series began with: it was built again in between,"

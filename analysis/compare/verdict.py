@@ -13,7 +13,6 @@ from analysis.compare.arm_predictions import ArmPrediction
 from analysis.compare.replicates import Group, SeriesRuns
 from analysis.output import Written
 from analysis.verdicts.verdict_file import PublishedResult, measure_published
-from formats.predictions import Tolerance
 
 Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 
@@ -142,6 +141,6 @@ def _needed(group: Group, planned: int) -> int:
     """Return how many runs must be evidence; a manifest without a share has the default, and no run all."""
     if not group.runs:
         return planned
-    share = Tolerance.model_validate(group.example.manifest["tolerance"]).evidence_share
+    share = group.example.manifest.tolerance.evidence_share
     # What is a whole number but for its last binary digit is one.
     return max(1, math.ceil(round(share * planned, 9)))

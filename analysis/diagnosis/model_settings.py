@@ -31,15 +31,14 @@ class Settings:
 
     def integer(self, name: str) -> int:
         """Return a knob that is a whole number; durations in ms."""
-        value = self.get(name)
-        if isinstance(value, bool) or not isinstance(value, int):
+        value = self.manifest.integer_of(name)
+        if value is None:
             raise ModelNotApplicable(f"the manifest has no whole number for {name}")
         return value
 
     def get(self, name: str) -> object:
         """Return a knob of any type, None if there is none."""
-        knob = self.manifest.knobs.get(name)
-        return None if knob is None else knob.value
+        return self.manifest.value_of(name)
 
     def sysctl(self, instance: str, name: str) -> int | None:
         """Return a sysctl that is a whole number; None if the kernel has no such setting."""

@@ -18,8 +18,7 @@ from analysis.diagnosis.model_settings import ModelNotApplicable, Settings
 from analysis.formatting import format_count, format_ms, format_races
 from analysis.reports import chart_series
 from analysis.reports.run_record import Record
-from formats import role as role_file
-from formats.manifest import ManifestError, declared_roles, load_manifest
+from formats.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -58,17 +57,17 @@ def rank_causes(
 
 def name_role(record: Record, role: str) -> str:
     """Return a role within a sentence."""
-    declared = record.roles.get(role)
+    declared = record.manifest.roles.get(role)
     return (declared.display_name if declared else None) or f"the {role}"
 
 
 def _hop(record: Record, cause: Cause) -> tuple[str, str]:
     """Return the roles of the hop on which most of a cause's requests were hurt."""
-    if behind := _hop_behind(record.manifest):
+    if behind := record.manifest.behind:
         rows = record.rows(composed(__name__, "share_at_last_hop", at_last_hop="behind IS NOT NULL"), cause=cause.name)
         if (rows[0]["share"] or 0) > 0.5:  # noqa: PLR2004  most of them
             return behind
-    path = record.request_path if len(record.path) > 1 else ["client", "server"]
+    path = record.manifest.request_path if len(record.manifest.path) > 1 else ["client", "server"]
     at_the_end = cause.hop == LAST_HOP
     proxied = len(path) > 2  # noqa: PLR2004  client, proxy, server
     if cause.hop not in (FIRST_HOP, LAST_HOP) and proxied and record.has("requests"):
@@ -77,22 +76,16 @@ def _hop(record: Record, cause: Cause) -> tuple[str, str]:
     return (path[-2], path[-1]) if at_the_end else (path[0], path[1])
 
 
-def _hop_behind(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the service that answers the requests and the server that it asks; None where it asks none."""
-    path = manifest["path"]
-    carries = role_file.request_path(path, lambda role: manifest["roles"].get(role, {}).get("kind"))
-    return (carries[-1], path[len(carries)]) if carries and len(path) > len(carries) else None
-
-
 _WHOLE_SECONDS_FROM = 10
 
 
 def too_late_sentence(record: Record, main: Reason) -> str | None:
     """Return how many clients failed though the accept queue had a free place; None if none did, or it is unknown."""
-    if main.hop != tuple(record.path[:2]) or not all(map(record.has, ("requests", "flows", "timeline"))):
+    if main.hop != tuple(record.manifest.path[:2]) or not all(map(record.has, ("requests", "flows", "timeline"))):
         return None
-    next_ms = _next_syn_ms(record)
-    if next_ms is None or record.start_us is None:
+    timeout_ms = record.manifest.integer_of("load.connect_timeout")
+    next_ms = None if timeout_ms is None else _next_syn_ms(record, timeout_ms)
+    if timeout_ms is None or next_ms is None or record.start_us is None:
         return None
     queues = chart_series.queues_per_instance(record, main.hop[1])
     found = record.rows(sql(__name__, "too_late"), queues=queues, cause=main.cause.name)[0]
@@ -106,7 +99,7 @@ def too_late_sentence(record: Record, main: Reason) -> str | None:
     return (
         f"From {since} s on, the accept queue had a free place, but {format_count(found['count'], 'client')} failed"
         f" at {ends}: {each} {syns}, and the next was due {format_ms(next_ms)} after the first, too late for the"
-        f" connect timeout of {format_ms(record.knob('load.connect_timeout'))}."
+        f" connect timeout of {format_ms(timeout_ms)}."
     )
 
 
@@ -116,14 +109,11 @@ def _second(record: Record, time_us: int) -> str:
     return f"{seconds:.0f}" if seconds >= _WHOLE_SECONDS_FROM else f"{seconds:.1f}"
 
 
-def _next_syn_ms(record: Record) -> int | None:
+def _next_syn_ms(record: Record, timeout_ms: int) -> int | None:
     """Return when the first SYN would be due that the connect timeout forestalls; None if there is none."""
-    timeout_ms = record.knob("load.connect_timeout")
-    if not isinstance(timeout_ms, int):
-        return None
     try:
-        ladder = syn_ladder.ladder_of_users(Settings(load_manifest(record.folder)))
-    except (ModelNotApplicable, ManifestError):
+        ladder = syn_ladder.ladder_of_users(Settings(record.manifest))
+    except ModelNotApplicable:
         return None
     return next((syn.earliest_ms for syn in ladder if syn.earliest_ms >= timeout_ms), None)
 
@@ -187,7 +177,7 @@ def _advise_on_connections(record: Record) -> Advice:
 
 
 def advise_on_cause(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     ledger: Mapping[str, Any],
     cause: str,
     count: int,
@@ -197,12 +187,7 @@ def advise_on_cause(
     remedy = causes.cause_named(cause).remedy
     if isinstance(remedy, str):
         return Advice(cause, count, remedy)
-    declared = declared_roles(manifest)
-    kinds = {name: role.kind for name, role in declared.items()}
-    limits = {name: role.limiting_knobs() for name, role in declared.items()}
-    path = role_file.request_path(manifest["path"], kinds.get)
-    behind = hop if hop is not None and hop == _hop_behind(manifest) else None
-    settings = RunSettings(manifest, ledger, kinds, limits, path, behind=behind, hop=hop)
+    settings = RunSettings(manifest, ledger, hop)
     try:
         found = remedy(settings)
     except KeyError as missing:
@@ -225,12 +210,11 @@ def advise_on_cause(
 
 def _without(run: RunSettings, knob: str, bounds: Sequence[str | None]) -> str:
     """Return why there is no value where the manifest lacks a knob, as of a script, and which `bounds` to raise."""
-    workload = run.manifest["knobs"].get("load.workload", {}).get("value")
-    if workload != "script" or not knob.startswith("load."):
+    if run.manifest.value_of("load.workload") != "script" or not knob.startswith("load."):
         return f"the value depends on {knob}, which the run's manifest does not have"
     who = "the scenario's own script" if run.client == "k6" else run.client
     why = f"the value depends on the load, and the lab does not know how much load {who} makes"
-    known = [each for each in bounds if each is not None and each in run.manifest["knobs"]]
+    known = [each for each in bounds if each is not None and each in run.manifest.knobs]
     now = " and ".join(f"{each} = {run.shown(each)}" for each in known)
     return f"{why}; {now} {'bound' if len(known) > 1 else 'bounds'} the connections at once: try more" if now else why
 
@@ -246,25 +230,25 @@ class Rerun:
     instead: str | None = None
 
 
-def rerun_command(manifest: Mapping[str, Any], changes: Mapping[str, str] | None = None) -> Rerun:
+def rerun_command(manifest: Manifest, changes: Mapping[str, str] | None = None) -> Rerun:
     """Return the command that makes a run again, with knobs changed to values as a scenario writes them.
 
     Of an arm it runs that arm alone, and of a cell its scenario or, if need be, the matrix.
     """
     changed = dict(changes or {})
     # A scenario that is not one of the lab's own is called by its folder.
-    folder, preset = manifest.get("folder"), manifest.get("preset")
-    scenario = str(folder or manifest["scenario"])
+    folder, preset = manifest.folder, manifest.preset
+    scenario = folder or manifest.scenario
     kind, name = _series(manifest)
     for knob in changed:
-        record = manifest.get("knobs", {}).get(knob, {})
-        if record.get("source") == "file":
-            where = " and ".join(record.get("where") or []) or "it has no line there yet"
+        record = manifest.knobs.get(knob)
+        if record and record.source == "file":
+            where = " and ".join(record.where or []) or "it has no line there yet"
             return Rerun(None, f"the scenario's own configuration sets {knob}: change it there ({where})")
-    if kind == "arms" or (kind is None and manifest.get("cell", _ALONE) != _ALONE):
-        named = {"preset": preset, "arm": manifest["cell"]}
+    if kind == "arms" or (kind is None and manifest.cell != _ALONE):
+        named = {"preset": preset, "arm": manifest.cell}
         return Rerun(_command("run", ("SCENARIO", scenario), named, _sets(manifest, "set") | changed))
-    if kind is None or manifest.get("by_set", True):
+    if kind is None or manifest.by_set:
         return Rerun(
             _command("run", ("SCENARIO", scenario), {"preset": preset}, _sets(manifest, "set", "cell") | changed)
         )
@@ -280,20 +264,16 @@ def rerun_command(manifest: Mapping[str, Any], changes: Mapping[str, str] | None
     return Rerun(_command("matrix", ("MATRIX", name), {}, _sets(manifest, "set") | changed))
 
 
-def _series(manifest: Mapping[str, Any]) -> tuple[str | None, str]:
+def _series(manifest: Manifest) -> tuple[str | None, str]:
     """Return kind and name of the series that a run belongs to; None if it belongs to none."""
-    if not manifest.get("series"):
+    if not manifest.series:
         return None, ""
-    _, kind, name = str(manifest["series"]).split("-", 2)
+    _, kind, name = manifest.series.split("-", 2)
     return kind, name
 
 
-def _sets(manifest: Mapping[str, Any], *sources: str) -> dict[str, str]:
-    return {
-        name: formatting.format_knob(knob)
-        for name, knob in manifest.get("knobs", {}).items()
-        if knob.get("source") in sources
-    }
+def _sets(manifest: Manifest, *sources: str) -> dict[str, str]:
+    return {name: formatting.format_knob(knob) for name, knob in manifest.knobs.items() if knob.source in sources}
 
 
 def _command(verb: str, what: tuple[str, str], named: Mapping[str, str | None], sets: Mapping[str, str]) -> str:

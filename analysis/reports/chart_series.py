@@ -12,7 +12,7 @@ from analysis.database import sql
 from analysis.formatting import format_number
 from analysis.reports.rendering import visible
 from analysis.reports.run_record import Record, Row
-from formats.manifest import Listener, listeners_of_traffic
+from formats.manifest import listeners_of_traffic
 
 # None: nothing from there on.
 Point = tuple[float, float | None]
@@ -142,7 +142,7 @@ def levels(
     """
     width_us = 100_000 * max(1, -(-int(lasts_s * 10) // _STEPS_MAX))
     steps = {"start": record.start_us, "width": width_us}
-    rows = record.rows(sql(__name__, "levels"), **steps, queues=queues, instances=record.instances(role))
+    rows = record.rows(sql(__name__, "levels"), **steps, queues=queues, instances=record.manifest.of_role(role))
     of_instances: dict[str, dict[int, float | None]] = {}
     for row in rows:
         of_instances.setdefault(row["instance"], {})[row["step"]] = row[level]
@@ -191,7 +191,7 @@ def rates(record: Record, role: str, counter: str, width_s: float) -> list[Point
 def counter_growth(record: Record, role: str, counter: str, width_us: int) -> list[tuple[int, int]]:
     """Return by how much a counter, a column of timeline.parquet, grew in each step over a role's instances."""
     steps = {"start": record.start_us, "width": width_us}
-    rows = record.rows(sql(__name__, "grown"), **steps, counter=counter, instances=record.instances(role))
+    rows = record.rows(sql(__name__, "grown"), **steps, counter=counter, instances=record.manifest.of_role(role))
     return [(row["step"], int(row["grown"])) for row in rows]
 
 
@@ -206,7 +206,7 @@ def readings(record: Record, pattern: str) -> dict[tuple[str, str], list[Point]]
         read.setdefault(row["instance"], {})[row["second"]] = None
         of_instances = found.setdefault((record.role_of.get(row["instance"], ""), row["name"]), {})
         of_instances.setdefault(row["instance"], {})[row["second"]] = row["value"]
-    order = {role: index for index, role in enumerate(record.path)}
+    order = {role: index for index, role in enumerate(record.manifest.path)}
     return {
         key: _changes(_seconds({instance: read[instance] | values for instance, values in of_instances.items()}))
         for key, of_instances in sorted(found.items(), key=lambda item: (order.get(item[0][0], 9), item[0][1]))
@@ -231,7 +231,7 @@ def queue_levels(record: Record, lasts_s: float) -> list[Row]:
     if record.start_us is None or not record.has("timeline"):
         return []
     counted, found = _OVERFLOWS in record.columns("timeline"), []
-    for role in record.path[1:]:
+    for role in record.manifest.path[1:]:
         level = partial(levels, record, role, lasts_s=lasts_s, queues=queues_per_instance(record, role))
         if depth := level("depth"):
             queue = {"role": role, "queues": count_queues(record, role), "depth": depth, "places": level("places")}
@@ -242,15 +242,13 @@ def queue_levels(record: Record, lasts_s: float) -> list[Row]:
 
 def count_queues(record: Record, role: str) -> int:
     """Return how many accept queues a role has: one of each instance, and with nginx's reuseport one of each worker."""
-    return queues_per_instance(record, role) * len(record.instances(role))
+    return queues_per_instance(record, role) * len(record.manifest.of_role(role))
 
 
 def queues_per_instance(record: Record, role: str) -> int:
     """Return how many accept queues each instance of a role has."""
-    listeners = record.manifest.get("listeners", {})
-    declared = record.roles[role]
-    of_instances = [listeners.get(each, []) for each in record.instances(role)]
-    found = [[Listener.model_validate(one) for one in each] for each in of_instances]
+    declared = record.manifest.roles[role]
+    found = [record.manifest.listeners.get(each, []) for each in record.manifest.of_role(role)]
     return max((len(listeners_of_traffic(each, declared.port, ipv6=declared.ipv6)) for each in found), default=0) or 1
 
 

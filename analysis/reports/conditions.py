@@ -7,18 +7,18 @@ from analysis.expressions.values import is_number
 from analysis.formatting import format_ms
 from analysis.reports.advice import rerun_command
 from analysis.reports.run_record import Record
+from formats.knob_types import format_knob_value
 
-_MACHINE = ("kernel", "distribution", "cpus", "memory_kb")
 STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 def load_rows(record: Record) -> list[tuple[str, str]]:
     """Return what came of the load, as names and values."""
     figures = (("users", "client.users.total"), ("iterations dropped", "client.iterations.dropped"))
-    phases = [phase for phase in record.phases if phase.get("end_us") is not None]
+    phases = [phase for phase in record.phases if phase.end_us is not None]
     return [
         *((name, formatting.format_value(record.figures.get(figure))) for name, figure in figures),
-        *((f"phase {phase['name']}", format_ms((phase["end_us"] - phase["start_us"]) / 1000)) for phase in phases),
+        *((f"phase {phase.name}", format_ms(((phase.end_us or 0) - phase.start_us) / 1000)) for phase in phases),
     ]
 
 
@@ -46,11 +46,11 @@ def knob_rows(record: Record) -> list[dict[str, Any]]:
         {
             "name": name,
             "value": formatting.format_knob(knob),
-            "default": "kernel's own" if knob.get("default") is None else formatting.format_knob(knob, "default"),
-            "source": knob.get("source", "unknown"),
-            "read_back": "—" if knob.get("read_back") is None else formatting.format_knob(knob, "read_back"),
-            "differs": knob["value"] != knob.get("default"),
-            "set": knob["value"] != knob.get("default") or knob.get("source") != "default",
+            "default": "kernel's own" if knob.default is None else format_knob_value(knob.default, knob.unit),
+            "source": knob.source or "unknown",
+            "read_back": "—" if knob.read_back is None else format_knob_value(knob.read_back, knob.unit),
+            "differs": knob.value != knob.default,
+            "set": knob.value != knob.default or knob.source != "default",
         }
         for name, knob in record.usable_knobs.items()
     ]
@@ -58,7 +58,7 @@ def knob_rows(record: Record) -> list[dict[str, Any]]:
 
 def sysctl_table(record: Record) -> dict[str, Any]:
     """Return the kernel's settings as read in each instance's namespace: instances, and a row for each name."""
-    found = record.manifest.get("sysctls", {})
+    found = record.manifest.sysctls
     names = sorted({name for of_instance in found.values() for name in of_instance})
     return {
         "instances": list(found),
@@ -69,25 +69,23 @@ def sysctl_table(record: Record) -> dict[str, Any]:
 def version_rows(record: Record) -> list[tuple[str, str]]:
     """Return the program, the images and the machine."""
     manifest = record.manifest
-    git, lab, host = manifest.get("git", {}), manifest.get("lab", {}), manifest.get("host", {})
-    commit = git.get("commit")
-    dirty = " with uncommitted changes" if git.get("dirty") else ""
-    memory_kb = host.get("memory_kb")
+    git, lab, host = manifest.git, manifest.lab, manifest.host
+    dirty = " with uncommitted changes" if git.dirty else ""
     return [
-        ("lab", f"{lab.get('version', 'unknown')}, Python {lab.get('python', 'unknown')}"),
-        ("commit", f"{commit}{dirty}" if commit else "unknown"),
-        ("kernel", str(host.get("kernel", "unknown"))),
-        ("distribution", str(host.get("distribution", "unknown"))),
-        ("processors", formatting.format_value(host.get("cpus"))),
-        ("memory", f"{memory_kb / (1 << 20):.1f} GiB" if isinstance(memory_kb, int) else "unknown"),
-        *((name, str(version)) for name, version in host.items() if name not in _MACHINE),
-        *((f"image {role}", str(image)) for role, image in manifest.get("images", {}).items()),
+        ("lab", f"{lab.version or 'unknown'}, Python {lab.python or 'unknown'}"),
+        ("commit", f"{git.commit}{dirty}" if git.commit else "unknown"),
+        ("kernel", host.kernel or "unknown"),
+        ("distribution", host.distribution or "unknown"),
+        ("processors", formatting.format_value(host.cpus)),
+        ("memory", f"{host.memory_kb / (1 << 20):.1f} GiB" if host.memory_kb is not None else "unknown"),
+        *((name, str(version)) for name, version in host.__pydantic_extra__.items()),
+        *((f"image {role}", image) for role, image in manifest.images.items()),
     ]
 
 
 def commands(record: Record) -> dict[str, str]:
     """Return the commands that make the run again, and those that ask it for more, by what they do."""
-    run = {"RUN": f"{record.manifest['scenario']}/{record.manifest['run']}"}
+    run = {"RUN": f"{record.manifest.scenario}/{record.manifest.run}"}
     command = rerun_command(record.manifest).command
     return {
         **({"run it again": command} if command else {}),
@@ -105,9 +103,9 @@ def cpu_shares(record: Record) -> list[tuple[str, float | None]] | str:
 
     The shares of the path's programs, their collectors, what was idle, and the rest come to 100; one may be None.
     """
-    if record.manifest.get("nodes"):
+    if record.manifest.nodes:
         return "the run was on a cluster, and the number of its processors was not recorded"
-    cpus = record.manifest.get("host", {}).get("cpus")
+    cpus = record.manifest.host.cpus
     idle = record.verdict["health"].get("host", {}).get("figures", {}).get("cpu_idle_percent")
     if cpus is None or not is_number(idle):
         return "the processor usage under load was not recorded"
@@ -118,12 +116,12 @@ def cpu_shares(record: Record) -> list[tuple[str, float | None]] | str:
         return sum(known) / cpus if known and len(known) == len(values) else None
 
     rows = []
-    for role in record.path:
-        processes = record.roles[role].processes if role in record.roles else ()
+    for role in record.manifest.path:
+        processes = record.manifest.roles[role].processes if role in record.manifest.roles else ()
         others = ", ".join(name for name in processes if name != role)
         rows.append((f"{role} ({others})" if others else role, share(f"process.{role}.cpu_percent.mean")))
     for name, part in (("the collectors", "collector"), ("tcpdump", "tcpdump")):
-        rows.append((name, share(*(f"process.{role}.{part}.cpu_percent.mean" for role in record.path))))
+        rows.append((name, share(*(f"process.{role}.{part}.cpu_percent.mean" for role in record.manifest.path))))
     # Each reading is of a moment of its own, so that all of them may come to a little more than there is.
     other = max(100 - idle - sum(value or 0 for _, value in rows), 0)
     return [*rows, (_OTHER, other), ("idle", idle)]
@@ -133,5 +131,5 @@ def step_rows(record: Record) -> list[dict[str, Any]]:
     """Return each timed step of the run, how deep it lies within others, and its milliseconds."""
     return [
         {"depth": name.count("/"), "name": name.rpartition("/")[2], "ms": ms}
-        for name, ms in (record.manifest.get("profile") or {}).items()
+        for name, ms in (record.manifest.profile or {}).items()
     ]

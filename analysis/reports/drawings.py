@@ -58,10 +58,10 @@ class PathDrawing(NamedTuple):
 
 def draw_path(record: Record) -> PathDrawing:
     """Draw the path of a run."""
-    roles = record.path
+    roles = record.manifest.path
     gaps = max(len(roles) - 1, 1)
     gap = max((_PATH_WIDTH - _BOX * len(roles)) // gaps, _BAND_WIDTH_MIN)
-    counts = {role: len(record.instances(role)) for role in roles}
+    counts = {role: len(record.manifest.of_role(role)) for role in roles}
     names = [role if counts[role] <= 1 else f"{role} ({counts[role]} instances)" for role in roles]
     boxes = [Box(index * (_BOX + gap), names[index], _limits(record, role), _seen(record, role))
              for index, role in enumerate(roles)]  # fmt: skip
@@ -76,7 +76,7 @@ def draw_path(record: Record) -> PathDrawing:
 
 
 def _limits(record: Record, role: str) -> list[str]:
-    declared = record.roles.get(role)
+    declared = record.manifest.roles.get(role)
     shown = {declared.knob(name): knob.label for name, knob in declared.knobs.items() if knob.label} if declared else {}
     usable = record.usable_knobs
     return [f"{label}: {formatting.format_knob(usable[name])}" for name, label in shown.items() if name in usable]
@@ -86,15 +86,15 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
     """Return what was seen at a role: a class and a text each."""
     figures = record.figures
     found: list[tuple[str, str]] = []
-    if role == record.path[0] and (requests := record.ledger["requests"]):
+    if role == record.manifest.path[0] and (requests := record.ledger["requests"]):
         found.append(("good", f"{format_count(requests['ok'], 'request')} answered"))
         found.append(("bad" if requests["failed"] else "", f"{format_count(requests['failed'], 'request')} failed"))
     depth, limit = figures.get(f"listen.{role}.depth.max"), figures.get(f"listen.{role}.limit")
-    if isinstance(depth, int) and isinstance(limit, int) and role != record.path[0]:
+    if isinstance(depth, int) and isinstance(limit, int) and role != record.manifest.path[0]:
         full = depth > limit
         found.append(("bad" if full else "", f"queue: up to {depth:,}, limit {limit:,}{': full' if full else ''}"))
     inner, bound = figures.get(f"inner.{role}.depth.max"), figures.get(f"inner.{role}.limit")
-    if isinstance(inner, int) and isinstance(bound, int) and inner and role != record.path[0]:
+    if isinstance(inner, int) and isinstance(bound, int) and inner and role != record.manifest.path[0]:
         full = inner > bound
         found.append(
             ("bad" if full else "", f"queue inside: up to {inner:,}, limit {bound:,}{': full' if full else ''}")
@@ -128,7 +128,7 @@ def _band(record: Record, hop: Row, index: int, x: int, width: int) -> Band:
     passed_px = max(round(_BAND * made / total), _THINNEST if made else 0) if total else 0
     lost_px = max(round(_BAND * lost / total), _THINNEST if lost else 0) if total else 0
     counts = [("good", f"{made:,} made"), ("bad" if lost else "", f"{lost:,} failed{' ✗' if lost else ''}")]
-    portless = record.figures.get(f"{'client' if hop['from'] == record.path[0] else hop['from']}.{_PORTLESS}")
+    portless = record.figures.get(f"{'client' if hop['from'] == record.manifest.path[0] else hop['from']}.{_PORTLESS}")
     if isinstance(portless, int) and portless:
         counts.append(("bad", f"{portless:,} more had no port ✗"))
     if dropped["lost"] is not None:
@@ -223,7 +223,7 @@ def _draw(record: Record, ladder: Row) -> LadderDrawing:
     like = f"Median of {ladder['count']:,}." if ladder["count"] > 1 else "The only one."
     cause = ladder["cause"]
     label = f": {causes.cause_named(cause).label}" if cause else ""
-    last = record.request_path[-1] if record.path else ""
+    last = record.manifest.request_path[-1] if record.manifest.path else ""
     return LadderDrawing(
         title=_TITLES[ladder["kind"]] + label,
         like="The slowest of all that succeeded." if ladder["kind"] == "slowest" else like,
@@ -231,7 +231,8 @@ def _draw(record: Record, ladder: Row) -> LadderDrawing:
         lanes=list(places.items()),
         lines=lines,
         height=y + 16,
-        partial=len(record.request_path) > len(names) and all(record.role_of.get(name) != last for name in names),
+        partial=len(record.manifest.request_path) > len(names)
+        and all(record.role_of.get(name) != last for name in names),
     )
 
 

@@ -12,12 +12,11 @@ from analysis.diagnosis import causes
 from analysis.formatting import format_count
 from analysis.output import write as write_file
 from analysis.reports import advice, rendering
-from analysis.reports.run_record import Row
 from analysis.verdicts import connections_file, derived, ledger_file, verdict_file
 from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.verdict_file import Verdict
-from formats.manifest import ManifestError, load_manifest_json
+from formats.manifest import Manifest, ManifestError, load_manifest
 from formats.series import Series, load_series
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -131,7 +130,7 @@ def _folders(results: Path) -> list[Path]:
     return [found.parent for found in results.glob("*/*/manifest.json") if not found.parent.is_symlink()]
 
 
-def _entries(results: Path, manifests: Mapping[Path, Row | None]) -> list[Entry]:
+def _entries(results: Path, manifests: Mapping[Path, Manifest | None]) -> list[Entry]:
     return sorted(
         (_entry(results, folder, manifest) for folder, manifest in manifests.items() if manifest is not None),
         key=lambda entry: (entry.started, entry.folder),
@@ -191,10 +190,10 @@ def _link(results: Path, path: Path) -> str:
     return path.relative_to(results).as_posix()
 
 
-def _manifest(folder: Path) -> Row | None:
-    """Return the content of a run's manifest.json; None if it is broken, or of another version."""
+def _manifest(folder: Path) -> Manifest | None:
+    """Return a run's manifest; None if it is broken, or of another version."""
     try:
-        return load_manifest_json(folder)
+        return load_manifest(folder)
     except ManifestError:
         return None
 
@@ -207,19 +206,19 @@ def _read(folder: Path, file: Path, model: type[_Model]) -> _Model | None:
         return None
 
 
-def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
+def _entry(results: Path, folder: Path, manifest: Manifest) -> Entry:
     verdict, ledger = _read(folder, verdict_file.FILE, Verdict), _read(folder, ledger_file.FILE, Ledger)
     requests = ledger.requests if ledger else None
     ranked = advice.rank_causes(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else []
-    completed = manifest["status"] == "complete"
+    completed = manifest.status == "complete"
     return Entry(
-        scenario=manifest["scenario"],
-        run=manifest["run"],
-        series=manifest.get("series"),
+        scenario=manifest.scenario,
+        run=manifest.run,
+        series=manifest.series,
         folder=_link(results, folder),
-        started=_written(str(manifest.get("started", ""))),
-        state=_state(folder, verdict, ledger) if completed else manifest["status"],
-        reason="" if completed else _one_line(str(manifest.get("reason") or "")),
+        started=_written(manifest.started),
+        state=_state(folder, verdict, ledger) if completed else manifest.status,
+        reason="" if completed else _one_line(manifest.reason or ""),
         differed=", ".join(_differed(manifest)),
         total=requests.total if requests else None,
         failed=requests.failed if requests else None,
@@ -235,11 +234,11 @@ def _state(folder: Path, verdict: Verdict | None, ledger: Ledger | None) -> str:
     return "analyse again" if (folder / verdict_file.FILE).is_file() else "not analysed"
 
 
-def _differed(manifest: Row) -> Iterator[str]:
-    if manifest.get("cell", "default") != "default":
-        yield f"cell {manifest['cell']}"
-    if manifest.get("preset"):
-        yield f"preset {manifest['preset']}"
-    for name, knob in manifest.get("knobs", {}).items():
-        if knob.get("source") in _SET:
+def _differed(manifest: Manifest) -> Iterator[str]:
+    if manifest.cell != "default":
+        yield f"cell {manifest.cell}"
+    if manifest.preset:
+        yield f"preset {manifest.preset}"
+    for name, knob in manifest.knobs.items():
+        if knob.source in _SET:
             yield f"{name}={formatting.format_knob(knob)}"

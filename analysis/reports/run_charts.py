@@ -46,15 +46,14 @@ def phase_spans(record: Record) -> list[Row]:
     start_us = record.start_us
     if start_us is None:
         return []
-    phases = [each for each in record.phases if each["name"] in ("measure", "drain")]
+    phases = [(each.name, each.start_us, each.end_us) for each in record.phases if each.name in ("measure", "drain")]
     actions = [
-        each | {"name": f"{each.get('name') or each['instance']}: {each['do']}"}
-        for each in record.manifest.get("actions", [])
+        (f"{each.name or each.instance}: {each.do}", each.start_us, each.end_us) for each in record.manifest.actions
     ]
     return [
-        {"name": each["name"], "from": (each["start_us"] - start_us) / 1e6, "to": (each["end_us"] - start_us) / 1e6}
-        for each in (*phases, *actions)
-        if each.get("start_us") is not None and each.get("end_us") is not None
+        {"name": name, "from": (began_us - start_us) / 1e6, "to": (ended_us - start_us) / 1e6}
+        for name, began_us, ended_us in (*phases, *actions)
+        if began_us is not None and ended_us is not None
     ]
 
 
@@ -180,7 +179,7 @@ def _fill_spans(chart: Chart, record: Record, _: float) -> None:
 
 
 def _fill_queue(chart: Chart, record: Record, until_s: float) -> None:
-    for role in record.path[1:]:
+    for role in record.manifest.path[1:]:
         level = partial(chart_series.levels, record, role, lasts_s=until_s)
         chart.add(f"{role}: waiting", "role", level("depth"))
         chart.add(f"{role}: limit", "limit", level("limit"))
@@ -208,9 +207,9 @@ def _which_queue(record: Record, role: str) -> str:
 
 def _fill_kernel(chart: Chart, record: Record, _: float) -> None:
     columns = record.columns("timeline")
-    for role in record.path:
+    for role in record.manifest.path:
         for counter, label, tone in _COUNTERS:
-            if counter in columns and (role != record.path[0] or not counter.startswith("TcpExt.Listen")):
+            if counter in columns and (role != record.manifest.path[0] or not counter.startswith("TcpExt.Listen")):
                 points = chart_series.rates(record, role, counter, chart.width_s)
                 if any(value for _, value in points):
                     chart.add(f"{role}: {label}", tone, points)
@@ -242,13 +241,13 @@ def _fill_sockets(chart: Chart, record: Record, _: float) -> None:
 
 
 def _fill_time_wait(chart: Chart, record: Record, until_s: float) -> None:
-    for role in record.path if record.has("timeline") else ():
+    for role in record.manifest.path if record.has("timeline") else ():
         # Each instance has the range of ports to itself.
         points = chart_series.levels(record, role, "time_wait", until_s, max)
         chart.add(f"{role}: TIME_WAIT", "role", points)
-        if points and len(record.instances(role)) > 1:
+        if points and len(record.manifest.of_role(role)) > 1:
             chart.notes.append(f"{role}: the highest of its instances at each moment.")
-    for role in record.path[:-1]:
+    for role in record.manifest.path[:-1]:
         if chart.series and (ports := _ports(record, role)):
             chart.add_limit(f"{role}: ports", ports, until_s)
     chart.keep_limits_in_view()
@@ -256,8 +255,8 @@ def _fill_time_wait(chart: Chart, record: Record, until_s: float) -> None:
 
 def _ports(record: Record, role: str) -> int | None:
     """Return how many ports an instance of a role may connect from."""
-    for instance in record.instances(role):
-        if ports := port_count(record.manifest.get("sysctls", {}).get(instance, {}).get(PORT_RANGE)):
+    for instance in record.manifest.of_role(role):
+        if ports := port_count(record.manifest.sysctl(instance, PORT_RANGE)):
             return ports
     return None
 
@@ -271,7 +270,7 @@ def _fill_cpu(chart: Chart, record: Record, _: float) -> None:
 
 
 def _fill_servers(chart: Chart, record: Record, until_s: float) -> None:
-    pages = [(role, name, page) for role, each in record.roles.items() for name, page in each.scrape.items()]
+    pages = [(role, name, page) for role, each in record.manifest.roles.items() for name, page in each.scrape.items()]
     words = {
         f"{page.figure_prefix or name}.{each}": value.label or value.description or each
         for _, name, page in pages
@@ -283,9 +282,9 @@ def _fill_servers(chart: Chart, record: Record, until_s: float) -> None:
     chart.series = [each for each in chart.series if each.most > 0]
     limits = [(role, value) for role, _, page in pages for value in page.values.values() if value.limit is not None]
     for role, value in limits if chart.series else ():
-        limit = record.knob(record.roles[role].knob(value.limit or ""))
+        limit = record.manifest.value_of(record.manifest.roles[role].knob(value.limit or ""))
         if isinstance(limit, int) and not isinstance(limit, bool) and limit != NO_LIMIT:
-            count = len(record.instances(role)) or 1
+            count = len(record.manifest.of_role(role)) or 1
             chart.add_limit(f"{role}: {value.limit_label or value.limit}", limit * count, until_s)
     chart.keep_limits_in_view()
 

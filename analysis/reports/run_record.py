@@ -18,8 +18,7 @@ from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.verdict_file import Verdict
 from formats import manifest
-from formats import role as role_file
-from formats.manifest import declared_roles
+from formats.manifest import Knob, Manifest, Phase
 from formats.safe_files import open_within
 
 Row = dict[str, Any]
@@ -37,77 +36,52 @@ class Record:
 
     Attributes:
         folder: where it lies.
-        manifest: the whole of manifest.json.
         verdict, ledger, ladders: the whole of those files.
         figures: every figure, by name.
         why: of each figure that is unknown, why.
     """
 
     folder: Path
-    manifest: Row
+    manifest: Manifest
     verdict: Row
     ledger: Row
     ladders: Row
     figures: Row
     why: dict[str, str]
 
-    @property
-    def path(self) -> list[str]:
-        """Return the roles, from the client to the backend."""
-        return list(self.manifest.get("path", []))
-
-    @cached_property
-    def roles(self) -> dict[str, role_file.Role]:
-        """Return the roles that the manifest declares."""
-        return declared_roles(self.manifest)
-
-    @property
-    def knobs(self) -> dict[str, Row]:
-        """Return every knob of the manifest."""
-        return dict(self.manifest.get("knobs", {}))
-
-    @cached_property
-    def request_path(self) -> list[str]:
-        """Return the roles that carry requests, from the client to the server that answers."""
-        return role_file.request_path(self.path, lambda role: self.roles[role].kind if role in self.roles else None)
-
     @cached_property
     def role_of(self) -> dict[str, str]:
         """Return the role of each instance."""
-        return {each: role for role, instances in self.manifest.get("instances", {}).items() for each in instances}
-
-    def instances(self, role: str) -> list[str]:
-        """Return the instances of a role."""
-        return list(self.manifest.get("instances", {}).get(role, []))
+        return {each: role for role, instances in self.manifest.instances.items() for each in instances}
 
     @cached_property
     def start_us(self) -> int | None:
         """Return when the measurement began, Unix epoch; None if it never did."""
-        return next((each["start_us"] for each in self.phases if each["name"] == "measure"), None)
+        measured = self.manifest.phase("measure")
+        return measured.start_us if measured else None
 
     @property
-    def phases(self) -> list[Row]:
+    def phases(self) -> list[Phase]:
         """Return the phases that the run came to, on the steady clock of what is derived."""
-        phases = list(self.manifest.get("phases", []))
-        began = next((each for each in phases if each["name"] == "measure" and each.get("start_mono_us")), None)
-        return phases if began is None else [_on_steady(each, began) for each in phases]
+        began, phases = self.manifest.phase("measure"), self.manifest.phases
+        return [_on_steady(each, began) for each in phases] if began and began.start_mono_us else phases
 
     def offset_s(self, time_us: int) -> float:
         """Return a moment, Unix epoch, in seconds since the measurement began."""
         return round((time_us - (self.start_us or 0)) / 1e6, 3)
 
-    def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
-        """Return a knob's value, durations in ms; None if the path has no such knob."""
-        return self.knobs[name]["value"] if name in self.knobs else None
-
     @cached_property
-    def usable_knobs(self) -> dict[str, Row]:
+    def usable_knobs(self) -> dict[str, Knob]:
         """Return the knobs of the manifest that its load can use: by their declarations, the workload reads them."""
         workloads = {
-            role.knob(name): knob.workloads for role in self.roles.values() for name, knob in role.knobs.items()
+            role.knob(name): knob.workloads
+            for role in self.manifest.roles.values()
+            for name, knob in role.knobs.items()
         }
-        workload = self.knob("load.workload")
-        return {name: knob for name, knob in self.knobs.items() if workload in (workloads.get(name) or [workload])}
+        workload = self.manifest.value_of("load.workload")
+        return {
+            name: knob for name, knob in self.manifest.knobs.items() if workload in (workloads.get(name) or [workload])
+        }
 
     def has(self, table: str) -> bool:
         """Return whether there is a derived/<table>.parquet."""
@@ -155,10 +129,10 @@ def _file_of(table: str) -> Path:
     return Path("derived") / f"{table}.parquet"
 
 
-def load_manifest_json(folder: Path) -> Row:
-    """Return the whole of a run's manifest; raise ReportError if it is missing, broken, or of another version."""
+def load_manifest(folder: Path) -> Manifest:
+    """Return a run's manifest; raise ReportError if it is missing, broken, or of another version."""
     try:
-        return manifest.load_manifest_json(folder)
+        return manifest.load_manifest(folder)
     except manifest.ManifestError as error:
         raise ReportError(str(error)) from None
 
@@ -169,7 +143,7 @@ def load_record(folder: Path) -> Record:
     Raises:
         ReportError: its manifest or its verdict is missing, broken, or of another version.
     """
-    content = load_manifest_json(folder)
+    content = load_manifest(folder)
     figures = _read(folder, figures_file.FILE, FiguresFile)
     return Record(
         folder=folder,
@@ -190,8 +164,8 @@ def _read(folder: Path, file: Path, model: type[BaseModel]) -> Row:
         raise ReportError(error.what, folder) from None
 
 
-def _on_steady(phase: Row, began: Row) -> Row:
+def _on_steady(phase: Phase, began: Phase) -> Phase:
     """Return a phase with the wall clock's times that there would be had nobody set it since the measurement began."""
-    mono_us = {edge: phase.get(f"{edge}_mono_us") for edge in ("start", "end")}
-    ahead_us = began["start_us"] - began["start_mono_us"]
-    return phase | {f"{edge}_us": each + ahead_us for edge, each in mono_us.items() if each is not None}
+    ahead_us = began.start_us - (began.start_mono_us or 0)
+    mono_us = {"start_us": phase.start_mono_us, "end_us": phase.end_mono_us}
+    return phase.model_copy(update={edge: each + ahead_us for edge, each in mono_us.items() if each is not None})

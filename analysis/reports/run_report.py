@@ -1,7 +1,6 @@
 """The report of a run: one HTML page in its folder, made from manifest.json and derived/ alone."""
 
 from pathlib import Path
-from typing import Any
 
 from analysis import formatting
 from analysis.diagnosis import causes
@@ -17,10 +16,11 @@ from analysis.reports import (
     run_charts,
     summary,
 )
-from analysis.reports.run_record import Record, ReportError, load_manifest_json, load_record
+from analysis.reports.run_record import Record, ReportError, load_manifest, load_record
 from analysis.verdicts import connections_file, derived, guesses
 from analysis.verdicts.connections_file import Connections
 from analysis.verdicts.derived import DerivedError
+from formats.manifest import Manifest
 
 __all__ = ["FILE", "ReportError", "render", "write"]
 
@@ -45,8 +45,8 @@ def render(run_dir: Path) -> str:
     Raises:
         ReportError: as `write`.
     """
-    content = load_manifest_json(run_dir)
-    if content.get("observed") is None:
+    content = load_manifest(run_dir)
+    if content.observed is None:
         return render_run(load_record(run_dir))
     try:
         return render_observation(run_dir, content)
@@ -74,7 +74,7 @@ def render_run(record: Record) -> str:
             "run": record,
             "summary": summary.summarize(record),
             "guesses": guesses.score_guesses(
-                record.manifest, record.verdict, {"figures": record.figures, "why": record.why}
+                record.manifest.guesses, record.verdict, {"figures": record.figures, "why": record.why}
             ),
             "health": summary.instrument_rows(record),
             "charts": charts,
@@ -106,7 +106,7 @@ def render_run(record: Record) -> str:
     )
 
 
-def render_observation(folder: Path, recorded: dict[str, Any]) -> str:
+def render_observation(folder: Path, recorded: Manifest) -> str:
     """Return the content of report.html; raises DerivedError if the run was not analysed by this version."""
     account = derived.read(folder, connections_file.FILE, Connections)
     found = [

@@ -95,9 +95,9 @@ def held_predictions(verdict: Mapping[str, Any]) -> str:
 
 def _sentence(record: Record, main: Reason | None) -> str:
     requests, manifest = record.ledger["requests"], record.manifest
-    if manifest["status"] != "complete":
-        reason = f": {manifest['reason']}" if manifest.get("reason") else ""
-        return f"The run was {manifest['status']}{reason}. This page shows what was recorded until then."
+    if manifest.status != "complete":
+        reason = f": {manifest.reason}" if manifest.reason else ""
+        return f"The run was {manifest.status}{reason}. This page shows what was recorded until then."
     if requests is None:
         return f"No request can be counted: {'; '.join(record.ledger['lacks'])}."
     total, failed, slow = requests["total"], requests["failed"], requests["slow"]
@@ -122,11 +122,11 @@ _NO_IDLE_PERCENT = 0.5
 
 def _cautions(record: Record) -> list[str]:
     """Return in how many seconds of the load no processor was idle: delays in them may be the machine's own."""
-    measured = next((each for each in record.phases if each["name"] == "measure"), None)
+    measured = next((each for each in record.phases if each.name == "measure"), None)
     if measured is None:
         return []
-    end_us = measured.get("end_us") or math.inf
-    busy = [value for at_us, value in machine_busy(record) if measured["start_us"] <= at_us <= end_us]
+    end_us = measured.end_us or math.inf
+    busy = [value for at_us, value in machine_busy(record) if measured.start_us <= at_us <= end_us]
     full = sum(value >= 100 - _NO_IDLE_PERCENT for value in busy)
     if not full:
         return []
@@ -140,7 +140,7 @@ def _counts(record: Record) -> str:
     if requests is None:
         return "No request can be counted."
     total, failed, slow = requests["total"], requests["failed"], requests["slow"]
-    bound, answered = record.manifest.get("slow_ms"), total - failed - slow
+    bound, answered = record.manifest.slow_ms, total - failed - slow
     late, in_time = (f" {_were(slow)} slow (more than {format_ms(bound)}),", " in time") if bound else ("", "")
     return f"Of {format_count(total, 'request')}, {failed:,} failed,{late} and {_were(answered)} answered{in_time}."
 
@@ -187,16 +187,21 @@ def _syns(count: int) -> str:
 
 def _each(record: Record, hop: Row, lost: int) -> str:
     """Return how many SYNs each failure cost, where that is the same for all."""
-    failed, patience_ms = record.figures.get(f"flows.{hop['to']}.unanswered"), record.knob("load.connect_timeout")
+    failed, patience_ms = (
+        record.figures.get(f"flows.{hop['to']}.unanswered"),
+        record.manifest.value_of("load.connect_timeout"),
+    )
     if not isinstance(failed, int) or not failed or lost % failed or not isinstance(patience_ms, int):
         return ""
     each = f", {lost // failed} for each of {failed:,} connections" if failed > 1 else ", all of one connection"
-    return each if hop["from"] != record.path[0] else f"{each} in its connect timeout of {format_ms(patience_ms)}"
+    return (
+        each if hop["from"] != record.manifest.path[0] else f"{each} in its connect timeout of {format_ms(patience_ms)}"
+    )
 
 
 def _why(record: Record, main: Reason) -> list[str]:
     # Only the sentence of a complete run says why.
-    complete = record.manifest["status"] == "complete"
+    complete = record.manifest.status == "complete"
     found = [] if complete else [f"{main.because[0].upper()}{main.because[1:]}."]
     found += main.cause.explains
     if main.cause.name == PROXY_FULL:
@@ -214,7 +219,7 @@ def _why(record: Record, main: Reason) -> list[str]:
 def _hints(record: Record) -> list[str]:
     """Return what the kernels counted, which may point to a cause that no record of a request proves."""
     found = []
-    for role in record.path[1:]:
+    for role in record.manifest.path[1:]:
         overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
         if isinstance(overflows, int) and overflows:
             found.append(
@@ -227,22 +232,22 @@ def _hints(record: Record) -> list[str]:
 def _places(record: Record, main: Reason) -> str | None:
     """Return how the number of those who fail comes about."""
     capacity, backlog = record.figures.get("model.accept_capacity"), record.figures.get("model.listen_backlog")
-    server = record.request_path[-1]
-    role = record.roles.get(server)
-    if len(record.request_path) > 2 or role is None or not isinstance(capacity, int) or not isinstance(backlog, int):  # noqa: PLR2004  client and server
+    manifest, (*others, server) = record.manifest, record.manifest.request_path
+    role = manifest.roles.get(server)
+    if others[1:] or role is None or not isinstance(capacity, int) or not isinstance(backlog, int):
         return None
     limits = {what: role.knob(name) for what, name in role.limits.model_dump(exclude_none=True).items()}
-    connections, users = record.knob(limits.get("connections", "")), record.knob("load.users")
-    if not isinstance(connections, int):
+    connections, users = manifest.integer_of(limits.get("connections", "")), manifest.integer_of("load.users")
+    if connections is None:
         return None
-    instances = len(record.instances(server)) or 1
+    instances = len(manifest.of_role(server)) or 1
     named = name_role(record, server)
     serves = f"{named[0].upper()}{named[1:]} serves" if instances == 1 else f"Each instance of {named} serves"
     at_once = f"{connections:,} at once ({limits['connections']})"
     its = "the" if instances == 1 else "its"
     queue = f" ({limits['backlog']})" if "backlog" in limits else ""
     if main.cause.accept_queue == "held":
-        kept = record.knob(limits.get("idle", ""))
+        kept = manifest.integer_of(limits.get("idle", ""))
         idle = f" An idle client keeps its place for {format_ms(kept)} ({limits['idle']})." if kept else ""
         wait = f"up to {backlog:,} + 1 more wait in {its} accept queue{queue} until one of these ends"
         return f"{serves} {at_once}; {wait}.{idle}"
@@ -250,7 +255,7 @@ def _places(record: Record, main: Reason) -> str | None:
         f"{serves} {at_once}, and {its} accept queue holds {backlog:,} + 1{queue}: {format_count(capacity, 'place')}"
         f"{'' if instances == 1 else ' in all'}"
     )
-    if record.knob("load.workload") not in ("users", "long_polling") or not isinstance(users, int):
+    if manifest.value_of("load.workload") not in ("users", "long_polling") or users is None:
         return f"{text}."
     left = ", enough for all of them"
     if users > capacity:
@@ -263,10 +268,15 @@ def _turns(record: Record, main: Reason) -> list[Row]:
     client, server = main.hop
     ends = {"client": client, "server": server}
     people = {end: name_role(record, role) for end, role in ends.items()}
-    named = {_knob(name.format(**ends), record.roles): does.format(**people) for name, does in main.cause.knobs.items()}
+    named = {
+        _knob(name.format(**ends), record.manifest.roles): does.format(**people)
+        for name, does in main.cause.knobs.items()
+    }
     # A connection that is closed after its request is never idle.
-    if client == record.path[0] and (record.knob("load.workload") == "tcp" or record.knob("load.keep_alive") is False):
-        named.pop(_knob(f"{server}.idle", record.roles), None)
+    if client == record.manifest.path[0] and (
+        record.manifest.value_of("load.workload") == "tcp" or record.manifest.value_of("load.keep_alive") is False
+    ):
+        named.pop(_knob(f"{server}.idle", record.manifest.roles), None)
     return [
         knobs[name] | {"does": does}
         for name, does in named.items()
@@ -282,7 +292,7 @@ def _knob(name: str, declared: Mapping[str, role_file.Role]) -> str | None:
 
 def _role_of(knob: str, record: Record) -> str:
     role = knob.removeprefix("kernel.").partition(".")[0]
-    return record.path[0] if role == "load" else role
+    return record.manifest.path[0] if role == "load" else role
 
 
 def instrument_rows(record: Record) -> list[dict[str, Any]]:

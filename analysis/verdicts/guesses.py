@@ -1,11 +1,12 @@
 """What somebody expected of a run before it, beside what was measured: right, near, or off."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from analysis.expressions.values import Number, is_number
 from analysis.formatting import format_ms, format_number
+from formats.manifest import Guess
 
 Mark = Literal["right", "near", "off", "skipped", "unknown"]
 
@@ -38,32 +39,26 @@ class GuessOutcome:
     says: str
 
 
-def score_guesses(
-    manifest: Mapping[str, Any], verdict: Mapping[str, Any], figures: Mapping[str, Any]
-) -> list[GuessOutcome]:
+def score_guesses(asked: Sequence[Guess], verdict: Mapping[str, Any], figures: Mapping[str, Any]) -> list[GuessOutcome]:
     """Set each guess of a run beside the figure that it is about.
 
     Returns:
         One outcome for each question, in their order; none if nobody was asked.
     """
     judged = {one["id"]: one for one in verdict["predictions"]}
-    return list(_outcomes(manifest.get("guesses", []), judged, figures))
+    return list(_outcomes(asked, judged, figures))
 
 
-def _outcomes(
-    guesses: list[dict[str, Any]], judged: Mapping[str, Any], figures: Mapping[str, Any]
-) -> Iterator[GuessOutcome]:
-    for each in guesses:
-        prediction = judged.get(each["prediction"], {})
-        name = each["figure"]
+def _outcomes(asked: Sequence[Guess], judged: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[GuessOutcome]:
+    for each in asked:
+        prediction, name = judged.get(each.prediction, {}), each.figure
         # A figure with a number in its name, as of one status, stands in the verdict alone.
         value = prediction.get("measured", {}).get(name, figures["figures"].get(name))
         measured = value if is_number(value) else None
         why = figures["why"].get(name) or prediction.get("why") or "the evidence does not give it"
-        mark, remark = compare(each["value"], measured, each["unit"], why)
-        yield GuessOutcome(
-            each["asks"], each["unit"], each["value"], measured, mark, remark, str(prediction.get("description", ""))
-        )
+        mark, remark = compare(each.value, measured, each.unit, why)
+        says = str(prediction.get("description", ""))
+        yield GuessOutcome(each.asks, each.unit, each.value, measured, mark, remark, says)
 
 
 def compare(guess: Number | None, measured: Number | None, unit: str, why: str) -> tuple[Mark, str]:

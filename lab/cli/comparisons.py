@@ -20,7 +20,7 @@ from analysis.reports.advice import rerun_command
 from formats import series as series_file
 from formats.knob_types import format_knob_value
 from formats.manifest import FILE as MANIFEST_FILE
-from formats.manifest import ManifestError, load_manifest_json
+from formats.manifest import ManifestError, load_manifest
 from lab import paths
 from lab.console.next_steps import after_explanation, is_without_requests, worst_request
 from lab.console.run_lookup import find_run
@@ -241,7 +241,7 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
     if runs and alone is not None:
         run, command = next(paths.RESULTS / run.run for run in alone.runs if run.used), None
         with suppress(ManifestError):
-            command = rerun_command(load_manifest_json(run)).command
+            command = rerun_command(load_manifest(run)).command
         if command:
             return (
                 f"next, {alone.name} once more, so that groups can be compared: {command_hints.command_here(command)}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from analysis import formatting
 from analysis.formatting import format_count
@@ -14,6 +13,7 @@ from analysis.verdicts import derived
 from analysis.verdicts.ledger_file import FILE as LEDGER_FILE
 from analysis.verdicts.ledger_file import Ledger
 from formats import manifest
+from formats.manifest import Knob, Manifest
 from lab import paths
 from lab.errors import BadInput, Problem
 
@@ -35,7 +35,7 @@ def advise_on_run(folder: Path) -> Advice:
         raise BadInput(Problem(str(error))) from None
 
 
-_Knobs = Mapping[str, Mapping[str, Any]]
+_Knobs = Mapping[str, Knob]
 
 
 def advice_outcome(folder: Path) -> str | None:
@@ -45,28 +45,28 @@ def advice_outcome(folder: Path) -> str | None:
         One line; None if the run follows no advice on an earlier run beside it.
     """
     try:
-        whole = manifest.load_manifest_json(folder)
+        whole = manifest.load_manifest(folder)
         return next((found for each in _earlier(folder, whole) if (found := _became(each, folder, whole))), None)
     except (manifest.ManifestError, OSError):
         return None
 
 
-def _earlier(folder: Path, whole: Mapping[str, Any]) -> Iterator[Path]:
+def _earlier(folder: Path, whole: Manifest) -> Iterator[Path]:
     """Yield the earlier runs of the same arm on the same path, the latest first; a run's name begins with its start."""
     same = ("scenario", "folder", "cell", "preset", "path")
     for each in sorted(folder.parent.iterdir(), reverse=True):
         if each.name >= folder.name or each.is_symlink() or not (each / manifest.FILE).is_file():
             continue
         try:
-            other = manifest.load_manifest_json(each)
+            other = manifest.load_manifest(each)
         except manifest.ManifestError:
             continue
-        if other["status"] == "complete" and all(other.get(name) == whole.get(name) for name in same):
+        if other.status == "complete" and all(getattr(other, name) == getattr(whole, name) for name in same):
             yield each
 
 
-def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
-    changed = _changed(manifest.load_manifest_json(before)["knobs"], whole["knobs"])
+def _became(before: Path, after: Path, whole: Manifest) -> str | None:
+    changed = _changed(manifest.load_manifest(before).knobs, whole.knobs)
     if not changed:
         return None
     try:
@@ -91,5 +91,5 @@ def _changed(before: _Knobs, after: _Knobs) -> dict[str, str]:
     return {
         name: formatting.format_knob(after[name]) if name in after else ""
         for name in sorted({*before, *after})
-        if before.get(name, {}).get("value") != after.get(name, {}).get("value")
+        if (before[name].value if name in before else None) != (after[name].value if name in after else None)
     }

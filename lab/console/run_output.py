@@ -1,7 +1,6 @@
 """Output of a run: verdict, ledger, guesses, profile, and what evidence is missing."""
 
 import contextlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -22,10 +21,8 @@ from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.guesses import GuessOutcome
 from analysis.verdicts.ledger_file import FILE as LEDGER_FILE
 from analysis.verdicts.ledger_file import HopEntry, Ledger, NamedRequests
-from formats import manifest
 from formats.knob_types import format_knob_value
-from formats.manifest import FILE as MANIFEST_FILE
-from formats.safe_files import read_regular
+from formats.manifest import load_manifest
 from formats.series import Search, Series
 from lab import paths
 from lab.console.advice import advice_outcome
@@ -206,12 +203,12 @@ _MARKS = {
 
 def print_guesses(console: Console, folder: Path, verdict: Mapping[str, Any]) -> None:
     """Print what was expected of a run; nothing if nobody was asked."""
-    manifest = json.loads(read_regular(folder / MANIFEST_FILE))
-    if not any(one["value"] is not None for one in manifest.get("guesses", [])):
+    asked = load_manifest(folder).guesses
+    if not any(one.value is not None for one in asked):
         return
     figures = run_results.read_derived(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)
     console.print(Text("your predictions", "bold"))
-    for outcome in guesses.score_guesses(manifest, verdict, figures):
+    for outcome in guesses.score_guesses(asked, verdict, figures):
         print_guess(console, outcome)
 
 
@@ -259,7 +256,7 @@ def print_profile(console: Console, folders: Sequence[Path]) -> None:
 
 def _profile(folder: Path) -> dict[str, float] | None:
     with contextlib.suppress(OSError, ValueError):
-        return manifest.load_manifest(folder).profile
+        return load_manifest(folder).profile
     return None
 
 

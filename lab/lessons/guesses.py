@@ -195,9 +195,8 @@ def print_guesses_of_series(
     console.print(Text("your predictions", "bold"))
     for arm, asked in answers.of_arm.items():
         console.print(Text.assemble("arm ", (str(arm), "bold")))
-        manifest = {"guesses": [guess.model_dump() for guess in asked]}
         runs = [one.run for one in done if one.cell == arm and one.status == "complete" and one.run]
-        found = [guesses.score_guesses(manifest, *_derived(paths.RESULTS / run)) for run in runs]
+        found = [guesses.score_guesses(asked, *_derived(paths.RESULTS / run)) for run in runs]
         for index, guess in enumerate(asked):
             values = [one[index].measured for one in found]
             known = [value for value in values if value is not None]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.evidence.rawfiles import Places
+from formats.manifest import Manifest
 from formats.role import Role
 from lab.roles.declared_roles import ROLES
 
@@ -287,6 +288,11 @@ PREDICTIONS = {
     "queue": "listen.backend.depth.max == min(backend.accept_count, model.listen_backlog) + 1",
     "response": "near(nth(client.latency_ms.list, 2), nth(model.response_ms.list, 2), 2500)",
 }
+
+
+def as_manifest(content: Record) -> Manifest:
+    """A manifest as it is read from a file with this content."""
+    return Manifest.model_validate_json(json.dumps(content))
 
 
 def make_manifest() -> Record:

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.reports import advice
-from tests.analysis.support import Record, contents, knob, make_manifest, role
+from tests.analysis.support import Record, as_manifest, contents, knob, make_manifest, role
 
 DIRECT, NGINX, PROXIED = ["k6", "backend"], ["k6", "nginx"], ["k6", "nginx", "backend"]
 GATEWAY = ["k6", "gateway", "backend"]
@@ -12,10 +12,14 @@ SPIKE = {"load.workload": "spike", "load.rate_per_second": 50, "load.duration": 
 AT_NGINX = [{"to": "nginx", "dropped_syns": {"lost": 0, "recovered": 40}}]
 
 
+def advise(manifest: Record, ledger: Record, cause: str, hop: tuple[str, str] | None = None) -> advice.Advice:
+    return advice.advise_on_cause(as_manifest(manifest), ledger, cause, 9, hop)
+
+
 def advised(path: list[str], cause: str, knobs: Record, hops: list[Record]) -> tuple[str | None, str | None]:
     manifest = make_manifest() | {"path": path}
     manifest["knobs"] |= {name: knob(value) for name, value in knobs.items()}
-    found = advice.advise_on_cause(manifest, {"hops": hops}, cause, 9)
+    found = advise(manifest, {"hops": hops}, cause)
     assert found.why
     assert (found.command is None) == (found.knob is None)
     return found.knob, found.value
@@ -54,9 +58,9 @@ def test_of_several_queues_at_one_port_no_longer_one_is_advised(cause: str) -> N
     manifest = make_manifest() | {"path": DIRECT}
     listener = manifest["listeners"]["backend-1"][0]
     manifest["listeners"]["backend-1"] = [listener, listener | {"address": "::"}]
-    assert advice.advise_on_cause(manifest, {"hops": []}, cause, 9, ("k6", "backend")).knob is not None
+    assert advise(manifest, {"hops": []}, cause, ("k6", "backend")).knob is not None
     manifest["listeners"]["backend-1"] = [listener, listener]
-    found = advice.advise_on_cause(manifest, {"hops": []}, cause, 9, ("k6", "backend"))
+    found = advise(manifest, {"hops": []}, cause, ("k6", "backend"))
     assert found.knob is None
     assert found.why.startswith("backend has 2 accept queues at one port, one for each socket that listens there")
 
@@ -71,7 +75,7 @@ def test_of_several_queues_at_one_port_no_longer_one_is_advised(cause: str) -> N
 def test_of_packets_that_got_lost_the_timer_of_the_hop_is_named(hop: tuple[str, str], why: str) -> None:
     manifest = make_manifest() | {"path": PROXIED}
     manifest["knobs"]["nginx.proxy_connect_timeout"] = knob(2_000, "ms")
-    found = advice.advise_on_cause(manifest, {"hops": []}, "connect-timeout", 9, hop)
+    found = advise(manifest, {"hops": []}, "connect-timeout", hop)
     assert found.knob is None
     assert why in found.why
 
@@ -103,7 +107,7 @@ def test_where_clients_find_haproxy_full_its_own_limit_is_named_with_its_line(
         manifest["knobs"]["load.workload"] = knob("script")
         del manifest["knobs"]["load.users"]
     hops = [{"to": "haproxy", "dropped_syns": {"lost": 9, "recovered": 0}}]
-    found = advice.advise_on_cause(manifest, {"hops": hops}, cause, 9, ("k6", "haproxy"))
+    found = advise(manifest, {"hops": hops}, cause, ("k6", "haproxy"))
     assert found.value == value
     assert words in found.why
 
@@ -113,7 +117,7 @@ def test_of_a_script_s_load_through_a_full_proxy_the_knob_to_raise_is_named() ->
     del manifest["knobs"]["load.users"]
     nginx = {"nginx.worker_connections": knob(64), "nginx.worker_processes": knob("1")}
     manifest["knobs"] |= {"load.workload": knob("script"), **nginx}
-    found = advice.advise_on_cause(manifest, {"hops": []}, "proxy-connections-exhausted", 9)
+    found = advise(manifest, {"hops": []}, "proxy-connections-exhausted")
     assert found.why.endswith("; nginx.worker_connections = 64 bounds the connections at once: try more")
 
 
@@ -121,7 +125,7 @@ def test_of_a_script_s_load_the_lab_does_not_know_how_much_it_is() -> None:
     manifest = make_manifest() | {"path": DIRECT}
     del manifest["knobs"]["load.users"]
     manifest["knobs"]["load.workload"] = knob("script")
-    found = advice.advise_on_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
+    found = advise(manifest, {"hops": []}, "accept-queue-drop")
     assert (found.knob, found.why.partition(":")[0]) == (
         None,
         (
@@ -149,7 +153,7 @@ def test_of_a_service_s_own_knobs_that_is_named_which_bounds_it(
     roles = {"k6": role("client", "load"), "shop": shop}
     manifest = make_manifest() | {"path": ["k6", "shop"], "roles": roles, "instances": {"shop": ["shop-1"]}}
     manifest["knobs"] |= {"shop.places": knob(1), "shop.queue": knob(1)}
-    found = advice.advise_on_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
+    found = advise(manifest, {"hops": []}, "accept-queue-drop")
     assert (found.knob, found.value) == value
 
 
@@ -171,7 +175,7 @@ def test_a_knob_of_another_proxy_is_named_as_its_declaration_has_it(cause: str, 
     manifest = make_manifest() | {"path": ["k6", "door", "backend"], "roles": roles}
     manifest["knobs"] |= {"door.wide": knob(30_000 if limit == "server_idle" else 1)}
     hops = [{"to": "door", "dropped_syns": {"lost": 9, "recovered": 0}}]
-    found = advice.advise_on_cause(manifest, {"hops": hops}, cause, 9)
+    found = advise(manifest, {"hops": hops}, cause)
     assert (found.knob, found.value) == ("door.wide", value)
 
 
@@ -179,7 +183,7 @@ def test_advice_on_a_race_has_the_measured_time_and_those_that_did_not_fail() ->
     roles = {"k6": role("client", "load"), "shop": role("server", "shop")}
     manifest = make_manifest() | {"path": ["k6", "shop"], "roles": roles}
     near = {"from": "k6", "to": "shop", "kept_ms": (1001.2, 1003.0), "resent": 3, "near_races": 1}
-    found = advice.advise_on_cause(manifest, {"hops": [near]}, "stale-keepalive", 9)
+    found = advise(manifest, {"hops": [near]}, "stale-keepalive")
     assert found.why == (
         "k6 must close an idle connection before shop does (by its closes, shop keeps an idle connection for 1 s): "
         "shorten the idle timeout of k6, or lengthen the idle timeout of shop; beside those that failed, 3 requests met"
@@ -203,7 +207,7 @@ def test_advice_on_a_service_names_its_program_s_setting_and_line(cause: str, wh
     line = {"program": "gunicorn", "setting": "--it", "where": "app/start:5", "text": "gunicorn --it 3"}
     manifest["settings"] = {"shop": {what: line}}
     hops = [{"from": "k6", "to": "shop", "dropped_syns": {"lost": 9, "recovered": 0}}]
-    assert words in advice.advise_on_cause(manifest, {"hops": hops}, cause, 9).why
+    assert words in advise(manifest, {"hops": hops}, cause).why
 
 
 @pytest.mark.parametrize("cause", ["accept-queue-drop", "waited-in-accept-queue"])
@@ -222,7 +226,7 @@ def test_where_silent_clients_hold_most_places_the_server_is_to_wait_less_for_th
     manifest["settings"] = {"shop": {"silence": line}}
     hops = [{"from": "k6", "to": "shop", "dropped_syns": {"lost": 9, "recovered": 0}}]
     ledger = {"hops": hops, "holders": [{"instance": "shop-1", "silent": silent, "held": 8}]}
-    found = advice.advise_on_cause(manifest, ledger, cause, 9, ("k6", "shop"))
+    found = advise(manifest, ledger, cause, ("k6", "shop"))
     assert ("less for a request (Apache httpd's RequestReadTimeout (app/a:5: Requ" in found.why) == advised
 
 
@@ -238,7 +242,7 @@ def test_nginx_is_to_ask_again_for_a_name_that_moved(
     manifest["knobs"]["nginx.resolver_valid"] = knob(valid_ms)
     move = {"do": "dns", "instance": "backend-2", "name": "api", "was": "backend-1", "at_ms": 3000, "start_us": 1}
     manifest["actions"] = [move] if moved else []
-    found = advice.advise_on_cause(manifest, {"hops": []}, "connection-refused", 9)
+    found = advise(manifest, {"hops": []}, "connection-refused")
     assert (found.knob, found.value) == value
     assert ("the name api leads to backend-2, and nginx went on to backend-1" in found.why) == (found.knob is not None)
 

@@ -35,6 +35,7 @@ from tests.analysis.support import (
     Record,
     RunFolder,
     Samples,
+    as_manifest,
     at_us,
     damage_pages,
     knob,
@@ -104,7 +105,7 @@ def read_tables(run: RunFolder) -> run_record.Record:
     found = Run(RawRun(folder, manifest.load_manifest(folder)))
     parquet_files.write(found, derived)
     parquet_files.write_readings(found, folder)
-    return run_record.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})
+    return run_record.Record(folder, as_manifest(run.manifest), verdict={}, ledger={}, ladders={}, figures={}, why={})
 
 
 def chart_of(found: run_record.Record, name: str) -> Chart:
@@ -203,10 +204,10 @@ def test_settings_that_the_load_cannot_use_are_not_listed(analysed: Path) -> Non
 
     assert {"load.users", "load.keep_alive", "users", "backend.keep_alive_timeout"} <= listed()
     assert not {"load.rejoin", "load.ramp_half"} & listed()
-    found.manifest["knobs"]["load.keep_alive"]["value"] = False
+    found.manifest.knobs["load.keep_alive"].value = False
     assert "backend.keep_alive_timeout" not in {turn["name"] for turn in summary.summarize(found).turns}
     spike = run_record.load_record(analysed)
-    spike.manifest["knobs"]["load.workload"]["value"] = "spike"
+    spike.manifest.knobs["load.workload"].value = "spike"
     assert "load.users" not in spike.usable_knobs
 
 
@@ -401,7 +402,7 @@ def tell(tmp_path: Path) -> Tell:
             "lacks": [],
         }
         verdict = {"verdict": "reproduced", "predictions": []}
-        content = make_manifest() | {"slow_ms": 5000} | changes
+        content = as_manifest(make_manifest() | {"slow_ms": 5000} | changes)
         return summary.summarize(run_record.Record(tmp_path, content, verdict, ledger, {}, figures or {}, {}))
 
     return summed
@@ -717,7 +718,7 @@ def test_a_program_s_cpu_usage_is_unknown_without_its_readings_and_then_among_th
     # More than all of them leaves nothing for others.
     record.figures["process.k6.cpu_percent.mean"] = 60.0
     assert shares(record)[OTHER] == 0
-    record.manifest["nodes"] = {"k6-1": "node-1"}
+    record.manifest.nodes = {"k6-1": "node-1"}
     assert (
         conditions.cpu_shares(record) == "the run was on a cluster, and the number of its processors was not recorded"
     )

@@ -34,6 +34,7 @@ from analysis.compare.comparison_file import Status
 from analysis.compare.gate import GateOutcome, Limit, judge
 from analysis.compare.intervals import FEWEST_OF_TWO
 from analysis.compare.replicates import CompareError, Group, RunRecord, find_mismatch, load_run
+from formats.manifest import SCHEMA, Manifest
 
 _RECORDED = Path(__file__).resolve().parents[2] / "docs/experiments.jsonl"
 _SPLITS = 100
@@ -147,7 +148,9 @@ def _arms_of_recordings() -> Iterator[_Arm]:
             key = (*(line[each] for each in ("scenario", "content", "kernel", "cpus")), name)
             arm = arms.setdefault(key, _Arm(match["figure"], []))
             # As a run's manifest has it, as far as a comparison reads it.
-            manifest = {"status": "complete", "scenario": line["scenario"], "run": line["run"], "knobs": {}}
+            manifest = Manifest.model_construct(
+                contract=SCHEMA, status="complete", scenario=line["scenario"], run=line["run"]
+            )
             arm.runs.append(RunRecord(Path(line["run"]), manifest, None, {arm.figure: value}, {}))
     yield from arms.values()
 

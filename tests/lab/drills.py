@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.verdicts.ledger_file import FILE as LEDGER
+from formats import manifest
 from lab import paths
 from lab.lessons.drill import incident
 from lab.lessons.drill.faults import Drill
@@ -76,7 +77,8 @@ def write(drill: Drill, folder: Path) -> Path:
         name: {"value": value, "unit": declared[name].unit if name in declared else None}
         for name, value in effective.values.items()
     }
-    (folder / "manifest.json").write_text(json.dumps({"knobs": knobs, "sysctls": {server: sysctls}}))
+    of_run = {"schema": manifest.SCHEMA, "scenario": "drill", "run": "1", "status": "aborted"}
+    (folder / manifest.FILE).write_text(json.dumps(of_run | {"knobs": knobs, "sysctls": {server: sysctls}}))
     settings = {
         "maxConnections": _knob(drill, "backend.max_connections", _CONNECTIONS),
         "maxThreads": _knob(drill, "backend.threads_max", _THREADS),

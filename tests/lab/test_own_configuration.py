@@ -13,6 +13,7 @@ from rich.console import Console
 from analysis.evidence.rawfiles import Places
 from analysis.figures.catalogue import Scope, UnknownFigure
 from analysis.reports.advice import rerun_command
+from formats.manifest import Knob
 from formats.role import Checks
 from lab import paths
 from lab.console import listing
@@ -29,6 +30,7 @@ from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import topology_of
 from lab.series import store
+from tests.analysis.support import as_manifest, make_manifest
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
 from tests.lab.support import IMAGES, MINIMAL, Make, resolving
 
@@ -325,8 +327,9 @@ def test_a_listener_that_is_not_as_the_file_says_stops_the_run(make: Make, elsew
 
 
 def test_advice_on_a_knob_of_the_file_names_its_line() -> None:
-    knob = {"value": 1024, "source": "file", "where": ["nginx.conf:3"]}
-    manifest = {"scenario": "shop", "knobs": {"nginx.worker_connections": knob}}
+    knob = Knob(value=1024, source="file", where=["nginx.conf:3"])
+    manifest = as_manifest(make_manifest())
+    manifest.knobs["nginx.worker_connections"] = knob
     found = rerun_command(manifest, {"nginx.worker_connections": "2048"})
     assert found.command is None
     assert "nginx.worker_connections: change it there (nginx.conf:3)" in str(found.instead)

@@ -1,6 +1,5 @@
 """Where scenarios lie: by name among the lab's own, by path anywhere, and what results and commands call each."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.reports.advice import rerun_command
+from formats.manifest import load_manifest
 from lab import paths
 from lab.console.run_lookup import find_run
 from lab.engines.compose.engine import Compose
@@ -128,8 +128,8 @@ def test_a_run_says_its_folder_and_is_found_and_made_again_by_it(folder: WriteFo
     home = folder()
     context = open_run(resolve(str(home)), Compose(), ["connlab"])
     assert context.folder.parent == elsewhere / "results" / "shop"
-    manifest = json.loads((context.folder / "manifest.json").read_text())
-    assert manifest["folder"] == str(home)
+    manifest = load_manifest(context.folder)
+    assert manifest.folder == str(home)
     assert rerun_command(manifest, {"load.users": "2"}).command == f'make run SCENARIO={home} SET="load.users=2"'
     (context.folder.parent / "latest").symlink_to(context.folder.name)
     assert find_run(str(home)) == context.folder

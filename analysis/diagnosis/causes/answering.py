@@ -133,7 +133,7 @@ def _process_connections(run: RunSettings) -> Remedy | str | None:
     if knob is None:
         return None
     set_to = run.knob(processes) if processes else 1
-    count = run.manifest["host"]["cpus"] if set_to == "auto" else int(set_to)
+    count = (run.manifest.host.cpus or 1) if set_to == "auto" else int(set_to or 1)
     now = run.integer(knob)
     value = math.ceil(_UNEVEN * 2 * run.at_once / count) + _WORKER_OWN
     if now >= value:
@@ -164,7 +164,7 @@ def _closes_first(run: RunSettings) -> Remedy | str:
     waits = f"{run.server} keeps an idle connection for {run.shown(kept)}" if kept else _measured(run)
     rule = f"{sender} must close an idle connection before {run.server} does ({waits})"
     purges = f"{sender}.pool_purge_delay"
-    if purges in run.manifest["knobs"]:
+    if purges in run.manifest.knobs:
         return (
             f"{rule}: set {purges}, now {run.shown(purges)}, well below that; HAProxy has no timer for one connection"
             + _races(run)
@@ -220,8 +220,9 @@ _RULES_MAX = 3
 
 def _rules(run: RunSettings) -> str:
     """Return which lines of the proxy's configuration answer with an error."""
-    rules = run.manifest["roles"].get(run.proxy, {}).get("rules", [])
-    found = [f"{one['where']}: {one['text']}" for one in rules if not _SENDS_ELSEWHERE.match(one["text"])]
+    proxy = run.manifest.roles.get(run.proxy or "")
+    rules = proxy.rules if proxy else []
+    found = [f"{one.where}: {one.text}" for one in rules if not _SENDS_ELSEWHERE.match(one.text)]
     if not found:
         return "no server was asked: the proxy's own limits and rules decide; 'connlab explain' has its log's words"
     lines = "; ".join(found[:_RULES_MAX]) + ("; …" if len(found) > _RULES_MAX else "")

@@ -48,14 +48,14 @@ _ASKS_AGAIN_MS = 1000
 
 def _ask_again(run: RunSettings) -> Remedy | str:
     """Let nginx ask again for a name that leads elsewhere now; else no setting helps where nothing listens."""
-    moves = [each for each in run.manifest.get("actions", ()) if each["do"] == "dns" and each["start_us"] is not None]
+    moves = [each for each in run.manifest.actions if each.do == "dns" and each.start_us is not None]
     knob = "nginx.resolver_valid"
-    now_ms = run.integer(knob) if moves and knob in run.manifest["knobs"] else _ASKS_AGAIN_MS
+    now_ms = run.integer(knob) if moves and knob in run.manifest.knobs else _ASKS_AGAIN_MS
     if 0 < now_ms <= _ASKS_AGAIN_MS:
         return NO_KNOB
     last = moves[-1]
     kept = "asks once, at its start" if not now_ms else f"keeps an answer for {format_duration(now_ms)}"
-    why = f"the name {last['name']} leads to {last['instance']}, and nginx went on to {last['was']}: it {kept}"
+    why = f"the name {last.name} leads to {last.instance}, and nginx went on to {last.was}: it {kept}"
     return Remedy(knob, format_duration(_ASKS_AGAIN_MS), why)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.formatting import format_count, format_knob, format_ms
-from formats.role import TRAFFIC_PORT
+from formats.field_types import Scalar
+from formats.manifest import SOMAXCONN, Manifest
 
 TIMEOUT_MARGIN_MS = 1000
 NO_KNOB = "no single setting fixes it; 'connlab explain' (make explain) explains single requests"
@@ -35,68 +36,55 @@ class RunSettings:
     """What of a run's record the remedies read.
 
     Args:
-        manifest: the content of manifest.json.
-        ledger: that of derived/ledger.json.
-        kinds: client, proxy or server, for each role.
-        limits: for each role the knobs that bound it, by what they bound; without those that its program has fixed.
-        request_path: the roles that carry requests, from the client to the server that answers.
-        behind: the service that answers and the server that it asks, if that is the hop on which the cause lies.
+        manifest: what it was made of.
+        ledger: the content of derived/ledger.json.
         hop: the two roles between which most requests met the cause; the first two of the path if nobody says so.
     """
 
-    def __init__(
-        self,
-        manifest: Mapping[str, Any],
-        ledger: Mapping[str, Any],
-        kinds: Mapping[str, str],
-        limits: Mapping[str, Mapping[str, str]],
-        request_path: Sequence[str],
-        *,
-        behind: tuple[str, str] | None = None,
-        hop: tuple[str, str] | None = None,
-    ) -> None:
+    def __init__(self, manifest: Manifest, ledger: Mapping[str, Any], hop: tuple[str, str] | None = None) -> None:
         self.manifest = manifest
         self.ledger = ledger
-        self._kinds = kinds
-        self._limits = limits
-        self._request_path = request_path
-        self.behind = behind
         self._hop = hop
 
-    def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
-        """Return a knob's value; durations in ms."""
-        return self.manifest["knobs"][name]["value"]
+    def knob(self, name: str) -> Scalar | None:
+        """Return a knob's value, durations in ms; raise KeyError if the path has no such knob."""
+        return self.manifest.knobs[name].value
 
     def integer(self, name: str) -> int:
-        """Return the value of a knob that is a number; durations in ms."""
-        return int(self.knob(name))
+        """Return the value of a knob that is a number, durations in ms; raise KeyError if the path has no such knob."""
+        return int(self.knob(name) or 0)
 
     def shown(self, name: str) -> str:
         """Return a knob's value with the lines of the user's configuration that say it."""
-        knob = self.manifest["knobs"].get(name)
-        return "" if knob is None else ", ".join([format_knob(knob), *(knob.get("where") or ())])
+        knob = self.manifest.knobs.get(name)
+        return "" if knob is None else ", ".join([format_knob(knob), *(knob.where or ())])
 
     def has(self, knob: str) -> bool:
         """Return whether the path has the role that a knob is of."""
         first, second = knob.split(".")[:2]
-        return (second if first == "kernel" else first) in self.manifest["path"]
+        return (second if first == "kernel" else first) in self.manifest.path
 
     @property
     def client(self) -> str:
         """The client: the path begins with it."""
-        return str(self.manifest["path"][0])
+        return self.manifest.path[0]
 
     @property
     def server(self) -> str:
         """The role that answers the requests."""
-        return self._request_path[-1]
+        return self.manifest.request_path[-1]
+
+    @property
+    def behind(self) -> tuple[str, str] | None:
+        """The service that answers and the server that it asks, if that is the hop on which the cause lies."""
+        return self._hop if self._hop == self.manifest.behind else None
 
     @property
     def hop(self) -> tuple[str, str]:
         """The two roles between which most requests met the cause."""
         if self._hop is not None:
             return self._hop
-        first, *others = self._request_path
+        first, *others = self.manifest.request_path
         return first, next(iter(others), first)
 
     @property
@@ -108,9 +96,9 @@ class RunSettings:
     @property
     def proxy(self) -> str | None:
         """The last proxy of the path, or the one on whose hop the cause lies; None where there is none."""
-        if self.behind and self._limits.get(self.behind[0]):
+        if self.behind and self.manifest.roles[self.behind[0]].limiting_knobs():
             return self.behind[0]
-        return next((role for role in reversed(self.manifest["path"]) if self._kinds.get(role) == "proxy"), None)
+        return next((role for role in reversed(self.manifest.path) if self.manifest.kind_of(role) == "proxy"), None)
 
     @property
     def backends(self) -> int:
@@ -119,11 +107,12 @@ class RunSettings:
 
     def instances(self, role: str) -> int:
         """Return how many instances a role has."""
-        return len(self.manifest["instances"].get(role, [])) or 1
+        return len(self.manifest.of_role(role)) or 1
 
     def limit(self, role: str | None, what: str) -> str | None:
         """Return the knob that bounds this at a role; None where there is none, or its program has it fixed."""
-        return self._limits.get(role, {}).get(what) if role else None
+        declared = self.manifest.roles.get(role or "")
+        return declared.limiting_knobs().get(what) if declared else None
 
     @property
     def at_once(self) -> int:
@@ -146,11 +135,11 @@ class RunSettings:
 
     def setting(self, role: str, what: str) -> str | None:
         """Return a setting of a service's own program, with its line in the scenario's files; None if unknown."""
-        found = self.manifest.get("settings", {}).get(role, {}).get(what)
+        found = self.manifest.settings.get(role, {}).get(what)
         if found is None:
             return None
-        place = f"{found['where']}: {found['text']}" if found.get("where") else "no file of the scenario sets it"
-        return f"{found['program']}'s {found['setting']} ({place})"
+        place = f"{found.where}: {found.text}" if found.where else "no file of the scenario sets it"
+        return f"{found.program}'s {found.setting} ({place})"
 
     def or_more_workers(self, role: str) -> str:
         """Return the setting that lets a service serve more at once, behind a semicolon; nothing if unknown."""
@@ -159,7 +148,7 @@ class RunSettings:
 
     def holders_of(self, role: str) -> list[dict[str, Any]]:
         """Return who held the connections of a role's instances while others waited, as the ledger has it."""
-        instances = self.manifest["instances"].get(role, [])
+        instances = self.manifest.of_role(role)
         return [one for one in self.ledger.get("holders", ()) if one["instance"] in instances]
 
     def queue_of(self, role: str) -> int | None:
@@ -167,15 +156,14 @@ class RunSettings:
         knob = self.limit(role, "backlog")
         if knob is None:
             return None
-        instance = next(iter(self.manifest["instances"].get(role, [])), role)
-        somaxconn = self.manifest.get("sysctls", {}).get(instance, {}).get("net.core.somaxconn")
+        somaxconn = self.manifest.sysctl(next(iter(self.manifest.of_role(role)), role), SOMAXCONN)
         return min(self.integer(knob), int(somaxconn)) if somaxconn else self.integer(knob)
 
     def queues_of(self, role: str) -> int:
         """Return how many accept queues an instance has at one address and port: several with SO_REUSEPORT."""
-        port = self.manifest.get("roles", {}).get(role, {}).get("port", TRAFFIC_PORT)
-        listeners = self.manifest.get("listeners", {}).get(f"{role}-1") or self.manifest.get("listeners", {}).get(role)
-        counts = Counter(one["address"] for one in listeners or () if one["port"] == port)
+        instance = next(iter(self.manifest.of_role(role)), role)
+        port = self.manifest.port_of(instance)
+        counts = Counter(one.address for one in self.manifest.listeners.get(instance, ()) if one.port == port)
         return max(counts.values(), default=1)
 
     @property
@@ -184,7 +172,7 @@ class RunSettings:
         dropped: dict[str, int] = {
             hop["to"]: sum(filter(None, hop["dropped_syns"].values())) for hop in self.ledger["hops"]
         }
-        return max(reversed(self._request_path[1:]), key=lambda role: dropped.get(role, 0))
+        return max(reversed(self.manifest.request_path[1:]), key=lambda role: dropped.get(role, 0))
 
 
 def raise_knob(
@@ -196,8 +184,7 @@ def raise_knob(
 
 def set_sysctl(run: RunSettings, knob: str, value: str, why: str) -> Remedy | None:
     """Return a value of a sysctl; None where the path has nobody to set it for, or has set it."""
-    now = run.manifest["knobs"].get(knob, {}).get("value")
-    return Remedy(knob, value, why) if run.has(knob) and now != value else None
+    return Remedy(knob, value, why) if run.has(knob) and run.manifest.value_of(knob) != value else None
 
 
 KNOBS = {
@@ -281,12 +268,12 @@ def more_places(run: RunSettings) -> Remedy | str | None:
 def _more_connections(run: RunSettings, role: str, each: int) -> Remedy | None:
     """Return more connections at once, for `each` that may come; None where a role has enough, or they are unknown."""
     connections, queue = run.limit(role, "connections"), run.queue_of(role)
-    if connections is None or connections not in run.manifest["knobs"]:
+    if connections is None or connections not in run.manifest.knobs:
         return None
     if queue is None:
         return raise_knob(run, connections, each, f"{each} connections may come to each {role} at once")
     held = queue + 1
-    kept = run.keeps_connections and run.manifest["path"][:2] == [run.client, role]
+    kept = run.keeps_connections and run.manifest.path[:2] == [run.client, role]
     # Who waits for a client that keeps its connection waits long, so that there all are served at once.
     value = each if kept else max(1, each - held)
     remedy = raise_knob(

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from analysis.evidence.rawfiles import FOLDER
 from analysis.formatting import format_count, format_knob
-from formats.manifest import FILE as MANIFEST
+from formats.manifest import Manifest, ManifestError, load_manifest
 from formats.role import TRAFFIC_PORT
 from formats.safe_files import read_regular
 from lab.roles.declared_roles import ROLES
@@ -81,9 +82,11 @@ class SeenRun:
         return [one for one in found if isinstance(one.get("body"), dict) and parts <= one["body"].keys()]
 
     @cached_property
-    def manifest(self) -> dict[str, Any]:
-        """Return what was set; empty where there is no manifest."""
-        return next(_objects(_text(self.folder / MANIFEST).replace("\n", " ")), {})
+    def manifest(self) -> Manifest | None:
+        """Return what was set; None where there is no manifest, or it is broken."""
+        with suppress(ManifestError):
+            return load_manifest(self.folder)
+        return None
 
     @cached_property
     def requests(self) -> list[dict[str, Any]]:
@@ -218,7 +221,7 @@ def board(run: SeenRun) -> Iterator[str]:
 
 def limits(run: SeenRun) -> Iterator[str]:
     """Yield the limits of proxy and servers, by the names of their knobs, and those of the servers' kernels."""
-    knobs, sysctls = run.manifest.get("knobs", {}), run.manifest.get("sysctls", {})
+    knobs, sysctls = (run.manifest.knobs, run.manifest.sysctls) if run.manifest else ({}, {})
     for role in run.path[1:]:
         names = [f"{role}.{knob}" for _, knob in ROLES[role].limits if knob]
         yield role
