@@ -8,10 +8,9 @@ from analysis.evidence.flows import FlowsError
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.size import TooLargeError
 from analysis.figures import Run
-from analysis.output import make_folder, write
 from analysis.reports.stories import ladders
 from analysis.steps import Steps
-from analysis.verdicts import clocks_file, connections_file, figures_file, ledger_file, parquet_files, verdict_file
+from analysis.verdicts import clocks_file, connections_file, figures_file, parquet_files
 from analysis.verdicts.verdict_file import JudgedRun, Verdict
 from formats import manifest
 from formats.manifest import ManifestError
@@ -51,22 +50,20 @@ def analyse(run_dir: Path, steps: Steps | None = None) -> Verdict:
     for name, work_out in _PARTS.items():
         with steps.step(name):
             work_out(found)
-    folder = run_dir / ledger_file.FILE.parent
     with steps.step("tables"):
-        make_folder(folder)
-        write(run_dir / ledger_file.FILE, found.account.to_json())
-        parquet_files.write(found.run, folder)
+        found.account.write(run_dir)
+        parquet_files.write(found.run, run_dir / "derived")
         clocks_file.write(found.run, run_dir)
     with steps.step("readings"):
         parquet_files.write_readings(found.run, run_dir)
     with steps.step("ladders"):
-        ladders.write(found.run, run_dir)
+        ladders.build_ladders(found.run).write(run_dir)
     with steps.step("figures"):
         if found.run.raw.manifest.observed is not None:
             connections_file.write(found.run)
-        write(run_dir / figures_file.FILE, figures_file.build_figures_file(found.run).to_json())
+        figures_file.build_figures_file(found.run).write(run_dir)
     # The verdict comes last: where it stands, so do all other derived files.
-    write(run_dir / verdict_file.FILE, found.verdict.to_json())
+    found.verdict.write(run_dir)
     return found.verdict
 
 

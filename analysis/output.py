@@ -50,6 +50,21 @@ class Written(BaseModel):
         return text + "\n"
 
 
+class DerivedFile(Written):
+    """A JSON file of derived/, whole.
+
+    Attributes:
+        file: where it lies in the folder of the run, or of the series.
+    """
+
+    file: ClassVar[Path]
+
+    def write(self, folder: Path) -> None:
+        """Write it into the folder of the run, or of the series; raise OSError if that fails."""
+        make_folder((folder / self.file).parent)
+        write(folder / self.file, self.to_json())
+
+
 def make_folder(folder: Path) -> None:
     """Make the folder of derived files, if it is not there; a link in its place is removed."""
     if folder.is_symlink():

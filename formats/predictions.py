@@ -9,6 +9,8 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 # Where evidence is missing, a statement is neither.
 Truth = Literal["true", "false", "unknown"]
+# What a run, or a series, comes to.
+Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 
 
 class Part(BaseModel):

@@ -9,14 +9,13 @@ from formats.field_types import Named, PlaceOfRun, Scalar
 from formats.knob_types import Unit
 from formats.manifest import Status as RunStatus
 from formats.manifest import tolerant
-from formats.predictions import Claim, Published, Truth
+from formats.predictions import Claim, Published, Result, Truth
 from formats.safe_files import atomic_write, read_regular
 
 FILE = "series.json"
 SCHEMA: Literal["connlab.series/1"] = "connlab.series/1"
 Kind = Literal["arms", "matrix", "search"]
 Status = Literal["running", "complete", "partial", "stopped", "interrupted"]
-Verdict = Literal["reproduced", "not-reproduced", "inconclusive"]
 Outcome = Literal["found", "holds-everywhere", "holds-nowhere", "inconclusive"]
 
 
@@ -66,7 +65,7 @@ class PlannedRun(_Part):
     )
     run: Annotated[PlaceOfRun | None, Field(description="<scenario>/<run-id>, a folder below results/")] = None
     verdict: Annotated[
-        Verdict | None, Field(description="The run's own; null if it has none, or no prediction about it alone")
+        Result | None, Field(description="The run's own; null if it has none, or no prediction about it alone")
     ] = None
     holds: Annotated[Truth | None, Field(description="In a search: whether search.until held")] = None
     reason: Annotated[str | None, Field(description="Why it was aborted or failed")] = None

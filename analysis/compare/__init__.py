@@ -12,8 +12,6 @@ from analysis.compare.comparison import compare_cells, compare_groups
 from analysis.compare.comparison_file import Comparison
 from analysis.compare.replicates import CompareError, load_group, load_series
 from analysis.compare.verdict import SeriesVerdict
-from analysis.output import make_folder, write
-from analysis.verdicts import verdict_file
 
 __all__ = [
     "CompareError",
@@ -22,7 +20,6 @@ __all__ = [
     "compare_runs",
     "compare_series",
     "judge_series",
-    "write_verdict",
 ]
 
 
@@ -47,13 +44,7 @@ def compare_series(folder: Path) -> tuple[Comparison, SeriesVerdict]:
 
 
 def judge_series(folder: Path) -> SeriesVerdict:
-    """Judge a series and write its verdict; what is raised is as for `compare_series` and `write_verdict`."""
+    """Judge a series and write its verdict; what is raised is as for `compare_series`, and OSError."""
     found = verdict.judge_series(load_series(folder))
-    write_verdict(folder, found)
+    found.write(folder)
     return found
-
-
-def write_verdict(folder: Path, found: SeriesVerdict) -> None:
-    """Write derived/verdict.json into a series' folder; raise OSError if it cannot be written."""
-    make_folder((folder / verdict_file.FILE).parent)
-    write(folder / verdict_file.FILE, found.to_json())

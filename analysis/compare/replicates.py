@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from analysis.compare.comparison_file import Setting, SettingChange
 from analysis.compare.intervals import Values
 from analysis.expressions.values import Number, is_number
-from analysis.verdicts import derived, figures_file, verdict_file
+from analysis.verdicts import derived
 from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.figures_file import FiguresFile, MeasuredValue
 from analysis.verdicts.verdict_file import Verdict
@@ -118,8 +118,8 @@ def load_ended_run(folder: Path) -> RunRecord:
     if recorded.status == "running":
         raise CompareError(f"{folder}: the run has not ended; wait for it, or, if it was killed, run it again")
     try:
-        figures = derived.read(folder, figures_file.FILE, FiguresFile)
-        judged = derived.read(folder, verdict_file.FILE, Verdict)
+        figures = derived.read(folder, FiguresFile)
+        judged = derived.read(folder, Verdict)
     except DerivedError as error:
         return RunRecord(folder, recorded, verdict=None, figures={}, why={}, underived=str(error))
     return RunRecord(folder, recorded, judged, figures.figures, figures.why)

@@ -11,10 +11,9 @@ from pydantic import Field
 from analysis.compare import arm_predictions
 from analysis.compare.arm_predictions import ArmPrediction
 from analysis.compare.replicates import Group, SeriesRuns
-from analysis.output import Written
-from analysis.verdicts.verdict_file import PublishedResult, measure_published
-
-Result = Literal["reproduced", "not-reproduced", "inconclusive"]
+from analysis.output import DerivedFile, Written
+from analysis.verdicts.verdict_file import PublishedResult, Verdict, measure_published
+from formats.predictions import Result
 
 
 class OwnPrediction(Written):
@@ -47,9 +46,10 @@ class CellVerdict(Written):
     predictions: Annotated[list[OwnPrediction], Field(description="What the runs say each about itself")]
 
 
-class SeriesVerdict(Written):
+class SeriesVerdict(DerivedFile):
     """The verdict on one series."""
 
+    file = Verdict.file
     sorts = True
 
     contract: Annotated[Literal["connlab.series-verdict/1"], Field(alias="schema")]

@@ -5,24 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from pydantic import BaseModel
-
 from analysis import formatting
 from analysis.diagnosis import causes
 from analysis.formatting import format_count
+from analysis.output import DerivedFile
 from analysis.output import write as write_file
-from analysis.reports import advice, rendering
-from analysis.verdicts import connections_file, derived, ledger_file, verdict_file
+from analysis.reports import advice, rendering, run_report
+from analysis.verdicts import derived
+from analysis.verdicts.connections_file import Connections
 from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.verdict_file import Verdict
 from formats.manifest import Manifest, ManifestError, load_manifest
 from formats.series import Series, load_series
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound=DerivedFile)
 
 FILE = Path("index.html")
-_REPORT = "report.html"
 _SET = frozenset({"set", "cell"})
 # Nothing went wrong in what is of these states, as far as is known.
 _FINE = frozenset({"reproduced", "observed", "not analysed", "running"})
@@ -162,7 +161,7 @@ def _series_entry(results: Path, folder: Path, plan: Series, runs: list[Entry]) 
     # It brings scipy, which a list of runs needs only where there is a series.
     from analysis.compare import SeriesVerdict  # noqa: PLC0415
 
-    verdict = _read(folder, verdict_file.FILE, SeriesVerdict)
+    verdict = _read(folder, SeriesVerdict)
     page = folder / "derived" / "comparison.html"
     return SeriesEntry(
         scenario=", ".join(sorted({cell.scenario for cell in plan.cells})),
@@ -198,16 +197,16 @@ def _manifest(folder: Path) -> Manifest | None:
         return None
 
 
-def _read(folder: Path, file: Path, model: type[_Model]) -> _Model | None:
+def _read(folder: Path, model: type[_Model]) -> _Model | None:
     """Return a file of a run; None if it is none that this version writes, which a list of runs has to live with."""
     try:
-        return derived.read(folder, file, model)
+        return derived.read(folder, model)
     except DerivedError:
         return None
 
 
 def _entry(results: Path, folder: Path, manifest: Manifest) -> Entry:
-    verdict, ledger = _read(folder, verdict_file.FILE, Verdict), _read(folder, ledger_file.FILE, Ledger)
+    verdict, ledger = _read(folder, Verdict), _read(folder, Ledger)
     requests = ledger.requests if ledger else None
     ranked = advice.rank_causes(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else []
     completed = manifest.status == "complete"
@@ -223,15 +222,15 @@ def _entry(results: Path, folder: Path, manifest: Manifest) -> Entry:
         total=requests.total if requests else None,
         failed=requests.failed if requests else None,
         cause=causes.cause_named(ranked[0][0]).label if ranked else "",
-        link=_link(results, folder / _REPORT) if (folder / _REPORT).is_file() else None,
+        link=_link(results, folder / run_report.FILE) if (folder / run_report.FILE).is_file() else None,
     )
 
 
 def _state(folder: Path, verdict: Verdict | None, ledger: Ledger | None) -> str:
     if verdict and ledger:
         # A system that was only watched has no prediction to be judged by.
-        return "observed" if (folder / connections_file.FILE).is_file() else verdict.verdict
-    return "analyse again" if (folder / verdict_file.FILE).is_file() else "not analysed"
+        return "observed" if (folder / Connections.file).is_file() else verdict.verdict
+    return "analyse again" if (folder / Verdict.file).is_file() else "not analysed"
 
 
 def _differed(manifest: Manifest) -> Iterator[str]:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from pydantic import BaseModel
 
 from analysis.database import in_memory
-from analysis.reports.stories.timeline import LADDERS_FILE, Ladders
-from analysis.verdicts import derived, figures_file, ledger_file, verdict_file
+from analysis.output import DerivedFile
+from analysis.reports.stories.timeline import Ladders
+from analysis.verdicts import derived
 from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.ledger_file import Ledger
@@ -144,22 +144,22 @@ def load_record(folder: Path) -> Record:
         ReportError: its manifest or its verdict is missing, broken, or of another version.
     """
     content = load_manifest(folder)
-    figures = _read(folder, figures_file.FILE, FiguresFile)
+    figures = _read(folder, FiguresFile)
     return Record(
         folder=folder,
         manifest=content,
-        verdict=_read(folder, verdict_file.FILE, Verdict),
-        ledger=_read(folder, ledger_file.FILE, Ledger),
-        ladders=_read(folder, LADDERS_FILE, Ladders),
+        verdict=_read(folder, Verdict),
+        ledger=_read(folder, Ledger),
+        ladders=_read(folder, Ladders),
         figures=figures["figures"],
         why=figures["why"],
     )
 
 
-def _read(folder: Path, file: Path, model: type[BaseModel]) -> Row:
+def _read(folder: Path, model: type[DerivedFile]) -> Row:
     """Return what a file holds, as templates and scripts take it."""
     try:
-        return derived.read(folder, file, model).model_dump(mode="json", by_alias=True)
+        return derived.read(folder, model).model_dump(mode="json", by_alias=True)
     except DerivedError as error:
         raise ReportError(error.what, folder) from None
 

@@ -17,7 +17,7 @@ from analysis.reports import (
     summary,
 )
 from analysis.reports.run_record import Record, ReportError, load_manifest, load_record
-from analysis.verdicts import connections_file, derived, guesses
+from analysis.verdicts import derived, guesses
 from analysis.verdicts.connections_file import Connections
 from analysis.verdicts.derived import DerivedError
 from formats.manifest import Manifest
@@ -108,7 +108,7 @@ def render_run(record: Record) -> str:
 
 def render_observation(folder: Path, recorded: Manifest) -> str:
     """Return the content of report.html; raises DerivedError if the run was not analysed by this version."""
-    account = derived.read(folder, connections_file.FILE, Connections)
+    account = derived.read(folder, Connections)
     found = [
         (count, server.server, causes.cause_named(name))
         for target in account.targets

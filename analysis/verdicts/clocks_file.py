@@ -8,10 +8,7 @@ from pydantic import Field
 from analysis.evidence.clocks import LAB, Clocks
 from analysis.expressions.values import Unknown
 from analysis.figures import Run
-from analysis.output import Written
-from analysis.output import write as write_file
-
-FILE = Path("derived") / "clocks.json"
+from analysis.output import DerivedFile, Written
 
 
 class MachineEntry(Written):
@@ -36,8 +33,10 @@ class MachineEntry(Written):
     ]
 
 
-class ClocksFile(Written):
+class ClocksFile(DerivedFile):
     """The clocks of one run."""
+
+    file = Path("derived") / "clocks.json"
 
     contract: Annotated[Literal["connlab.clocks/1"], Field(alias="schema")] = "connlab.clocks/1"
     scenario: str
@@ -70,7 +69,7 @@ def write(run: Run, run_dir: Path) -> None:
         lab_apart_us=clocks.lab_apart_us,
         machines=[_entry(clocks, name, began_us) for name in clocks.machines],
     )
-    write_file(run_dir / FILE, found.to_json())
+    found.write(run_dir)
 
 
 def _entry(clocks: Clocks, name: str, began_us: int | None) -> MachineEntry:

@@ -14,14 +14,13 @@ from analysis.diagnosis.observed import Observation, counters
 from analysis.evidence import captures
 from analysis.figures import Run
 from analysis.formatting import format_us
-from analysis.output import Written
+from analysis.output import DerivedFile, Written
 from analysis.verdicts import inspection, overflow_advice
 from analysis.verdicts.inspection import Inspection
 from analysis.verdicts.overflow_advice import Advice, FailedBehindOverflows
 from formats.manifest import PORT_RANGE, port_count
 from formats.manifest import Target as Observed
 
-FILE = Path("derived") / "connections.json"
 TABLE = Path("derived") / "connections.parquet"
 QUEUES = Path("derived") / "queues.parquet"
 COUNTERS = Path("derived") / "counters.parquet"
@@ -186,8 +185,10 @@ class Crossing(Written):
     syns_lost_between: Annotated[int, Field(description="SYNs that left the peer and did not come to the target")]
 
 
-class Connections(Written):
+class Connections(DerivedFile):
     """The account of one observation."""
+
+    file = Path("derived") / "connections.json"
 
     contract: Annotated[Literal["connlab.connections/1"], Field(alias="schema")]
     scenario: str
@@ -221,7 +222,7 @@ def write(run: Run) -> Connections:
         output.copy_rows(seen.database.execute, "SELECT * FROM ledger ORDER BY observer, id", run.raw.folder / TABLE)
         output.copy_rows(seen.database.execute, "SELECT * FROM queues ORDER BY server, step", run.raw.folder / QUEUES)
         _write_counters(run, seen)
-    output.write(run.raw.folder / FILE, account.to_json())
+    account.write(run.raw.folder)
     return account
 
 

@@ -7,11 +7,11 @@ from typing import TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from analysis import command_hints
-from analysis.output import FROM_ANYBODY
+from analysis.output import FROM_ANYBODY, DerivedFile
 from formats.safe_files import read_within
 from formats.sanitize import format_validation_error, visible
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound=DerivedFile)
 
 
 class DerivedError(Exception):
@@ -23,17 +23,17 @@ class DerivedError(Exception):
         self.what = what
 
 
-def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
-    """Return what a file of a run's folder holds, by the model that it is written from.
+def read(folder: Path, model: type[_Model]) -> _Model:
+    """Return a file of a run's derived/, by the model that it is written from.
 
     Raises:
         DerivedError: the file is missing, cannot be read, or is none that this version writes.
     """
-    path = folder / file
+    path = folder / model.file
     try:
-        content = read_within(folder, file)
+        content = read_within(folder, model.file)
     except FileNotFoundError:
-        raise DerivedError(f"{folder}: the run has no {file.name}", folder) from None
+        raise DerivedError(f"{folder}: the run has no {model.file.name}", folder) from None
     except OSError as error:
         raise DerivedError(f"{error.filename or path}: {error.strerror}") from None
     try:

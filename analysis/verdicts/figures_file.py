@@ -9,7 +9,7 @@ from analysis import figures
 from analysis.expressions.values import Unknown, Value
 from analysis.figures.catalogue import figure_names
 from analysis.figures.run import Run
-from analysis.output import Written
+from analysis.output import DerivedFile, Written
 
 # A longer list is reduced to its length and its ends; the raw files have all of it.
 _LIST_MAX = 100
@@ -35,12 +35,10 @@ def measured(value: Value) -> MeasuredValue:
     return list(value) if len(value) <= _LIST_MAX else ListSummary(count=len(value), min=min(value), max=max(value))
 
 
-FILE = Path("derived") / "figures.json"
-
-
-class FiguresFile(Written):
+class FiguresFile(DerivedFile):
     """Every figure of one run."""
 
+    file = Path("derived") / "figures.json"
     indent = 1
     sorts = True
 

@@ -19,10 +19,8 @@ from analysis.diagnosis.shutdowns import Ending, find_endings
 from analysis.expressions.values import Unknown, is_number
 from analysis.figures import Run, catalogue, client, ledger
 from analysis.formatting import format_count
-from analysis.output import Written
+from analysis.output import DerivedFile, Written
 from analysis.verdicts.connections_file import Outcome
-
-FILE = Path("derived") / "ledger.json"
 
 # What the ledger rests on. A load that was less than asked for is a load all the same.
 _EVIDENCE = frozenset(Evidence) - {Evidence.LOAD, Evidence.EVENTS, Evidence.SOCKETS, Evidence.PROCESSES}
@@ -235,8 +233,10 @@ class HopEntry(Written):
     identities: list[IdentityEntry]
 
 
-class Ledger(Written):
+class Ledger(DerivedFile):
     """The account of one run."""
+
+    file = Path("derived") / "ledger.json"
 
     contract: Annotated[Literal["connlab.ledger/1"], Field(alias="schema")]
     scenario: str

@@ -17,12 +17,12 @@ from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.expressions.values import Number, Unknown
 from analysis.figures import Run
-from analysis.output import Written
+from analysis.output import DerivedFile, Written
 from analysis.verdicts import ledger_file
 from analysis.verdicts.figures_file import MeasuredValue, measured
 from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.predictions import Outcome, judge, keeps_out, number
-from formats.predictions import Claim, Published, Truth
+from formats.predictions import Claim, Published, Result, Truth
 
 
 class MeasuredFigure(Written):
@@ -56,10 +56,6 @@ def measure_published(published: Published | None, number: Callable[[str], Numbe
         here.append(MeasuredFigure(name=name, expression=expression, value=known, why=why, published=there))
     return PublishedResult(description=published.description, here=here)
 
-
-FILE = Path("derived") / "verdict.json"
-
-Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 
 _FALSE_IDENTITIES = "ledger.identities.failed"
 
@@ -104,9 +100,10 @@ class LedgerSummary(Written):
     identities: Annotated[dict[Truth, int], Field(description="How many hold")]
 
 
-class Verdict(Written):
+class Verdict(DerivedFile):
     """The verdict on one run."""
 
+    file = Path("derived") / "verdict.json"
     sorts = True
 
     contract: Annotated[Literal["connlab.verdict/1"], Field(alias="schema")]

@@ -10,7 +10,6 @@ from analysis.reports import run_record
 from analysis.reports.advice import Advice
 from analysis.reports.run_report import ReportError
 from analysis.verdicts import derived
-from analysis.verdicts.ledger_file import FILE as LEDGER_FILE
 from analysis.verdicts.ledger_file import Ledger
 from formats import manifest
 from formats.manifest import Knob, Manifest
@@ -71,8 +70,8 @@ def _became(before: Path, after: Path, whole: Manifest) -> str | None:
         return None
     try:
         given = advise_on_run(before)
-        old = derived.read(before, LEDGER_FILE, Ledger).requests
-        new = derived.read(after, LEDGER_FILE, Ledger).requests
+        old = derived.read(before, Ledger).requests
+        new = derived.read(after, Ledger).requests
     except (BadInput, derived.DerivedError):
         return None
     if given.knob is None or old is None or new is None:

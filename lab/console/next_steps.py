@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis import command_hints
-from analysis.verdicts import derived, ledger_file
+from analysis.verdicts import derived
+from analysis.verdicts.ledger_file import Ledger
 from formats.knob_types import format_knob_value
 from formats.series import Search
 from lab import paths
@@ -33,7 +34,7 @@ def after_run(folder: Path) -> str:
 def is_without_requests(folder: Path) -> bool:
     """Return whether a run's load leaves no record of requests, so that none has a story."""
     try:
-        return derived.read(folder, ledger_file.FILE, ledger_file.Ledger).by_connection
+        return derived.read(folder, Ledger).by_connection
     except derived.DerivedError:
         return False
 

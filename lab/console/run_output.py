@@ -14,12 +14,11 @@ from rich.text import Text
 from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.identities import Side
 from analysis.formatting import format_count, format_ms, format_races
+from analysis.reports import run_report
 from analysis.reports.summary import held_predictions
-from analysis.verdicts import derived, figures_file, guesses, ledger_file
-from analysis.verdicts.figures_file import FILE as FIGURES
+from analysis.verdicts import derived, guesses
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.guesses import GuessOutcome
-from analysis.verdicts.ledger_file import FILE as LEDGER_FILE
 from analysis.verdicts.ledger_file import HopEntry, Ledger, NamedRequests
 from formats.knob_types import format_knob_value
 from formats.manifest import load_manifest
@@ -27,7 +26,7 @@ from formats.series import Search, Series
 from lab import paths
 from lab.console.advice import advice_outcome
 from lab.runs import run_results
-from lab.runs.run_results import REPORT_FILE, STYLES
+from lab.runs.run_results import STYLES
 
 _LONGEST = "client.latency_ms.max"
 
@@ -52,13 +51,13 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
     print_guesses(console, folder, verdict)
     console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]]), _about(verdict, folder)))
     console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
-    if (folder / REPORT_FILE).is_file():
-        console.print(f"report: {paths.shown(folder / REPORT_FILE)}", soft_wrap=True)
+    if (folder / run_report.FILE).is_file():
+        console.print(f"report: {paths.shown(folder / run_report.FILE)}", soft_wrap=True)
 
 
 def _about(verdict: Mapping[str, Any], folder: Path) -> str:
     """Return what the verdict is about: predictions hold, whatever became of the requests."""
-    requests = run_results.read_derived(folder, LEDGER_FILE, Ledger).requests
+    requests = run_results.read_derived(folder, Ledger).requests
     failed = f"{requests.failed:,} of {format_count(requests.total, 'request')} failed" if requests else ""
     about = "; ".join(filter(None, (held_predictions(verdict), failed)))
     return f" ({about})" if about else ""
@@ -89,7 +88,7 @@ _NAMES = 10
 
 def print_ledger(console: Console, folder: Path, lacks: MissingEvidence) -> None:
     """Print the ledger of a run; what its instruments lack is printed elsewhere."""
-    ledger = run_results.read_derived(folder, LEDGER_FILE, Ledger)
+    ledger = run_results.read_derived(folder, Ledger)
     _print_causes(console, ledger)
     for hop in ledger.hops:
         _print_hop(console, hop, lacks)
@@ -206,7 +205,7 @@ def print_guesses(console: Console, folder: Path, verdict: Mapping[str, Any]) ->
     asked = load_manifest(folder).guesses
     if not any(one.value is not None for one in asked):
         return
-    figures = run_results.read_derived(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)
+    figures = run_results.read_derived(folder, FiguresFile).model_dump(mode="json", by_alias=True)
     console.print(Text("your predictions", "bold"))
     for outcome in guesses.score_guesses(asked, verdict, figures):
         print_guess(console, outcome)
@@ -277,8 +276,8 @@ def search_summary(search: Search, series: Series) -> Iterator[str]:
         return
     folder = paths.RESULTS / run
     try:
-        ledger = derived.read(folder, ledger_file.FILE, Ledger)
-        longest = derived.read(folder, figures_file.FILE, FiguresFile).figures.get(_LONGEST)
+        ledger = derived.read(folder, Ledger)
+        longest = derived.read(folder, FiguresFile).figures.get(_LONGEST)
     except derived.DerivedError:
         return
     requests = ledger.requests

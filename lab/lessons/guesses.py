@@ -8,12 +8,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
 from analysis.formatting import format_count
-from analysis.verdicts import figures_file, guesses, verdict_file
+from analysis.output import DerivedFile
+from analysis.verdicts import guesses
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.guesses import GuessOutcome
 from analysis.verdicts.verdict_file import Verdict
@@ -210,9 +210,9 @@ def print_guesses_of_series(
 
 
 def _derived(folder: Path) -> Iterable[dict[str, Any]]:
-    files: dict[Path, type[BaseModel]] = {verdict_file.FILE: Verdict, figures_file.FILE: FiguresFile}
-    for file, model in files.items():
-        yield run_results.read_derived(folder, file, model).model_dump(mode="json", by_alias=True)
+    models: tuple[type[DerivedFile], ...] = (Verdict, FiguresFile)
+    for model in models:
+        yield run_results.read_derived(folder, model).model_dump(mode="json", by_alias=True)
 
 
 def _print_choice(console: Console, choice: ExpectedArm, prediction: Mapping[str, Any]) -> None:

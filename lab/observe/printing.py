@@ -7,7 +7,8 @@ from typing import Any
 
 from analysis.diagnosis.causes import cause_named
 from analysis.formatting import format_count, format_ms
-from analysis.verdicts import connections_file, derived
+from analysis.verdicts import derived
+from analysis.verdicts.connections_file import Connections
 from formats import manifest
 from lab import paths
 from lab.errors import LabError
@@ -28,7 +29,7 @@ def read_connections(folder: Path) -> dict[str, Any]:
         LabError: it cannot be read.
     """
     try:
-        found = derived.read(folder, connections_file.FILE, connections_file.Connections)
+        found = derived.read(folder, Connections)
     except derived.DerivedError as error:
         raise LabError(str(error)) from None
     return found.model_dump(mode="json", by_alias=True)

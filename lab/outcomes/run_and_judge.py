@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from analysis.steps import Steps
-from analysis.verdicts.verdict_file import FILE, Verdict
+from analysis.verdicts.verdict_file import Verdict
 from formats import sanitize
 from formats import series as series_file
 from formats.manifest import Guess
@@ -213,7 +213,7 @@ class OutcomeSummary:
 
 def summarize_outcome(outcome: Outcome, resolved: ResolvedScenario) -> OutcomeSummary:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
-    of_runs = {folder: run_results.read_derived(folder, FILE, Verdict) for folder in outcome.runs}
+    of_runs = {folder: run_results.read_derived(folder, Verdict) for folder in outcome.runs}
     judged = [(one["id"], one["status"]) for one in outcome.verdict["predictions"]] if outcome.series else []
     for folder, verdict in of_runs.items():
         name = f"{folder.parent.name}/{folder.name}"

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from analysis import command_hints
 from analysis.evidence import rawfiles
+from analysis.reports import run_report
 from analysis.steps import Steps
 from formats import manifest, run_liveness
 from formats.manifest import Guess
@@ -172,7 +173,7 @@ def _derive_what_was_recorded(context: RunContext) -> Iterator[str]:
     except Exception as error:  # noqa: BLE001 # whatever half a run's files make of the analysis, why it broke off matters more
         yield f"there is no report of it: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     else:
-        yield f"its report: {paths.shown(context.folder / run_results.REPORT_FILE)}"
+        yield f"its report: {paths.shown(context.folder / run_report.FILE)}"
 
 
 def _reason(error: BaseException) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
 from analysis import command_hints, compare, derivation
 from analysis.expressions.values import Unknown
 from analysis.formatting import format_number
+from analysis.output import DerivedFile
 from analysis.reports import index, run_report
 from analysis.steps import Steps
 from analysis.verdicts import derived
@@ -26,10 +26,8 @@ from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.runs.run_folders import tries_out
 from lab.signals import interruptible
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound=DerivedFile)
 
-VERDICT_FILE = Path("derived") / "verdict.json"
-REPORT_FILE = Path("report.html")
 
 _EXIT_CODES = {
     "reproduced": ExitCode.REPRODUCED,
@@ -66,18 +64,18 @@ def derive_run(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
         raise LabError(f"nothing was derived, and all files are as they were: {error}") from None
 
 
-def read_derived(folder: Path, file: Path, model: type[_Model]) -> _Model:
+def read_derived(folder: Path, model: type[_Model]) -> _Model:
     """Read a file of a run's derived/; where it is none that this version writes, say so and derive everything again.
 
     Raises:
         BadInput, LabError: as `derive_run`.
     """
     try:
-        return derived.read(folder, file, model)
+        return derived.read(folder, model)
     except derived.DerivedError as error:
         terminal.problem(f"{error.what}; it is derived again")
     derive_run(folder)
-    return derived.read(folder, file, model)
+    return derived.read(folder, model)
 
 
 def derive_series(folder: Path) -> dict[str, Any]:
@@ -214,7 +212,7 @@ def report_to_open(folder: Path) -> Path:
         if error.errno not in CLOSED:
             raise
     try:
-        page = Path(tempfile.mkdtemp(prefix="connlab-")) / REPORT_FILE
+        page = Path(tempfile.mkdtemp(prefix="connlab-")) / run_report.FILE
         page.write_text(run_report.render(folder), encoding="utf-8")
     except run_report.ReportError as error:
         raise LabError(str(error)) from None

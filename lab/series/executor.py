@@ -14,10 +14,11 @@ from analysis.expressions import ExpressionError
 from analysis.figures import Run
 from analysis.steps import Steps
 from analysis.verdicts import predictions
+from analysis.verdicts.verdict_file import Verdict
 from formats import manifest
 from formats.manifest import Guess, utc_now
-from formats.predictions import Truth
-from formats.series import Fingerprint, PlannedRun, Series, Status, Verdict
+from formats.predictions import Result, Truth
+from formats.series import Fingerprint, PlannedRun, Series, Status
 from lab import paths
 from lab.engines.protocol import Engine
 from lab.errors import ConnlabError, Gathered, Interruption, LabError, Problem
@@ -25,7 +26,6 @@ from lab.runs import capacity, run_results, user_files
 from lab.runs.lock import Lock, machine_lock
 from lab.runs.run import clear_up_after, record
 from lab.runs.run_context import RunPosition, open_run
-from lab.runs.run_results import VERDICT_FILE
 from lab.runs.user_files import Configurations
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import store
@@ -80,12 +80,12 @@ class Runner:
         opened(context.folder)
         record(context, self._console, self._lock, title)
 
-    def derive(self, folder: Path) -> Verdict | None:
+    def derive(self, folder: Path) -> Result | None:
         """Derive everything and return the verdict; None if nothing was predicted of this run alone."""
         verdict = run_results.analyse_run(folder)
         if not verdict["predictions"]:
             return None
-        found: Verdict = verdict["verdict"]
+        found: Result = verdict["verdict"]
         return found
 
     def holds(self, folder: Path, expression: str) -> Truth:
@@ -124,7 +124,7 @@ class Executor:
                 continue
             _take_status(place)
             folder = paths.RESULTS / place.run
-            if place.status == "complete" and (derive_again or not (folder / VERDICT_FILE).is_file()):
+            if place.status == "complete" and (derive_again or not (folder / Verdict.file).is_file()):
                 self._judge(place, folder)
         self.save()
 
@@ -210,7 +210,7 @@ class Executor:
             place.verdict = self._runner.derive(folder)
         except Interruption:
             # Half an analysis is none: the next command makes it whole.
-            (folder / VERDICT_FILE).unlink(missing_ok=True)
+            (folder / Verdict.file).unlink(missing_ok=True)
             raise
         except Exception as error:  # noqa: BLE001 # whatever one run's files make of the analysis, the others go on
             place.verdict, place.reason = "inconclusive", f"the analysis failed: {type(error).__name__}: {error}"

@@ -16,7 +16,7 @@ from analysis.diagnosis.causes.waiting import APART
 from analysis.evidence import clocks
 from analysis.evidence.clock_fit import DRIFT_MAX, SAME, Bounds, Rate, fit
 from analysis.evidence.clocks import Clocks
-from analysis.verdicts.clocks_file import FILE, ClocksFile
+from analysis.verdicts.clocks_file import ClocksFile
 from tests.analysis import generators
 from tests.analysis.machines import ELSEWHERE, HERE, move
 from tests.analysis.whole import make_run
@@ -69,10 +69,10 @@ def test_of_many_connections_some_are_enough_for_the_fit(tmp_path: Path, monkeyp
 def test_the_clocks_are_written_down_and_only_those_of_several_machines(tmp_path: Path) -> None:
     run = copied(tmp_path)
     analyse(run)
-    assert not (run / FILE).exists()
+    assert not (run / ClocksFile.file).exists()
     move(run, "k6-1", 3000, 100)
     analyse(run)
-    found = ClocksFile.model_validate_json((run / FILE).read_bytes())
+    found = ClocksFile.model_validate_json((run / ClocksFile.file).read_bytes())
     here, elsewhere, lab = found.machines
     assert (found.reference, here.machine, here.ahead_us, here.residual_us) == (HERE, HERE, 0, 0)
     assert (elsewhere.machine, elsewhere.instances, elsewhere.by, lab.machine) == (ELSEWHERE, ["k6-1"], HERE, None)
@@ -91,7 +91,7 @@ def test_a_run_that_never_measured_has_no_time_at_which_a_clock_is_ahead(tmp_pat
     content["phases"] = [each for each in content["phases"] if each["name"] not in ("measure", "drain")]
     (run / "manifest.json").write_text(json.dumps(content))
     analyse(run)
-    found = ClocksFile.model_validate_json((run / FILE).read_bytes())
+    found = ClocksFile.model_validate_json((run / ClocksFile.file).read_bytes())
     assert [each.ahead_us for each in found.machines] == [None, None, None]
 
 

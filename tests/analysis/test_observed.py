@@ -11,7 +11,7 @@ import pytest
 
 from analysis.derivation import analyse
 from analysis.reports import run_report
-from analysis.verdicts.connections_file import COUNTERS, FILE, STEPS
+from analysis.verdicts.connections_file import COUNTERS, STEPS, Connections
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, MEASURE_S, OTHERS, SERVED_MS, SYNS_S, RunFolder, at_us, make_capture
@@ -28,7 +28,7 @@ def watched(run: RunFolder) -> RunFolder:
 
 def account(run: RunFolder) -> dict[str, Any]:
     analyse(run.write())
-    found: dict[str, Any] = json.loads((run.folder / FILE).read_text())
+    found: dict[str, Any] = json.loads((run.folder / Connections.file).read_text())
     return found
 
 

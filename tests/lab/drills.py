@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.verdicts.ledger_file import FILE as LEDGER
+from analysis.verdicts.ledger_file import Ledger
 from formats import manifest
 from lab import paths
 from lab.lessons.drill import incident
@@ -38,9 +38,9 @@ class Left:
 
 def ledger(folder: Path, failed: int, slow: int) -> None:
     """Write what a run's verdict counts."""
-    file = folder / LEDGER
+    file = folder / Ledger.file
     file.parent.mkdir(parents=True, exist_ok=True)
-    content = json.loads((paths.ROOT / "docs" / "example" / LEDGER).read_text())
+    content = json.loads((paths.ROOT / "docs" / "example" / Ledger.file).read_text())
     content["requests"] |= {"failed": failed, "slow": slow}
     file.write_text(json.dumps(content))
 

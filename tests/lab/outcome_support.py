@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis.verdicts.verdict_file import Verdict
 from formats import manifest
 from formats.manifest import Git
 from lab import paths
 from lab.outcomes.run_and_judge import Outcome
-from lab.runs.run_results import VERDICT_FILE
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import arms
 from tests.lab.series_support import FakeRunner, executor
@@ -35,8 +35,8 @@ def verdict_of(statuses: Mapping[str, str], *, unexplained: int | None = 0, **mo
 
 
 def write_verdict(folder: Path, verdict: Mapping[str, Any]) -> Mapping[str, Any]:
-    (folder / VERDICT_FILE).parent.mkdir(parents=True, exist_ok=True)
-    (folder / VERDICT_FILE).write_text(json.dumps(verdict))
+    (folder / Verdict.file).parent.mkdir(parents=True, exist_ok=True)
+    (folder / Verdict.file).write_text(json.dumps(verdict))
     return verdict
 
 

@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from formats.series import Fingerprint, Verdict
+from analysis.verdicts.verdict_file import Verdict
+from formats.predictions import Result
+from formats.series import Fingerprint
 from lab import paths
 from lab.errors import LabError
 from lab.runs.run_context import RunPosition
 from lab.runs.run_folders import make_folder
-from lab.runs.run_results import VERDICT_FILE
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series import matrices, store
 from lab.series.executor import Executor, Runner, open_places
@@ -98,10 +99,10 @@ class FakeRunner(Runner):
         manifest.save(folder)
         self._at("ended")
 
-    def derive(self, folder: Path) -> Verdict | None:
+    def derive(self, folder: Path) -> Result | None:
         self._at("deriving")
-        (folder / VERDICT_FILE).parent.mkdir(exist_ok=True)
-        (folder / VERDICT_FILE).write_text("{}")
+        (folder / Verdict.file).parent.mkdir(exist_ok=True)
+        (folder / Verdict.file).write_text("{}")
         return "reproduced"
 
     def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from analysis.verdicts import derived, verdict_file
+from analysis.verdicts import derived
 from analysis.verdicts.verdict_file import Verdict
 from lab import paths
 from lab.cli import app, build, main
@@ -348,9 +348,9 @@ VERDICT: dict[str, Any] = {
 def recorded(tmp_path: Path, derived_run: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run's folder whose verdict is already derived; deriving itself is analysis's to test."""
     folder = derived_run(tmp_path / "results" / "one" / "r")
-    (folder / verdict_file.FILE).write_text(json.dumps(VERDICT))
+    (folder / Verdict.file).write_text(json.dumps(VERDICT))
     (folder.parent / "latest").symlink_to("r")
-    monkeypatch.setattr("analysis.derivation.analyse", lambda run, _: derived.read(run, verdict_file.FILE, Verdict))
+    monkeypatch.setattr("analysis.derivation.analyse", lambda run, _: derived.read(run, Verdict))
     monkeypatch.setattr("lab.runs.run_results.write_report", lambda _: None)
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     return folder

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from analysis.reports import run_report
 from analysis.steps import Steps
 from formats import manifest
 from formats.manifest import Manifest
@@ -68,7 +69,7 @@ def test_a_run_that_nobody_profiles_says_nothing_of_its_steps(go: Go) -> None:
     folder = go(None)
     run_results.analyse_run(folder)
     assert manifest.load_manifest(folder).profile is None
-    assert "Where the time of the run went" not in (folder / run_results.REPORT_FILE).read_text()
+    assert "Where the time of the run went" not in (folder / run_report.FILE).read_text()
 
 
 def test_the_first_analysis_adds_its_steps_and_a_later_one_changes_nothing(go: Go) -> None:
@@ -81,7 +82,7 @@ def test_the_first_analysis_adds_its_steps_and_a_later_one_changes_nothing(go: G
     assert outermost(profile) == [*outermost(before.profile), "analysis", "report"]
     assert within(profile, "analysis")[-1] == "figures"
     assert after.model_copy(update={"profile": before.profile}) == before
-    page = (folder / run_results.REPORT_FILE).read_text()
+    page = (folder / run_report.FILE).read_text()
     assert "Where the time of the run went" in page
     assert f'<td class="number">{profile["analysis"]:,.0f}</td>' in page
 

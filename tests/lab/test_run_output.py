@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from analysis.verdicts.ledger_file import FILE
+from analysis.verdicts.ledger_file import Ledger
 from lab.console.run_output import MissingEvidence, print_ledger
 from lab.runs.run_results import print_judgement
 
@@ -56,8 +56,8 @@ def make_ledger(**changes: object) -> Record:
 
 
 def printed(folder: Path, ledger: Record) -> list[str]:
-    (folder / FILE).parent.mkdir()
-    (folder / FILE).write_text(json.dumps(ledger))
+    (folder / Ledger.file).parent.mkdir()
+    (folder / Ledger.file).write_text(json.dumps(ledger))
     console = Console(width=40, record=True)
     print_ledger(console, folder, MissingEvidence([{"instrument": "sampler/backend-1", "message": "lost"}]))
     return console.export_text().splitlines()
@@ -141,17 +141,17 @@ def test_a_ledger_that_this_version_did_not_write_is_derived_again(
     content: str | None, tmp_path: Path, derived_run: Callable[[Path], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = derived_run(tmp_path / "run")
-    whole = (folder / FILE).read_bytes()
-    (folder / FILE).unlink()
+    whole = (folder / Ledger.file).read_bytes()
+    (folder / Ledger.file).unlink()
     if content is not None:
-        (folder / FILE).write_text(content)
+        (folder / Ledger.file).write_text(content)
 
     print_ledger(Console(), folder, MissingEvidence([]))
 
     told = capsys.readouterr()
     assert told.err.endswith("; it is derived again\n")
     assert told.out.startswith("ledger: ")
-    assert (folder / FILE).read_bytes() == whole
+    assert (folder / Ledger.file).read_bytes() == whole
 
 
 PROBLEMS = [

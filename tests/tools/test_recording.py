@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from rich.console import Console
 
-from formats.series import Verdict
+from formats.predictions import Result
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, Interruption, LabError, Problem
@@ -429,7 +429,7 @@ def test_a_figure_that_came_later_is_not_recorded_yet(effective: Make) -> None:
 
 def test_lines_of_an_earlier_version_do_not_count_and_are_reported(effective: Make) -> None:
     old = [
-        line(effective(), number, content="0" * 16, verdict=verdict) for number, verdict in enumerate(get_args(Verdict))
+        line(effective(), number, content="0" * 16, verdict=verdict) for number, verdict in enumerate(get_args(Result))
     ]
     told = "1 reproduced; 1 inconclusive; 1 not"
     assert rows(effective(text=MINIMAL + PUBLISHED), *old)[3:] == ["not recorded yet", "", "", "", told, "", "", ""]

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from analysis.formatting import format_count
-from formats.series import Verdict
+from formats.predictions import Result
 from lab import paths
 from lab.console import listing
 from lab.outcomes import run_and_judge
@@ -278,7 +278,7 @@ def count(counting: Sequence[RecordedRun]) -> str:
     return f"{sum(line.verdict == 'reproduced' for line in counting)} of {len(counting)}" if counting else _NONE
 
 
-_SHORT: dict[Verdict, str] = {"reproduced": "reproduced", "inconclusive": "inconclusive", "not-reproduced": "not"}
+_SHORT: dict[Result, str] = {"reproduced": "reproduced", "inconclusive": "inconclusive", "not-reproduced": "not"}
 
 
 def _tally(recorded: Sequence[RecordedRun]) -> str:

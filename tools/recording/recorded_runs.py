@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from formats import sanitize
-from formats.predictions import Truth
-from formats.series import Verdict
+from formats.predictions import Result, Truth
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.scenarios.resolved import ResolvedScenario
@@ -48,7 +47,7 @@ class RecordedRun(BaseModel):
     commit: Annotated[str | None, Field(description="The repository's commit")]
     kernel: str
     cpus: int
-    verdict: Verdict
+    verdict: Result
     false: Annotated[list[str], Field(description="Predictions that did not hold; of an arm's runs as <arm>/<id>")]
     unknown: Annotated[list[str], Field(description="Predictions that could not be decided")]
     unexplained: Annotated[int | None, Field(description="Requests without a known cause; null where not known")]

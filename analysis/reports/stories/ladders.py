@@ -9,15 +9,13 @@ from analysis.database import sql
 from analysis.diagnosis import attribution, joins
 from analysis.evidence import flows
 from analysis.expressions.values import Unknown
-from analysis.output import write as write_file
 from analysis.reports.stories.narrator import Narrator, request_head
 from analysis.reports.stories.packets import capture_file, load_carriers
-from analysis.reports.stories.timeline import LADDERS_FILE, Ladder, Ladders, Packets, Step
+from analysis.reports.stories.timeline import Ladder, Ladders, Packets, Step
 from formats.sanitize import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from analysis.diagnosis.joins import Joined, Story
     from analysis.evidence.rawrun import RawRun
@@ -27,11 +25,6 @@ if TYPE_CHECKING:
 
 # What of one request a reader may want to see.
 _STEPS_MAX = 40
-
-
-def write(run: Run, folder: Path) -> None:
-    """Write the file into a run's folder."""
-    write_file(folder / LADDERS_FILE, build_ladders(run).to_json())
 
 
 def build_ladders(run: Run) -> Ladders:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from analysis.output import Written
+from analysis.output import DerivedFile, Written
 
 if TYPE_CHECKING:
     from analysis.reports.stories.packets import PacketView, Segment
@@ -113,8 +113,6 @@ class Explanation:
     problems: list[str]
 
 
-LADDERS_FILE = Path("derived") / "ladders.json"
-
 Kind = Literal["good", "failed", "slow", "slowest"]
 
 
@@ -171,8 +169,10 @@ class Ladder(Written):
     packets: list[Packets]
 
 
-class Ladders(Written):
+class Ladders(DerivedFile):
     """The connections that tell a run's story."""
+
+    file = Path("derived") / "ladders.json"
 
     contract: Annotated[Literal["connlab.ladders/1"], Field(alias="schema")]
     scenario: str

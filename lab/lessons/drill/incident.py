@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis import command_hints
 from analysis.formatting import format_ms
-from analysis.verdicts.ledger_file import FILE as LEDGER
+from analysis.reports import run_report
 from analysis.verdicts.ledger_file import Ledger
 from formats.safe_files import read_regular
 from lab import paths
@@ -317,7 +317,7 @@ def is_solved(drill: Drill, state: DrillState) -> bool:
 
 
 def _counts(run: Path) -> tuple[int, int]:
-    requests = run_results.read_derived(run, LEDGER, Ledger).requests
+    requests = run_results.read_derived(run, Ledger).requests
     if requests is None:
         raise BadInput(Problem(f"{paths.shown(run)} has no ledger", hint="run the remedy again"))
     return requests.failed, requests.slow
@@ -347,8 +347,8 @@ def format_result(drill: Drill, state: DrillState, outcome: Score, after: Path) 
     yield f"minutes: {outcome.minutes}; evidence asked for: {used}; remedies tried: {len(state.remedies)}"
     yield f"score: {outcome.points} of {_CAUSE + _PLACE + _RECOVERED + _SPEED}"
     run = paths.RESULTS / state.run
-    yield f"report of the incident: {paths.shown(run / run_results.REPORT_FILE)}"
-    yield f"report of the remedy: {paths.shown(after / run_results.REPORT_FILE)}"
+    yield f"report of the incident: {paths.shown(run / run_report.FILE)}"
+    yield f"report of the remedy: {paths.shown(after / run_report.FILE)}"
     if outcome.recovered and outcome.cause_right:
         level = min(drill.level + 1, max(faults.LEVELS))
         yield f"next drill: {command_hints.make_command_here('drill', {'LEVEL': str(level)})}"
