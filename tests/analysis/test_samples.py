@@ -90,12 +90,6 @@ def test_a_cut_file_is_used_up_to_the_cut(run: RunFolder) -> None:
     assert len(found.ticks) == len(run.samples["backend-1"].ticks)
 
 
-def test_a_header_of_another_version_is_none() -> None:
-    header = {"kind": "header", "schema": "connlab.samples/2", "time_us": 1, "rate_hz": 100}
-
-    assert read([header]).header is None
-
-
 TICK: Record = {"kind": "tick", "time_us": 1, "mono_us": 1, "counters": {"a.b": 1}, "listen": []}
 LISTENER = {"address": "172.18.0.2", "port": 8080, "depth": 0, "limit": 1, "drops": 0}
 
