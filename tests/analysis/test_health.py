@@ -47,6 +47,12 @@ class Fault:
     after: Callable[[Path], object] = lambda _folder: None
 
 
+def harmless(
+    before: Callable[[RunFolder], object] = lambda _run: None, after: Callable[[Path], object] = lambda _folder: None
+) -> Fault:
+    return Fault(set(), "", before, after)
+
+
 def remove(folder: Path, *names: str) -> None:
     for name in names:
         raw_file(folder, name).unlink()
@@ -94,223 +100,130 @@ def backend(run: RunFolder) -> Record:
 
 FAULTS = {
     "a gap in the middle spoils maxima and no difference": Fault(
-        {"queue"},
-        "sampler/backend-1: no samples for 1100 ms (limit 1000 ms)",
-        before=lambda run: run.samples["backend-1"].lose_ticks(30, 31),
-    ),
-    "a short gap spoils nothing": Fault(
-        set(), "", before=lambda run: run.samples["backend-1"].lose_ticks(30, 30.9)
-    ),
+        {"queue"}, "sampler/backend-1: no samples for 1100 ms (limit 1000 ms)",
+        lambda run: run.samples["backend-1"].lose_ticks(30, 31)),
+    "a short gap spoils nothing": harmless(lambda run: run.samples["backend-1"].lose_ticks(30, 30.9)),
     "a gap over the window's start spoils its counters": Fault(
         {"counters", "queue"},
         "the samples do not cover the window: a gap of 700 ms spans the start of the window (limit 500 ms)",
-        before=lambda run: run.samples["backend-1"].lose_ticks(9.8, 10.4),
-    ),
+        lambda run: run.samples["backend-1"].lose_ticks(9.8, 10.4)),
     "a gap over the window's end spoils its counters": Fault(
-        {"counters", "queue"},
-        "a gap of 700 ms spans the end of the window (limit 500 ms)",
-        before=lambda run: run.samples["backend-1"].lose_ticks(61.8, 62.4),
-    ),
+        {"counters", "queue"}, "a gap of 700 ms spans the end of the window (limit 500 ms)",
+        lambda run: run.samples["backend-1"].lose_ticks(61.8, 62.4)),
     "samples that end early spoil what they do not cover": Fault(
-        {"counters", "queue"},
-        "the samples do not cover the window: they end before the window does",
-        before=lambda run: run.samples["backend-1"].lose_ticks(61, 99),
-    ),
-    "late ticks spoil nothing": Fault(
-        set(),
-        "",
-        before=lambda run: [tick.update(late_us=90_000) for tick in run.samples["backend-1"].ticks],
-    ),
-    "a sampler that did not end cleanly is reported": Fault(
-        set(), "", before=lambda run: setattr(run.samples["backend-1"], "ended", False)
-    ),
+        {"counters", "queue"}, "the samples do not cover the window: they end before the window does",
+        lambda run: run.samples["backend-1"].lose_ticks(61, 99)),
+    "late ticks spoil nothing": harmless(
+        lambda run: [tick.update(late_us=90_000) for tick in run.samples["backend-1"].ticks]),
+    "a sampler that did not end cleanly is reported": harmless(
+        lambda run: setattr(run.samples["backend-1"], "ended", False)),
     "a missing namespace spoils its own figures": Fault(
         {"counters", "queue", "sockets", "processes", "scrapes"},
         "sampler/backend-1: the samples do not cover the window: there are none",
-        after=lambda folder: shutil.rmtree(folder / "raw" / "backend-1"),
-    ),
+        after=lambda folder: shutil.rmtree(folder / "raw" / "backend-1")),
     "no samples at all leave the clock and the processors unwatched": Fault(
-        LOAD,
-        "clock: no sampler compared the clocks over the whole window",
-        after=lambda folder: remove(folder, "k6-1/samples.jsonl", "backend-1/samples.jsonl"),
-    ),
+        LOAD, "clock: no sampler compared the clocks over the whole window",
+        after=lambda folder: remove(folder, "k6-1/samples.jsonl", "backend-1/samples.jsonl")),
     "samples of another version spoil their figures": Fault(
         {"k6-counters"},
         "sampler/k6-1: samples.jsonl has no header of this instance and of a version that this program reads",
-        before=lambda run: (run.samples["k6-1"].header or {}).update(schema="connlab.samples/2"),
-    ),
+        lambda run: (run.samples["k6-1"].header or {}).update(schema="connlab.samples/2")),
     "samples of another instance spoil their figures": Fault(
-        {"k6-counters"},
-        "sampler/k6-1: samples.jsonl has no header of this instance",
-        before=lambda run: run.samples["k6-1"].name("backend-1"),
-    ),
+        {"k6-counters"}, "sampler/k6-1: samples.jsonl has no header of this instance",
+        lambda run: run.samples["k6-1"].name("backend-1")),
     "a tick that the file lost spoils what came after it": Fault(
-        {"counters", "queue"},
-        "sampler/backend-1: samples.jsonl lacks 1 tick of those that its last line counts",
-        after=lambda folder: lose_line(folder / "raw/backend-1/collector/samples.jsonl", 278),
-    ),
+        {"counters", "queue"}, "sampler/backend-1: samples.jsonl lacks 1 tick of those that its last line counts",
+        after=lambda folder: lose_line(folder / "raw/backend-1/collector/samples.jsonl", 278)),
     "missing readings of the sockets spoil these": Fault(
-        {"sockets"},
-        "sampler/backend-1: no reading of the sockets for 4000 ms (limit 3000 ms)",
-        before=lambda run: run.samples["backend-1"].lose_readings("sockets", 30, 33),
-    ),
+        {"sockets"}, "sampler/backend-1: no reading of the sockets for 4000 ms (limit 3000 ms)",
+        lambda run: run.samples["backend-1"].lose_readings("sockets", 30, 33)),
     "missing readings of the processes spoil these": Fault(
-        {"processes"},
-        "sampler/backend-1: no reading of the processes for 4000 ms (limit 3000 ms)",
-        before=lambda run: run.samples["backend-1"].lose_readings("processes", 30, 33),
-    ),
-    "a cut file of samples spoils nothing if the cut is after the window": Fault(
-        set(), "", after=lambda folder: cut(folder / "raw" / "backend-1" / "collector" / "samples.jsonl", 200)
-    ),
-    "a clock that was set forward spoils nothing": Fault(
-        set(), "", before=lambda run: set_clock(run, Clock(((40, 2),)))
-    ),
-    "a clock that was set back by an hour spoils nothing": Fault(
-        set(), "", before=lambda run: set_clock(run, Clock(((40, -3600),)))
-    ),
+        {"processes"}, "sampler/backend-1: no reading of the processes for 4000 ms (limit 3000 ms)",
+        lambda run: run.samples["backend-1"].lose_readings("processes", 30, 33)),
+    "a cut file of samples spoils nothing if the cut is after the window": harmless(
+        after=lambda folder: cut(folder / "raw" / "backend-1" / "collector" / "samples.jsonl", 200)),
+    "a clock that was set forward spoils nothing": harmless(lambda run: set_clock(run, Clock(((40, 2),)))),
+    "a clock that was set back by an hour spoils nothing": harmless(lambda run: set_clock(run, Clock(((40, -3600),)))),
     "a clock that was set back a little spoils what only its times order": Fault(
-        TIMES,
-        "clock: was set back, and showed 2100 ms of the window twice",
-        before=lambda run: set_clock(run, Clock(((40, -2),))),
-    ),
+        TIMES, "clock: was set back, and showed 2100 ms of the window twice",
+        lambda run: set_clock(run, Clock(((40, -2),)))),
     "a k6 that takes much of processors that are never idle starves": Fault(
         LOAD,
         "host: the processors were idle for 1.0 % of the load (limit 2 %), and k6 used 75.0 % of them (limit 25 %)",
-        before=lambda run: keep_busy(run, k6_cpu_percent=150),
-    ),
-    "a k6 that takes little gets it however busy the processors are": Fault(
-        set(), "", before=lambda run: keep_busy(run, k6_cpu_percent=20)
-    ),
-    "a k6 that takes much of processors with time to spare does not starve": Fault(
-        set(), "", before=lambda run: take(run, "k6-1", 150)
-    ),
+        lambda run: keep_busy(run, k6_cpu_percent=150)),
+    "a k6 that takes little gets it however busy the processors are": harmless(
+        lambda run: keep_busy(run, k6_cpu_percent=20)),
+    "a k6 that takes much of processors with time to spare does not starve": harmless(
+        lambda run: take(run, "k6-1", 150)),
     "a sampler that often wakes late beside k6 means late users": Fault(
-        LOAD,
-        "host: 10.0 % of the samples beside k6 were late under load (limit 5 %)",
-        before=lambda run: [tick.update(late_us=60_000) for tick in run.samples["k6-1"].ticks[::10]],
-    ),
+        LOAD, "host: 10.0 % of the samples beside k6 were late under load (limit 5 %)",
+        lambda run: [tick.update(late_us=60_000) for tick in run.samples["k6-1"].ticks[::10]]),
     "a machine that stands still beside k6 keeps its users from coming": Fault(
-        LOAD,
-        "host: for 1500 ms of the load nothing ran beside k6 (limit 1000 ms), so its users may not have run",
-        before=lambda run: run.samples["k6-1"].lose_ticks(11.0, 12.4),
-    ),
+        LOAD, "host: for 1500 ms of the load nothing ran beside k6 (limit 1000 ms), so its users may not have run",
+        lambda run: run.samples["k6-1"].lose_ticks(11.0, 12.4)),
     "a sampler beside k6 that died under the load leaves that in doubt": Fault(
-        LOAD,
-        "host: the samples beside k6-1 do not cover the load, so it may have been kept waiting",
-        before=lambda run: run.samples["k6-1"].lose_ticks(30, 99),
-    ),
+        LOAD, "host: the samples beside k6-1 do not cover the load, so it may have been kept waiting",
+        lambda run: run.samples["k6-1"].lose_ticks(30, 99)),
     "no account of the processors leaves the load in doubt": Fault(
-        LOAD,
-        "host: the processor usage under load was not recorded",
-        before=lambda run: [reading.pop("host", None) for each in run.samples.values() for reading in each.slow],
-    ),
+        LOAD, "host: the processor usage under load was not recorded",
+        lambda run: [reading.pop("host", None) for each in run.samples.values() for reading in each.slow]),
     "dropped iterations spoil what the load must lead to": Fault(
-        LOAD,
-        "k6/k6-1: k6 dropped 4 iterations: the load was smaller than requested",
-        before=lambda run: setattr(run.clients["k6-1"], "dropped", 4),
-    ),
+        LOAD, "k6/k6-1: k6 dropped 4 iterations: the load was smaller than requested",
+        lambda run: setattr(run.clients["k6-1"], "dropped", 4)),
     "interrupted iterations spoil what the load must lead to": Fault(
-        LOAD,
-        "k6/k6-1: k6 interrupted 4 iterations before the end, as it does at load.max_duration: requests in",
-        before=lambda run: setattr(run.clients["k6-1"], "interrupted", 4),
-    ),
+        LOAD, "k6/k6-1: k6 interrupted 4 iterations before the end, as it does at load.max_duration: requests in",
+        lambda run: setattr(run.clients["k6-1"], "interrupted", 4)),
     "a spike that k6 was too slow for spoils what the load must lead to": Fault(
-        LOAD,
-        "k6/k6-1: k6 began 103 of the 116 requests that were due, 88.8 % of them (limit 90 %)",
-        before=lambda run: spike(run, rate_per_second=58),
-    ),
+        LOAD, "k6/k6-1: k6 began 103 of the 116 requests that were due, 88.8 % of them (limit 90 %)",
+        lambda run: spike(run, rate_per_second=58)),
     "a spike of which a few requests came after its end does not": Fault(
-        {"model"}, "", before=lambda run: spike(run, rate_per_second=57)
-    ),
+        {"model"}, "", lambda run: spike(run, rate_per_second=57)),
     "users who never came spoil what the load must lead to": Fault(
-        LOAD,
-        "users: 103 of 104 users sent a request: the load was smaller than requested",
-        before=lambda run: run.set_knobs(load__users=104),
-    ),
+        LOAD, "users: 103 of 104 users sent a request: the load was smaller than requested",
+        lambda run: run.set_knobs(load__users=104)),
     "a k6 that did not end cleanly spoils what it recorded": Fault(
-        LOAD,
-        "k6/k6-1: k6 did not end cleanly, so the load may have ended early",
-        before=lambda run: setattr(run.clients["k6-1"], "ended", False),
-    ),
+        LOAD, "k6/k6-1: k6 did not end cleanly, so the load may have ended early",
+        lambda run: setattr(run.clients["k6-1"], "ended", False)),
     "a k6 that failed spoils what the load must lead to": Fault(
-        LOAD,
-        "k6/k6-1: k6 ended with exit code 107",
-        before=lambda run: run.manifest["exits"].update({"k6-1": 107}),
-    ),
-    "a threshold that was crossed is no failure": Fault(
-        set(), "", before=lambda run: run.manifest["exits"].update({"k6-1": 99})
-    ),
-    "an exit code that was not recorded is reported": Fault(
-        set(), "", before=lambda run: run.manifest.update(exits={})
-    ),
+        LOAD, "k6/k6-1: k6 ended with exit code 107", lambda run: run.manifest["exits"].update({"k6-1": 107})),
+    "a threshold that was crossed is no failure": harmless(lambda run: run.manifest["exits"].update({"k6-1": 99})),
+    "an exit code that was not recorded is reported": harmless(lambda run: run.manifest.update(exits={})),
     "a missing file of requests spoils what rests on it": Fault(
-        {"requests"},
-        "k6/k6-1: requests.jsonl: missing",
-        after=lambda folder: remove(folder, "k6-1/requests.jsonl"),
-    ),
+        {"requests"}, "k6/k6-1: requests.jsonl: missing", after=lambda folder: remove(folder, "k6-1/requests.jsonl")),
     "a cut file of requests does as well": Fault(
-        {"requests"},
-        "k6/k6-1: requests.jsonl: the last line is cut off",
-        after=lambda folder: cut(folder / "raw" / "k6-1" / "role" / "requests.jsonl", 9),
-    ),
+        {"requests"}, "k6/k6-1: requests.jsonl: the last line is cut off",
+        after=lambda folder: cut(folder / "raw" / "k6-1" / "role" / "requests.jsonl", 9)),
     "a corrupt line spoils what rests on every line": Fault(
         {"dials"},
         "k6/k6-1: dials.jsonl: 1 corrupt lines; k6/k6-1: dials.jsonl holds 102 dials, its last line says 103",
-        after=lambda folder: corrupt_line(folder / "raw" / "k6-1" / "role" / "dials.jsonl", 7),
-    ),
+        after=lambda folder: corrupt_line(folder / "raw" / "k6-1" / "role" / "dials.jsonl", 7)),
     "requests fewer than their last line says spoil these": Fault(
-        {"requests"},
-        "k6/k6-1: requests.jsonl holds 102 requests, its last line says 103",
-        after=lambda folder: lose_line(folder / "raw" / "k6-1" / "role" / "requests.jsonl", 50),
-    ),
+        {"requests"}, "k6/k6-1: requests.jsonl holds 102 requests, its last line says 103",
+        after=lambda folder: lose_line(folder / "raw" / "k6-1" / "role" / "requests.jsonl", 50)),
     "missing events spoil these": Fault(
-        {"events", "order"},
-        "k6/k6-1: events.jsonl: missing",
-        after=lambda folder: remove(folder, "k6-1/events.jsonl"),
-    ),
+        {"events", "order"}, "k6/k6-1: events.jsonl: missing",
+        after=lambda folder: remove(folder, "k6-1/events.jsonl")),
     "events cut short spoil these": Fault(
         {"events", "order"},
         "k6/k6-1: events.jsonl has no last line: k6 did not end cleanly, so events may be missing",
-        after=lambda folder: cut(folder / "raw" / "k6-1" / "role" / "events.jsonl", 9),
-    ),
+        after=lambda folder: cut(folder / "raw" / "k6-1" / "role" / "events.jsonl", 9)),
     "missing accounts of k6 leave its dropped iterations unknown": Fault(
-        LOAD,
-        "k6/k6-1: k6 did not report its dropped iterations",
-        after=lambda folder: remove(folder, "k6-1/summary.json", "k6-1/live.jsonl"),
-    ),
-    "without its summary k6's last word counts": Fault(
-        set(), "", after=lambda folder: remove(folder, "k6-1/summary.json")
-    ),
-    "errors in k6's log are reported": Fault(
-        set(), "", before=lambda run: run.texts.update({"k6-1/k6.log": 'time="x" level=error msg="boom"\n'})
-    ),
+        LOAD, "k6/k6-1: k6 did not report its dropped iterations",
+        after=lambda folder: remove(folder, "k6-1/summary.json", "k6-1/live.jsonl")),
+    "without its summary k6's last word counts": harmless(after=lambda folder: remove(folder, "k6-1/summary.json")),
+    "errors in k6's log are reported": harmless(
+        lambda run: run.texts.update({"k6-1/k6.log": 'time="x" level=error msg="boom"\n'})),
     "missing scrapes spoil what was scraped": Fault(
-        {"scrapes"},
-        "tomcat/backend-1: no scrape for 5000 ms (limit 3000 ms)",
-        before=lambda run: run.lines.update(
-            {"backend-1/tomcat.jsonl": without(run.lines["backend-1/tomcat.jsonl"], 30, 34)}
-        ),
-    ),
-    "a scrape that failed spoils nothing by itself": Fault(
-        set(),
-        "",
-        before=lambda run: run.lines["backend-1/tomcat.jsonl"].__setitem__(
-            30, {"time_us": EPOCH_US + 31_000_000, "error": "connection refused"}
-        ),
-    ),
+        {"scrapes"}, "tomcat/backend-1: no scrape for 5000 ms (limit 3000 ms)",
+        lambda run: run.lines.update({"backend-1/tomcat.jsonl": without(run.lines["backend-1/tomcat.jsonl"], 30, 34)})),
+    "a scrape that failed spoils nothing by itself": harmless(
+        lambda run: run.lines["backend-1/tomcat.jsonl"].__setitem__(
+            30, {"time_us": EPOCH_US + 31_000_000, "error": "connection refused"})),
     "scrapes that begin late have no growth": Fault(
-        {"scrapes"},
-        "there is no scrape before the measurement",
-        before=lambda run: run.lines.update(
-            {"backend-1/tomcat.jsonl": without(run.lines["backend-1/tomcat.jsonl"], 0, 11)}
-        ),
-    ),
-    "dropped packets spoil the capture alone": Fault(
-        set(), "", before=lambda run: backend(run).update(packets_dropped_by_kernel=3)
-    ),
-    "a missing capture spoils itself alone": Fault(
-        set(), "", after=lambda folder: remove(folder, "backend-1/capture.json")
-    ),
+        {"scrapes"}, "there is no scrape before the measurement",
+        lambda run: run.lines.update({"backend-1/tomcat.jsonl": without(run.lines["backend-1/tomcat.jsonl"], 0, 11)})),
+    "dropped packets spoil the capture alone": harmless(lambda run: backend(run).update(packets_dropped_by_kernel=3)),
+    "a missing capture spoils itself alone": harmless(after=lambda folder: remove(folder, "backend-1/capture.json")),
 }  # fmt: skip
 
 
