@@ -309,20 +309,15 @@ def test_the_queue_that_is_full_is_told_by_the_order_in_which_the_sockets_were_m
     assert of_queues == [0, 90]
 
 
-def test_clients_over_ipv6_come_to_the_queue_of_ipv6(run: RunFolder) -> None:
-    run.manifest["roles"]["backend"]["ipv6"] = True
+@pytest.mark.parametrize(("ipv6", "depth", "limit"), [(True, 500, 999), (False, 2, 1)])
+def test_the_queue_of_ipv6_is_that_of_clients_over_ipv6_alone(
+    run: RunFolder, *, ipv6: bool, depth: int, limit: int
+) -> None:
+    run.manifest["roles"]["backend"]["ipv6"] = ipv6
     for tick in run.samples["backend-1"].ticks:
         first = tick["listen"][0]
         tick["listen"] = [{**first, "address": "10.0.0.2"}, {**first, "address": "::", "limit": 999, "depth": 500}]
-    assert (value(run, "listen.backend.depth.max"), value(run, "listen.backend.limit")) == (500, 999)
-
-
-def test_a_socket_of_ipv6_beside_one_of_ipv4_is_no_queue_of_the_load(run: RunFolder) -> None:
-    before = value(run, "listen.backend.depth.max"), value(run, "listen.backend.limit")
-    for tick in run.samples["backend-1"].ticks:
-        first = tick["listen"][0]
-        tick["listen"] = [{**first, "address": "10.0.0.2"}, {**first, "address": "::", "limit": 999, "depth": 500}]
-    assert (value(run, "listen.backend.depth.max"), value(run, "listen.backend.limit")) == before
+    assert (value(run, "listen.backend.depth.max"), value(run, "listen.backend.limit")) == (depth, limit)
 
 
 def test_a_setting_exists_if_every_instance_s_kernel_has_it(described: RunFolder) -> None:
@@ -481,76 +476,52 @@ def test_a_name_has_its_kind(name: str, kind: Kind) -> None:
     assert SCOPE.kind_of(name) is kind
 
 
+NONE = "there is no figure or knob {name}"
+
+
 @pytest.mark.parametrize(
     ("name", "why", "nearest"),
     [
-        ("client.request.ok", "there is no figure or knob client.request.ok", "client.requests.ok"),
-        ("load.user", "there is no figure or knob load.user", "load.users"),
+        ("client.request.ok", NONE, "client.requests.ok"),
+        ("load.user", NONE, "load.users"),
         # A number may be any.
-        (
-            "client.requests.eror.0",
-            "there is no figure or knob client.requests.eror.0",
-            "client.requests.error.0",
-        ),
+        ("client.requests.eror.0", NONE, "client.requests.error.0"),
         # Without a proxy there is no name of one.
-        ("access.nginx.request", "there is no figure or knob access.nginx.request", None),
+        ("access.nginx.request", NONE, None),
         (
             "kernel.backend.TcpExt.ListenOverflow",
-            "kernel.backend.TcpExt.ListenOverflow: there is no counter TcpExt.ListenOverflow",
+            "{name}: there is no counter TcpExt.ListenOverflow",
             "kernel.backend.TcpExt.ListenOverflows",
         ),
         (
             "kernel.nginx.TcpExt.ListenDrops",
-            "kernel.nginx.TcpExt.ListenDrops: nginx is not one of k6, k6_1, backend, backend_1, backend_2",
+            "{name}: nginx is not one of k6, k6_1, backend, backend_1, backend_2",
             None,
         ),
         (
             "listen.backend_3.limit",
-            "listen.backend_3.limit: backend_3 is not one of k6, k6_1, backend, backend_1, backend_2",
+            "{name}: backend_3 is not one of k6, k6_1, backend, backend_1, backend_2",
             "listen.backend_2.limit",
         ),
-        (
-            "kernel.k6.Tcp.CurrEstab",
-            "kernel.k6.Tcp.CurrEstab: Tcp.CurrEstab is a setting or a level, not a counter that grows",
-            None,
-        ),
-        ("client.latency_ms.p96", "client.latency_ms.p96: there is no statistic p96", "client.latency_ms.p99"),
-        (
-            "client.dials.failed_timeouts",
-            "client.dials.failed_timeouts: there is no kind timeouts",
-            "client.dials.failed_timeout",
-        ),
-        (
-            "sockets.k6.ESTABLISHED.max",
-            "there is no figure or knob sockets.k6.ESTABLISHED.max",
-            "sockets.k6.established.max",
-        ),
-        (
-            "tomcat.k6.connections.max",
-            "tomcat.k6.connections.max: k6 is not one of backend, backend_1, backend_2",
-            None,
-        ),
+        ("kernel.k6.Tcp.CurrEstab", "{name}: Tcp.CurrEstab is a setting or a level, not a counter that grows", None),
+        ("client.latency_ms.p96", "{name}: there is no statistic p96", "client.latency_ms.p99"),
+        ("client.dials.failed_timeouts", "{name}: there is no kind timeouts", "client.dials.failed_timeout"),
+        ("sockets.k6.ESTABLISHED.max", NONE, "sockets.k6.established.max"),
+        ("tomcat.k6.connections.max", "{name}: k6 is not one of backend, backend_1, backend_2", None),
         (
             "kernel.k6.net.ipv4.tcp_syn_retries",
-            (
-                "there is no figure or knob kernel.k6.net.ipv4.tcp_syn_retries: an expression knows a sysctl's value"
-                " only where the scenario sets it, as a knob of kernel"
-            ),
+            NONE + ": an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel",
             None,
         ),
-        ("zzz", "there is no figure or knob zzz", None),
-        (
-            "flows.backend_2.syn_healed",
-            "there is no figure or knob flows.backend_2.syn_healed",
-            "flows.backend_2.syn_recovered",
-        ),
+        ("zzz", NONE, None),
+        ("flows.backend_2.syn_healed", NONE, "flows.backend_2.syn_recovered"),
     ],
 )
 def test_a_wrong_name_is_refused_with_the_nearest(name: str, why: str, nearest: str | None) -> None:
     with pytest.raises(UnknownFigure) as refused:
         SCOPE.kind_of(name)
 
-    assert str(refused.value) == why + (f"; did you mean {nearest}?" if nearest else "")
+    assert str(refused.value) == why.format(name=name) + (f"; did you mean {nearest}?" if nearest else "")
     assert (refused.value.name, refused.value.nearest) == (name, nearest)
 
 
