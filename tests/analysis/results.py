@@ -20,6 +20,11 @@ FIGURES: Record = {
 }
 
 
+def latencies(*values: float | None) -> list[Record]:
+    """The figures of one run for each of these mean latencies."""
+    return [{"figures": {"client.latency_ms.mean": value}} for value in values]
+
+
 @dataclass
 class Results:
     """A folder of results that grows by runs and series."""

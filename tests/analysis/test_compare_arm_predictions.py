@@ -9,15 +9,11 @@ from analysis.compare.arm_predictions import ArmPrediction
 from analysis.expressions import ExpressionError
 from analysis.figures import Scope
 from lab.schema import schemas
-from tests.analysis.results import Results, fingerprint
+from tests.analysis.results import Results, fingerprint, latencies
 from tests.analysis.support import KNOBS, Record, declared
 
 SLOW = (10.0, 12.0, 11.0, 13.0)
 FAST = (1.0, 3.0, 2.0, 4.0)
-
-
-def latencies(*values: float | None) -> list[Record]:
-    return [{"figures": {"client.latency_ms.mean": value}} for value in values]
 
 
 def judged(results: Results, expression: str, off: list[Record], on: list[Record]) -> ArmPrediction:

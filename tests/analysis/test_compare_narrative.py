@@ -9,14 +9,10 @@ from analysis.compare.comparison import stage_of
 from analysis.compare.comparison_file import Counts, Effect, PairEntry, Sample, Stage
 from analysis.compare.narrative import label_for
 from analysis.figures.catalogue import find
-from tests.analysis.results import Results
+from tests.analysis.results import Results, latencies
 from tests.analysis.support import Record
 
 LESS = "arms.on.client.latency_ms.mean < arms.off.client.latency_ms.mean"
-
-
-def latencies(*values: float | None) -> list[Record]:
-    return [{"figures": {"client.latency_ms.mean": value}} for value in values]
 
 
 @pytest.mark.parametrize(

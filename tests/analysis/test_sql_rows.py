@@ -40,6 +40,7 @@ _TYPES = {int: "BIGINT", bool: "BOOLEAN", float: "DOUBLE"}
 ENDS: Row = {"client_address": "c", "client_port": 1000, "server_address": "s", "server_port": 80}
 MADE: Row = {"from_instance": "k6-1", "to_instance": "nginx", **ENDS, "observer": "nginx"}
 SLOW: Row = {"instance": "k6-1", "id": 1, "outcome": "slow", "status": 200, "time_us": 100, "end_us": 200}
+WAITS: Row = {"loops": [], "settling_us": 5, "silent": [], "unseen_syns": [], "syn_timeout_us": 40}
 TRY: Row = {"try": 1, "server": "s:80", "server_address": "s", "server_port": 80, "names_dial": False}
 
 
@@ -1441,9 +1442,7 @@ def test_the_time_in_a_server_counts_where_it_tells_nothing_of_itself(
 ) -> None:
     tables.given("cases", **SLOW)
     tables.given("served", instance="k6-1", id=1, server="shop-1", taken_us=120, to_us=180)
-    assert tables.made(
-        "waits", "server_us", loops=[], settling_us=5, silent=silent, unseen_syns=[], syn_timeout_us=40
-    ) == [(server_us,)]
+    assert tables.made("waits", "server_us", **WAITS | {"silent": silent}) == [(server_us,)]
 
 
 def test_a_pause_overlaps_a_request_that_went_to_its_server(tables: Tables) -> None:
@@ -1515,7 +1514,7 @@ def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables
     tables.given("cases", **(SLOW | {"id": 4}), **came_late)
     tables.given("served", "id left_us", (1, 190), (2, None), (3, None), (4, None), instance="k6-1")
     columns = "id, syn_us, lost_us, pool_us, lag_us, tls_wait_us"
-    found = tables.made("waits", columns, loops=[], settling_us=5, silent=[], unseen_syns=["k6-1"], syn_timeout_us=40)
+    found = tables.made("waits", columns, **WAITS | {"unseen_syns": ["k6-1"]})
     assert found == [(1, 40, 0, 0, 10, 30), (2, 0, 0, 60, 0, 0), (3, 0, 40, 0, 0, 0), (4, 0, 50, 0, 0, 0)]
 
 
@@ -1540,8 +1539,7 @@ def test_a_proxy_s_syn_that_came_late_was_lost_if_its_kernel_sent_more_than_were
     given = {"line_instance": "nginx", "try_start_us": 100, "try_connect_us": 60}
     tables.given("cases", **{**SLOW, **given, **changes})
     tables.given("served", "id", (1,), instance="k6-1")
-    bounds = {"loops": [], "settling_us": 5, "silent": [], "unseen_syns": ["nginx"], "syn_timeout_us": 40}
-    assert tables.made("waits", "up_lost_us", **bounds) == [(lost_us,)]
+    assert tables.made("waits", "up_lost_us", **WAITS | {"unseen_syns": ["nginx"]}) == [(lost_us,)]
 
 
 @pytest.mark.parametrize(
@@ -1559,10 +1557,7 @@ def test_a_proxy_s_tls_handshake_is_a_wait_without_the_accept_queue(
 ) -> None:
     tables.given("cases", **{**SLOW, "up_client_hello_time_us": 120, "up_tls_end_time_us": 170, **changes})
     tables.given("served", "id", (1,), instance="k6-1")
-    found = tables.made(
-        "waits", "tls_wait_us, up_tls_wait_us", loops=[], settling_us=5, silent=[], unseen_syns=[], syn_timeout_us=40
-    )
-    assert found == [(0, waited_us)]
+    assert tables.made("waits", "tls_wait_us, up_tls_wait_us", **WAITS) == [(0, waited_us)]
 
 
 def test_a_request_of_http_2_waited_for_a_handshake_a_stream_or_another_connection(tables: Tables) -> None:
@@ -1573,7 +1568,7 @@ def test_a_request_of_http_2_waited_for_a_handshake_a_stream_or_another_connecti
     tables.given("served", "id", (1,), (2,), (3,), instance="k6-1")
     tables.given("resent", instance="k6-1", id=3, why="goaway", again_us=50)
     columns = "id, tls_wait_us, stream_us, goaway_us, refused_us, pool_us"
-    found = tables.made("waits", columns, loops=[], settling_us=5, silent=[], unseen_syns=[], syn_timeout_us=40)
+    found = tables.made("waits", columns, **WAITS)
     assert found == [(1, 40, 0, 0, 0, 0), (2, 0, 60, 0, 0, 0), (3, 0, 0, 50, 0, 0)]
 
 
@@ -3015,7 +3010,7 @@ def test_late_data_is_no_part_of_the_server_s_time_or_of_the_answer_s_way(tables
              (False, True, False, 280, 285)]  # fmt: skip
     tables.given("data_waits", columns, *spans, instance="k6-1", id=1)
     chosen = "data_us, up_data_us, ack_wait_us, up_ack_wait_us, server_us, lag_us, data_asks"
-    found = tables.made("waits", chosen, loops=[], settling_us=5, silent=["s-1"], unseen_syns=[], syn_timeout_us=40)
+    found = tables.made("waits", chosen, **WAITS | {"silent": ["s-1"]})
     assert found == [(220, 10, 5, 0, 35, 20, True)]
 
 
