@@ -1,7 +1,5 @@
 """What causes name of the lab is there: the scenario of a lesson, and the knobs that may be turned."""
 
-import re
-
 import pytest
 
 from analysis.diagnosis.causes import CAUSES, Cause
@@ -34,27 +32,6 @@ def test_the_map_is_current() -> None:
     current = (ROOT / "docs" / "map.md").read_text()
     assert current == chart.markdown(), "run: .venv/bin/python -m tools.chart > docs/map.md"
     assert all(f"`{cause.name}`" in current and cause.symptom in current for cause in CAUSES)
-
-
-def test_a_timer_of_the_map_stands_at_its_end_of_the_connection() -> None:
-    row = next(line for line in chart.markdown().splitlines() if "`stale-keepalive`" in line)
-    of_server, of_client = re.findall(r"(?:server|client): ([^;|]+)", row)
-    assert "`haproxy.timeout_http_keep_alive`" in of_server
-    assert "`haproxy.timeout_http_keep_alive`" not in of_client
-    assert "`haproxy.pool_purge_delay`" in of_client
-
-
-@pytest.mark.parametrize(
-    ("knob", "default"),
-    [
-        ("backend.keep_alive_timeout", "1m in Spring Boot; 20s in the lab, as in Tomcat's own server.xml"),
-        ("nginx.upstream_keepalive", "0; 32 from nginx 1.29.7 on"),
-        ("haproxy.timeout_server", "no limit; 50s in the lab"),
-        ("haproxy.pool_purge_delay", "5s"),
-    ],
-)
-def test_the_map_has_the_programs_own_defaults(knob: str, default: str) -> None:
-    assert f"| `{knob}` | {default} |" in chart.markdown()
 
 
 def test_every_default_that_the_map_corrects_is_in_its_ladder() -> None:

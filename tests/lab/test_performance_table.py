@@ -49,36 +49,6 @@ def test_the_document_has_what_was_measured_last() -> None:
     assert "\n".join(table.hour(lines.get("hour"))) in table.HOUR_DOCUMENT.read_text(encoding="utf-8")
 
 
-def test_an_hour_says_how_much_each_part_grew() -> None:
-    seen = {"minutes": 60, "raw_mb": 1200, "largest_mb": 700, "drift_ms": 1.5, "gaps": 0}
-    memory = {"nginx": {"early_mb": 20.0, "late_mb": 21.0}, "k6": {"early_mb": 100.0, "late_mb": 90.0}}
-    said = list(table.hour({**_LINE, **seen, "memory": memory}))
-    assert "| nginx | 20.0 | 21.0 | +5.0% |" in said
-    assert "| k6 | 100.0 | 90.0 | -10.0% |" in said
-    assert "took 1,200 MB" in said[-1]
-
-
-def test_a_capture_s_row_names_what_a_tool_does_not_say() -> None:
-    row = {"capture": "a/b.pcap", "facts": ["x", "y"], "inspect_says": ["x", "y"], "tshark_says": ["x"]}
-    times = {"inspect_s": 2.0, "tshark_s": 1, "ratio": 0.5}
-    counts = {"bench": "captures", "captures": 1, "facts": 2, "said_share": 1.0, "tshark_said_share": 0.5}
-    line = {**counts, "repetitions": 3, "quiet": True, "rows": [row | times]}
-    said = list(table.captures({"captures": line}))
-    assert "| b.pcap | x; y | all | not: y | 2.00 | 1.00 | 0.50 |" in said
-    assert "`inspect` says 100% of them, tshark 50%." in said[-1]
-
-
-def test_a_kind_s_row_has_its_change_against_no_instrument() -> None:
-    none = {"per_second": 5000, "p99_ms": 10.0, "cpu_us": 200.0, "own_share": 0.001}
-    loop = {"per_second": 4000, "p99_ms": 12.0, "cpu_us": 300.0, "own_share": 0.4}
-    loop |= {"throughput_lost": 0.2, "p99_gained": 0.21, "cpu_gained": 0.5}
-    kinds = {"off": none, "loop": loop, "headers": loop, "events": loop}
-    said = list(table.loop({"loop": _LINE | kinds | {"repetitions": 5, "rounds_per_second": 9.9}}))
-    assert "| new connections | no instrument | 5,000 | 10.0 ms | 200 µs |  |" in said
-    changed = "4,000 (-20.0%) | 12.0 ms (+21.0%) | 300 µs (+50.0%) | 40.0% |"
-    assert any(row.endswith(f"in the server's namespace | {changed}") for row in said)
-
-
 def test_a_judge_s_row_has_how_often_it_was_wrong_and_right() -> None:
     shares = {"called_share": 0.06, "called_noisy_share": 0.12, "found_share": 0.75}
     judge = {"called": 12, "called_noisy": 6, "found": 150} | shares
