@@ -100,17 +100,6 @@ def test_a_restart_s_end_is_no_crash_and_the_server_is_waited_for(
     assert record.start_us < record.down_us < record.end_us
 
 
-def test_an_action_that_fails_ends_the_run_with_what_was_tried(
-    effective: Make, watch: Watch, fake_docker: InMemoryDocker
-) -> None:
-    fake_docker.says("pause *", stderr="cgroups: cannot freeze", exit_code=1)
-    context = context_of(effective, "at: 0s, do: pause, instance: nginx, for: 1s")
-    with watch, Actions(context, watch) as actions:
-        await_begun(context)
-        with pytest.raises(LabError, match=r"(?s)could not pause nginx \(0 s after the start\): .*cannot freeze"):
-            actions.settle()
-
-
 def test_a_limit_ends_with_its_client(effective: Make, watch: Watch, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("update * --cpu-quota -1 *", stderr="cannot update a stopped container", exit_code=1)
     context = context_of(effective, "at: 0s, do: cpu, instance: k6-1, cpus: 0.25, for: 50ms")

@@ -157,11 +157,6 @@ def test_the_gateway_has_its_knobs_and_every_backend_and_captures_both_hops(effe
     assert added["collector-backend-1"]["environment"]["CONNLAB_CAPTURE"] == "off"
 
 
-def test_without_a_proxy_the_clients_know_every_backend(effective: Make) -> None:
-    added = services(effective, "backend.instances=2")
-    assert added["k6-1"]["environment"]["CONNLAB_TARGETS"] == "http://backend-1:8080 http://backend-2:8080"
-
-
 def test_a_second_address_of_nginx_is_known_to_every_client_and_kept_from_others(effective: Make) -> None:
     whole = added_to_all(effective, "nginx.addresses=2", "load.instances=2", text=THROUGH_NGINX)
     added = whole["services"]

@@ -67,19 +67,6 @@ def test_the_lab_looks_at_the_clocks_of_other_machines_before_the_load_and_after
     assert not go(InMemoryEngine()).clocks
 
 
-def test_a_client_that_ends_badly_spoils_the_run(go: Go) -> None:
-    told = go(InMemoryEngine(exits={"k6-2": 107}), "load.instances=2")
-    assert (told.status, told.reason) == ("failed", "k6-2 ended with exit code 107:\n  last words of k6-2")
-
-
-def test_a_setting_that_did_not_take_ends_the_run_before_its_load(go: Go, elsewhere: Path) -> None:
-    engine = InMemoryEngine(found={"backend.accept_count": 100})
-    with pytest.raises(LabError, match=r"backend\.accept_count on backend-1: asked 1, found 100"):
-        go(engine)
-    assert left(elsewhere).status == "aborted"
-    assert engine.did == ["remove", "start", "stop along the path", "remove"]
-
-
 @pytest.mark.parametrize("verb", ["start", "stop along the path"])
 def test_an_engine_that_fails_ends_the_run_and_everything_is_removed(go: Go, elsewhere: Path, verb: str) -> None:
     engine = InMemoryEngine(fails=verb)

@@ -13,7 +13,6 @@ from rich.console import Console
 from formats import manifest
 from formats.manifest import Manifest
 from lab.engines.compose.engine import Compose
-from lab.engines.protocol import STOP_GRACE_S
 from lab.errors import EngineFailed, Interruption, LabError
 from lab.runs import run_results
 from lab.runs.run import run
@@ -120,19 +119,6 @@ class Silent(InMemoryEngine):
         raise self._error
 
 
-class Stuck(InMemoryEngine):
-    """Nothing ends, and nothing can be removed."""
-
-    def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
-        assert topology.all
-        assert grace_s
-
-    def remove(self) -> list[str]:
-        if self.running:
-            raise EngineFailed("a container stays")
-        return super().remove()
-
-
 @pytest.fixture(autouse=True)
 def heeded() -> Iterator[None]:
     """Signals as a command meets them, whatever those ignore who started the tests."""
@@ -204,12 +190,6 @@ def test_logs_that_cannot_be_had_spoil_no_run(
     said = capsys.readouterr().err
     assert "what the containers said was not kept: " in said
     assert "no logs" in said
-
-
-def test_what_cannot_be_removed_spoils_no_run(go: Go, left: Left) -> None:
-    with pytest.raises(LabError, match="a container stays, after the end of the run, which is complete"):
-        go(Stuck())
-    assert left().status == "complete"
 
 
 @pytest.mark.parametrize("number", SIGNALS)
