@@ -224,19 +224,15 @@ def test_a_cell_with_a_path_of_its_own_is_tested_by_the_matrix(tmp_path: Path) -
     assert advice.advise_on_run(run).command == f'make matrix MATRIX=grid SET="{COOKIES}=1"'
 
 
-def test_what_the_matrix_sets_is_changed_in_its_file(tmp_path: Path) -> None:
+def test_what_the_matrix_sets_is_changed_in_its_file_and_no_command_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     moved = tuple(parse_settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
     effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
     run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
     found = advice.advise_on_run(run)
     assert found.command is None
     assert f"the matrix sets {COOKIES} itself: change it in scenarios/matrices/grid.yaml" in found.why
-
-
-def test_without_a_command_none_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    moved = tuple(parse_settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
-    effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
-    run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
     assert connlab("advise", str(run)) == 0
     told = capsys.readouterr().out
     assert f"set {COOKIES} = 1" in told

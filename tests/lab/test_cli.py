@@ -64,7 +64,7 @@ def test_a_command_that_reads_no_run_waits_for_nothing_that_does() -> None:
             (["run", path], "the lab has one of this name: make run SCENARIO=accept-queue-overflow")
             for path in ("./accept-queue-overflow", "./accept-queue-overflow/scenario.yaml")
         ),
-        (["run", ""], "the command names no scenario"),
+        (["run", ""], "the command names no scenario; 'connlab list'"),
         (
             ["run", "E2"],
             "not of a scenario; its scenarios: gateway-pool-sized, gateway-pool-throughput",

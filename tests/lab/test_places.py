@@ -89,11 +89,6 @@ def test_a_name_that_cannot_stand_for_results_is_refused(folder: WriteFolder, na
         scaffold.write_scenario(str(home.parent.parent / "elsewhere" / name))
 
 
-def test_a_folder_without_a_scenario_is_told_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"there is no scenario\.yaml in .*; 'connlab new "):
-        places.find(str(tmp_path))
-
-
 def test_a_folder_that_is_named_like_a_scenario_is_answered_with_the_slash(
     folder: WriteFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

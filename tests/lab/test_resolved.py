@@ -24,12 +24,6 @@ def test_a_scenario_is_resolved_with_its_overrides(effective: Make) -> None:
     assert resolved.source("load.users") == "scenario"
 
 
-def test_a_second_proxy_has_the_log_of_a_server(effective: Make) -> None:
-    roles = effective(text=MINIMAL.replace("[k6, backend]", "[k6, nginx, haproxy, backend]")).roles
-    assert (roles["nginx"].kind, roles["haproxy"].kind) == ("proxy", "server")
-    assert roles["haproxy"].logs == {"access.jsonl": "haproxy-access"}
-
-
 @pytest.mark.parametrize(
     ("replacements", "message"),
     [
@@ -76,11 +70,6 @@ def test_a_wrong_value_is_refused_where_it_stands(effective: Make, replacements:
     assert any(line.startswith(f"scenario.yaml:{message}") for line in refused)
 
 
-def test_a_wrong_override_is_cited_as_it_was_written(effective: Make) -> None:
-    with pytest.raises(BadInput, match=r"^--set load.users=x: load.users takes a whole number, not 'x'$"):
-        effective("load.users=x")
-
-
 def test_all_that_is_wrong_is_reported_at_once(effective: Make) -> None:
     text = yaml_with(MINIMAL, {"accept_count: 1": "accept_count: x", "users: 3": "users: y"})
     assert len(refusal(effective, text=text)) == 2
@@ -91,24 +80,11 @@ def test_what_is_no_mapping_is_no_scenario(effective: Make, text: str) -> None:
     assert refusal(effective, text=text) == ["scenario.yaml:1: a scenario must be a mapping of keys to values"]
 
 
-def test_an_unknown_scenario_is_answered_with_the_nearest(write_scenario: Write) -> None:
-    write_scenario(slug="accept-queue-overflow")
-    with pytest.raises(
-        BadInput, match=r"unknown scenario 'accept-queue-overlow'; did you mean 'accept-queue-overflow'"
-    ):
-        resolve("accept-queue-overlow")
-
-
 @pytest.mark.parametrize("slug", ["one.yaml", "One", "$(one)", "one;ls", "-one", "one\n"])
 def test_names_that_could_lead_elsewhere_are_refused(write_scenario: Write, slug: str) -> None:
     write_scenario()
     with pytest.raises(BadInput, match=r"cannot be a scenario's name"):
         resolve(slug)
-
-
-def test_no_name_is_answered_with_the_hint() -> None:
-    with pytest.raises(BadInput, match=r"the command names no scenario; 'connlab list'"):
-        resolve("")
 
 
 def test_scenarios_are_the_folders_with_a_scenario_file(write_scenario: Write) -> None:
