@@ -1,10 +1,16 @@
 """What all tests share."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no failure of the code. `make fuzz` asks for more examples.
+settings.register_profile("connlab", deadline=None, max_examples=int(os.environ.get("CONNLAB_FUZZ_EXAMPLES", "100")))
+settings.load_profile("connlab")
 
 _HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

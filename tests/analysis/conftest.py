@@ -1,11 +1,9 @@
 """A whole run to change and write, direct or through nginx."""
 
-import os
 import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from tests.analysis.packets import make_upstream_packets
 from tests.analysis.results import Results
@@ -25,10 +23,6 @@ from tests.analysis.whole import make_run
 from tests.remembered import remembered
 
 __all__ = ["remembered"]
-
-# A busy machine is no failure of the code. `make fuzz` asks for more examples.
-settings.register_profile("connlab", deadline=None, max_examples=int(os.environ.get("CONNLAB_FUZZ_EXAMPLES", "100")))
-settings.load_profile("connlab")
 
 
 @pytest.fixture(scope="session")

@@ -1,32 +1,33 @@
 """Fixtures: scenarios in a folder of their own, a fake `docker`, results and lock elsewhere."""
 
 import itertools
-import os
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from rich.console import Console
 
-from formats.manifest import Git
+from formats import manifest
+from formats.manifest import Git, Manifest
 from lab import paths
 from lab.engines import protocol
+from lab.engines.compose.engine import Compose
+from lab.engines.protocol import Engine
 from lab.observe import observing
 from lab.runs import phases, run_results
+from lab.runs.run import run
+from lab.runs.run_context import RunContext, open_run
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 from tests.analysis.whole import make_run
+from tests.lab import support
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, FakeDocker, Make, Write
+from tests.lab.support import MINIMAL, FakeDocker, Go, Make, Open, Run, Write
 from tests.remembered import remembered
 
 __all__ = ["remembered"]
-
-# A busy machine is no failure of the code. `make fuzz` asks for more examples.
-settings.register_profile("connlab", deadline=None, max_examples=int(os.environ.get("CONNLAB_FUZZ_EXAMPLES", "100")))
-settings.load_profile("connlab")
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +99,37 @@ def fake_docker(monkeypatch: pytest.MonkeyPatch) -> InMemoryDocker:
     made = InMemoryDocker()
     monkeypatch.setattr("lab.engines.compose.docker.client", made)
     return made
+
+
+@pytest.fixture
+def opened(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Open:
+    """Open a run of a scenario, by Compose; it is asked for its version once."""
+    assert elsewhere.is_dir()
+    fake_docker.says("version *", "26.1.5", once=True)
+    fake_docker.says("compose version *", "2.26.1")
+
+    def make(*overrides: str, text: str = MINIMAL) -> RunContext:
+        return open_run(effective(*overrides, text=text), Compose(), ["connlab"])
+
+    return make
+
+
+@pytest.fixture
+def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
+    """Take a scenario through a run on an engine, without its analysis; give what its manifest says."""
+    assert elsewhere.is_dir()
+    monkeypatch.setattr("lab.runs.run_results.analyse_run", lambda _: {})
+
+    def take(engine: Engine, *overrides: str, text: str = MINIMAL + "drain: 0s\n") -> Manifest:
+        return manifest.load_manifest(run(effective(*overrides, text=text), engine, ["connlab"], Console(quiet=True)))
+
+    return take
+
+
+@pytest.fixture
+def connlab(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Give a command line to the lab, and give what came of it."""
+    return lambda *arguments: (support.connlab(*arguments), *capsys.readouterr())
 
 
 @pytest.fixture

@@ -8,15 +8,21 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from formats import manifest
 from formats.manifest import SCHEMA, Host, LabVersion, Manifest, utc_now
 from lab import paths
 from lab.cli import main
+from lab.runs.run_context import RunContext
 from lab.scenarios import places
 from lab.scenarios.resolve import resolve
 from lab.scenarios.resolved import ResolvedScenario
 
 Make = Callable[..., ResolvedScenario]
 Write = Callable[..., Path]
+Open = Callable[..., RunContext]
+Go = Callable[..., Manifest]
+# Exit code, stdout and stderr of a command.
+Run = Callable[..., tuple[int, str, str]]
 
 MINIMAL = """\
 schema: 1
@@ -45,6 +51,9 @@ def yaml_with(text: str, replacements: Mapping[str, str]) -> str:
         assert old in text
         text = text.replace(old, new)
     return text
+
+
+THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 
 
 def resolving(home: Path, text: str) -> Make:
@@ -81,6 +90,12 @@ def manifest_of(effective: ResolvedScenario, run: str, **more: Any) -> Manifest:
         "predictions": [],
     }
     return Manifest(scenario=effective.slug, run=run, **fields | more)
+
+
+def the_run(elsewhere: Path) -> Manifest:
+    """The manifest of the one run there is."""
+    (file,) = elsewhere.glob("results/one/2*/manifest.json")
+    return manifest.load_manifest(file.parent)
 
 
 class FakeDocker:

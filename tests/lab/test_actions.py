@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -313,12 +314,8 @@ def test_a_filter_is_set_taken_away_and_read_back(
     fake_docker.says(f"{command} --remove", json.dumps({"stands": stands}))
     fake_docker.says(command, json.dumps({"stands": True}))
     context = context_of(effective, "at: 0s, do: filter, instance: nginx, answer: none, for: 10ms")
-    with watch, Actions(context, watch) as actions:
-        if fault is None:
-            assert actions.settle() is None
-        else:
-            with pytest.raises(LabError, match=fault):
-                actions.settle()
+    with watch, Actions(context, watch) as actions, pytest.raises(LabError, match=fault) if fault else nullcontext():
+        assert actions.settle() is None
     assert of_containers(fake_docker) == [command, f"{command} --remove"]
 
 
@@ -343,11 +340,8 @@ def test_a_name_moves_at_its_askers_name_server_and_is_read_back(
     context.manifest.addresses = {"backend-1": ["10.0.0.1"], "backend-2": ["10.0.0.2"]}
     with watch, Actions(context, watch) as actions:
         await_begun(context)
-        if fault is None:
+        with pytest.raises(LabError, match=re.escape(fault)) if fault else nullcontext():
             assert actions.settle() is None
-        else:
-            with pytest.raises(LabError, match=re.escape(fault)):
-                actions.settle()
     (record,) = context.manifest.actions
     assert (record.name, record.was, record.instance) == ("api", "backend-1", "backend-2")
 

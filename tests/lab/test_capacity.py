@@ -8,9 +8,8 @@ from lab.engines.compose.engine import Compose
 from lab.errors import BadInput
 from lab.runs import capacity
 from lab.scenarios.resolved import ResolvedScenario
-from tests.lab.support import MINIMAL, Make, resolving, yaml_with
+from tests.lab.support import THROUGH_NGINX, Make, resolving
 
-THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 MILLION = ("load.users=1000000", "load.arrival_gap=0s", "backend.max_connections=8192")
 
 

@@ -12,9 +12,7 @@ from lab.engines.container_settings import role_environment
 from lab.errors import BadInput
 from lab.scenarios.certificates import Authority, certificates_for
 from lab.scenarios.topology import topology_of
-from tests.lab.support import MINIMAL, Make, resolving, yaml_with
-
-THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
+from tests.lab.support import MINIMAL, THROUGH_NGINX, Make, resolving
 
 
 def files_of(packed: str) -> dict[str, bytes]:

@@ -21,23 +21,9 @@ from lab.cli import app, build, main
 from lab.errors import LabError
 from lab.scenarios import places
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, Write, yaml_with
+from tests.lab.outcome_support import verdict_of
+from tests.lab.support import MINIMAL, Run, Write, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def connlab(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line and give exit code, stdout and stderr."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main(arguments)
-        out, err = capsys.readouterr()
-        return int(end.value.code or 0), out, err
-
-    return run
 
 
 def test_a_command_that_reads_no_run_waits_for_nothing_that_does() -> None:
@@ -314,34 +300,9 @@ def test_an_error_of_the_lab_s_own_has_no_traceback_unless_asked_for(
         main(["doctor"])
 
 
-VERDICT: dict[str, Any] = {
-    "schema": "connlab.verdict/1",
-    "scenario": "one",
-    "run": "r",
-    "verdict": "reproduced",
-    "predictions": [
-        {
-            "id": "a",
-            "description": "It holds.",
-            "expression": "x == 1",
-            "status": "true",
-            "measured": {"x": 1},
-            "why": None,
-        },
-        {
-            "id": "b",
-            "description": "Who knows.",
-            "expression": "y == 1",
-            "status": "unknown",
-            "measured": {"y": None},
-            "why": "gaps",
-        },
-    ],
-    "published": None,
-    "ledger": {"unexplained": 0, "causes": {}, "identities": {"true": 0, "false": 0, "unknown": 0}},
-    "health": {},
-    "problems": [],
-}
+VERDICT = verdict_of({"a": "true", "b": "unknown"}, scenario="one", verdict="reproduced")
+VERDICT["predictions"][0] |= {"measured": {"x": 1}}
+VERDICT["predictions"][1] |= {"measured": {"y": None}, "why": "gaps"}
 
 
 @pytest.fixture
@@ -362,8 +323,8 @@ def test_the_exit_code_is_the_verdict_s(connlab: Run, recorded: Path, verdict: s
     ended, out, _ = connlab("analyse", str(recorded))
     assert ended == code
     assert f"verdict: {verdict} (" in out
-    assert "true    a: It holds.\n        x = 1\n" in out
-    assert "unknown b: Who knows.\n        y = unknown\n        why: gaps\n" in out
+    assert "true    a: So.\n        x = 1\n" in out
+    assert "unknown b: So.\n        y = unknown\n        why: gaps\n" in out
 
 
 def test_a_folder_that_is_no_run_s_is_distinguished_from_a_missing_one(connlab: Run, recorded: Path) -> None:

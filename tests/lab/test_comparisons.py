@@ -11,7 +11,7 @@ from formats import series as series_file
 from lab import paths
 from tests.analysis.results import Results
 from tests.analysis.support import knob
-from tests.lab.test_cli import Run, connlab  # noqa: F401  a fixture
+from tests.lab.support import Run
 
 MEAN = "client.latency_ms.mean"
 GATE = ("gate", f"--figure={MEAN}", "--worse-than=5%")
@@ -30,7 +30,7 @@ def runs(results: Results, *means: float, **knobs: object) -> list[str]:
     return [str(results.run({MEAN: mean}, given).relative_to(results.root)) for mean in means]
 
 
-def test_two_groups_are_compared_from_settings_to_users(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+def test_two_groups_are_compared_from_settings_to_users(connlab: Run, results: Results) -> None:
     a = runs(results, 10.0, 11.0, 12.0, 13.0)
     images = {"backend": "sha256:" + "1" * 64}
     b = [results.run({MEAN: mean}, {"load.users": 7}, images=images) for mean in (20.0, 21.0, 22.0, 23.0)]
@@ -44,7 +44,7 @@ def test_two_groups_are_compared_from_settings_to_users(connlab: Run, results: R
     assert f"result: results/comparisons/{folder.name}/comparison.html" in out
 
 
-def test_the_answer_is_told_in_thirty_lines(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+def test_the_answer_is_told_in_thirty_lines(connlab: Run, results: Results) -> None:
     names = [f"client.requests.error.{code}" for code in range(1000, 1040)]
     names += [
         f"kernel.backend.{counter}"
@@ -69,7 +69,7 @@ def test_the_answer_is_told_in_thirty_lines(connlab: Run, results: Results) -> N
     assert "derived/comparison.html" in out
 
 
-def test_two_single_runs_know_nothing_and_name_the_run_that_helps(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_two_single_runs_know_nothing_and_name_the_run_that_helps(connlab: Run, results: Results) -> None:
     a, b = runs(results, 10.0)[0], runs(results, 20.0, load__users=7)[0]
     out = connlab("compare", f"--a={a}", f"--b={b}")[1]
 
@@ -78,7 +78,7 @@ def test_two_single_runs_know_nothing_and_name_the_run_that_helps(connlab: Run, 
     assert f"next, A once more, so that groups can be compared: make -C {paths.ROOT} run SCENARIO=queue" in out
 
 
-def test_the_unit_of_a_setting_is_the_one_that_the_run_declares(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_the_unit_of_a_setting_is_the_one_that_the_run_declares(connlab: Run, results: Results) -> None:
     sides = []
     for ms in (1_500, 20_000):
         run = results.run()
@@ -93,7 +93,7 @@ def test_the_unit_of_a_setting_is_the_one_that_the_run_declares(connlab: Run, re
     assert "shop.patience: 1500ms → 20s" in page.read_text()
 
 
-def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> None:
     a, b = results.run(knobs={"load.path": "/[red]x[/]"}), results.run(knobs={"load.path": "[/nothing]"})
     code, out, _ = connlab("compare", f"--a={a}", f"--b={b}")
 
@@ -101,7 +101,7 @@ def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> 
     assert "load.path: /[red]x[/] → [/nothing]" in out
 
 
-def test_the_cells_of_a_series_are_compared_by_name_id_or_folder(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_the_cells_of_a_series_are_compared_by_name_id_or_folder(connlab: Run, results: Results) -> None:
     cells = {arm: [{"figures": {MEAN: mean + number}} for number in range(4)] for arm, mean in (("on", 1), ("off", 9))}
     folder = results.series(cells)
     series_file.load_series(folder)
@@ -139,12 +139,7 @@ def test_the_cells_of_a_series_are_compared_by_name_id_or_folder(connlab: Run, r
         (["--a=spike/20261121T080004Z-default-r01", "--b=queue:on"], "the run has no verdict.json; derive it again"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
-    connlab: Run,  # noqa: F811  as above
-    results: Results,
-    arguments: list[str],
-    message: str,
-) -> None:
+def test_what_cannot_be_compared_is_refused(connlab: Run, results: Results, arguments: list[str], message: str) -> None:
     folder = results.series({"on": [{}, {}], "off": []})
     results.run(scenario="spike")
     (results.run(scenario="spike") / "derived" / "verdict.json").unlink()
@@ -156,7 +151,7 @@ def test_what_cannot_be_compared_is_refused(
     assert not (folder / "derived").exists()
 
 
-def test_a_run_whose_manifest_is_damaged_is_not_to_be_derived_again(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_a_run_whose_manifest_is_damaged_is_not_to_be_derived_again(connlab: Run, results: Results) -> None:
     folder = results.series({"on": [{}, {}], "off": [{}, {}]})
     run = results.root / str(series_file.load_series(folder).runs[0].run)
     (run / "manifest.json").write_text("{")
@@ -167,7 +162,7 @@ def test_a_run_whose_manifest_is_damaged_is_not_to_be_derived_again(connlab: Run
         assert "derive it again" not in err
 
 
-def test_a_damaged_series_is_reported_with_the_hint(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_a_damaged_series_is_reported_with_the_hint(connlab: Run, results: Results) -> None:
     file = results.series({"on": [{}, {}], "off": [{}, {}]}) / "series.json"
     file.write_text("{")
     for arguments in (["--matrix=queue"], ["--a=queue:off", "--b=queue:on"]):
@@ -187,13 +182,7 @@ def sides(results: Results, times: float) -> list[str]:
     [(1.0, 0, "passed", None), (1.5, 1, "worse", "failure"), (1.05, 3, "unknown", "skipped")],
 )
 def test_a_gate_says_what_it_found_in_a_line_an_exit_code_and_junit(
-    connlab: Run,  # noqa: F811  as above
-    results: Results,
-    *,
-    times: float,
-    code: int,
-    said: str,
-    mark: str | None,
+    connlab: Run, results: Results, *, times: float, code: int, said: str, mark: str | None
 ) -> None:
     found, out, _ = connlab(*GATE, *sides(results, times), "--junit=gate.xml")
     first, last = out.splitlines()
@@ -207,7 +196,7 @@ def test_a_gate_says_what_it_found_in_a_line_an_exit_code_and_junit(
     assert test.findtext("system-out") == first
 
 
-def test_a_folder_of_runs_and_a_cell_are_a_side_each(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_a_folder_of_runs_and_a_cell_are_a_side_each(connlab: Run, results: Results) -> None:
     arms = {arm: [{"figures": {MEAN: each * factor}} for each in STEADY] for arm, factor in (("on", 1), ("off", 2))}
     series = results.series(arms)
     baseline = Path("baseline")
@@ -223,7 +212,7 @@ def test_a_folder_of_runs_and_a_cell_are_a_side_each(connlab: Run, results: Resu
     assert connlab(*GATE, "--a=baseline", f"--b={series.name}")[0] == 1
 
 
-def test_what_a_foreign_run_says_is_text(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_what_a_foreign_run_says_is_text(connlab: Run, results: Results) -> None:
     hostile = "queue]]></x>\x1b[31m"
     side = [str(results.run({MEAN: 1.0}, scenario="queue", status="aborted", reason=hostile))]
     side += [str(results.run({MEAN: each})) for each in STEADY]
@@ -236,7 +225,7 @@ def test_what_a_foreign_run_says_is_text(connlab: Run, results: Results) -> None
     assert "queue]]></x>\\x1b[31m" in said
 
 
-def test_a_gate_as_json_has_everything(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_a_gate_as_json_has_everything(connlab: Run, results: Results) -> None:
     code, out, _ = connlab(*GATE, *sides(results, 1.5), "--json")
     found = json.loads(out)
     assert code == found["exit_code"] == 1
@@ -253,14 +242,14 @@ def test_a_gate_as_json_has_everything(connlab: Run, results: Results) -> None: 
         (("--a=nothing:cell", "--b=y"), "no series of 'nothing'"),
     ],
 )
-def test_a_bad_gate_is_refused(connlab: Run, results: Results, arguments: tuple[str, ...], said: str) -> None:  # noqa: F811
+def test_a_bad_gate_is_refused(connlab: Run, results: Results, arguments: tuple[str, ...], said: str) -> None:
     assert not results.root.exists()
     code, _, err = connlab(*GATE, *arguments)
     assert code == 2
     assert said in err
 
 
-def test_a_file_that_cannot_be_written_is_refused(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_a_file_that_cannot_be_written_is_refused(connlab: Run, results: Results) -> None:
     code, _, err = connlab(*GATE, *sides(results, 1.0), "--junit=missing/gate.xml")
     assert code == 2
     assert "missing/gate.xml: No such file or directory" in err

@@ -18,10 +18,8 @@ from lab.scenarios.resolve import resolve
 from lab.scenarios.topology import topology_of
 from lab.series import arms
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, Make, Write, extended, yaml_with
+from tests.lab.support import MINIMAL, THROUGH_NGINX, Make, Write, extended, yaml_with
 from tests.lab.test_series_arms import ARMS
-
-THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 
 
 def services(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from lab.errors import LabError
 from lab.scenarios.topology import topology_of
 from tests.lab.container_states import NEVER, event, state
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, FakeDocker, Make
+from tests.lab.support import THROUGH_NGINX, FakeDocker, Make
 from tests.lab.waiting import is_at_work, wait_until
 
 
@@ -23,8 +23,7 @@ def test_what_never_ran_has_no_exit_code(effective: Make, fake_docker: InMemoryD
 
 
 def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fake_docker: InMemoryDocker) -> None:
-    text = MINIMAL.replace("[k6, backend]", "[k6, nginx, backend]")
-    topology = topology_of(effective("backend.instances=2", text=text))
+    topology = topology_of(effective("backend.instances=2", text=THROUGH_NGINX))
     services = [*topology.all, *map("collector-{}".format, topology.all)]
     fake_docker.says("ps *", "\n".join(f"connlab-run-{service}" for service in services) + "\n")
     Compose().stop_along_the_path(topology)

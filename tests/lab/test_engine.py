@@ -1,49 +1,25 @@
 """Runs and series on an engine in memory: which verbs they use, in which order, and how they end."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from formats import manifest
 from formats import series as series_file
-from formats.manifest import Manifest
 from lab.doctor import examine
-from lab.engines.protocol import Engine
 from lab.errors import LabError
-from lab.runs.run import run
 from lab.series import arms, executor
 from tests.lab.engine import InMemoryEngine
-from tests.lab.support import MINIMAL, Make, yaml_with
+from tests.lab.support import MINIMAL, Go, Make, the_run, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED
 
 WITH_GATEWAY = yaml_with(MINIMAL, {"[k6, backend]": "[k6, gateway, backend]"}) + "drain: 0s\nwarmup: {requests: 2}\n"
 QUIET = Console(quiet=True)
 
-Go = Callable[..., Manifest]
-
-
-@pytest.fixture
-def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
-    """Take a scenario through a run on an engine, and give what its manifest says."""
-    monkeypatch.setattr("lab.runs.run_results.analyse_run", lambda _: {})
-    assert elsewhere.is_dir()
-
-    def take(engine: Engine, *overrides: str, text: str = WITH_GATEWAY) -> Manifest:
-        return manifest.load_manifest(run(effective(*overrides, text=text), engine, ["connlab"], QUIET))
-
-    return take
-
-
-def left(elsewhere: Path) -> Manifest:
-    (file,) = elsewhere.glob("results/one/2*/manifest.json")
-    return manifest.load_manifest(file.parent)
-
 
 def test_a_run_goes_from_what_is_left_over_to_nothing_left_over(go: Go, elsewhere: Path) -> None:
     engine = InMemoryEngine()
-    told = go(engine, "backend.instances=2")
+    told = go(engine, "backend.instances=2", text=WITH_GATEWAY)
     assert (told.status, told.reason) == ("complete", None)
     assert [phase.name for phase in told.phases] == ["prepare", "warmup", "measure", "drain"]
     assert told.exits == {"k6-1": 0, "gateway": 0, "backend-1": 0, "backend-2": 0}
@@ -72,7 +48,7 @@ def test_an_engine_that_fails_ends_the_run_and_everything_is_removed(go: Go, els
     engine = InMemoryEngine(fails=verb)
     with pytest.raises(LabError, match=f"the run was aborted: the engine could not {verb}"):
         go(engine)
-    assert left(elsewhere).status == "aborted"
+    assert the_run(elsewhere).status == "aborted"
     assert (engine.did[-1], engine.running) == ("remove", set())
 
 

@@ -13,7 +13,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -195,23 +195,19 @@ def test_the_table_has_every_fault_at_every_point() -> None:
 
 
 @pytest.fixture
-def make(
-    elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str, str], World]]:
+def make(elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], World]:
     monkeypatch.setattr(paths, "SCENARIOS", write_scenario(MINIMAL + "drain: 0s\n"))
     scratch = elsewhere / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     # As a shell starts it, whatever those ignore who started the tests.
-    heeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.default_int_handler) for number in heeded}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
 
     def of(fault: str, phase: str) -> World:
         return World(paths.RESULTS, pytest.MonkeyPatch(), STRIKES[fault], phase)
 
-    yield of
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    return of
 
 
 class Analysis:

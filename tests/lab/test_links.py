@@ -1,24 +1,21 @@
 """The links of a path: what a scenario may ask for, and how the lab sees that it got it."""
 
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from formats.manifest import LinkUse
-from lab.engines.compose.engine import Compose
 from lab.engines.compose.run_file import build_run_file
 from lab.engines.compose.startup import FIRST_SUBNET
 from lab.errors import BadInput, LabError
 from lab.runs import links
-from lab.runs.run_context import RunContext, open_run
+from lab.runs.run_context import RunContext
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, Make
+from tests.lab.support import MINIMAL, THROUGH_NGINX, Make, Open
 
 FAR = f"{MINIMAL}network: {{k6: {{backend: {{delay: 25ms, loss: 1%}}}}, backend: {{k6: {{delay: 25ms}}}}}}\n"
-Open = Callable[..., RunContext]
 
 
 @pytest.mark.parametrize(
@@ -72,9 +69,8 @@ def test_a_link_that_cannot_be_is_refused_with_its_line(effective: Make, network
 
 
 def test_a_link_joins_roles_that_stand_beside_each_other(effective: Make) -> None:
-    text = MINIMAL.replace("[k6, backend]", "[k6, nginx, backend]")
     with pytest.raises(BadInput, match="no packet goes from k6 to backend on the path"):
-        effective(text=f"{text}network: {{k6: {{backend: {{delay: 5ms}}}}}}\n")
+        effective(text=f"{THROUGH_NGINX}network: {{k6: {{backend: {{delay: 5ms}}}}}}\n")
 
 
 def test_a_link_is_set_like_any_knob(effective: Make) -> None:
@@ -94,13 +90,9 @@ def test_only_a_collector_with_a_link_may_change_its_namespace(opened: Open) -> 
 
 
 @pytest.fixture
-def opened(effective: Make, fake_docker: InMemoryDocker, elsewhere: Path) -> Open:
-    assert elsewhere.is_dir()
-    fake_docker.says("version *", "26.1.5")
-    fake_docker.says("compose version *", "2.26.1")
-
+def opened(opened: Open) -> Open:
     def make(*overrides: str, text: str = FAR) -> RunContext:
-        context = open_run(effective(*overrides, text=text), Compose(), ["connlab"])
+        context = opened(*overrides, text=text)
         context.manifest.addresses |= {"k6-1": ["172.18.0.2"], "backend-1": ["172.18.0.3", "fd00::3"]}
         return context
 

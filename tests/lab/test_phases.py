@@ -4,7 +4,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -14,15 +13,14 @@ from lab.engines.compose.engine import Compose
 from lab.errors import LabError
 from lab.runs import phases
 from lab.runs.live_display import Display
-from lab.runs.run_context import RunContext, open_run
+from lab.runs.run_context import RunContext
 from tests.lab.container_states import event
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, Make, yaml_with
+from tests.lab.support import MINIMAL, THROUGH_NGINX, Open, yaml_with
 
 Phase = Callable[[RunContext, Watch, Display], str | None]
 Underway = Callable[..., str | None]
 
-PROXIED = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 # Far more than any of these tests takes, so that a phase that does not end shows as a hang.
 LIMIT_S = 300
 LONG = yaml_with(
@@ -32,19 +30,7 @@ GOES = json.dumps({"data": {"attributes": {"paused": False}}})
 
 
 @pytest.fixture
-def opened(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Callable[..., RunContext]:
-    assert elsewhere.is_dir()
-    fake_docker.says("version *", "26.1.5", once=True)
-    fake_docker.says("compose version *", "2.26.1")
-
-    def make(*overrides: str, text: str = MINIMAL) -> RunContext:
-        return open_run(effective(*overrides, text=text), Compose(), ["connlab", "run", "one"])
-
-    return make
-
-
-@pytest.fixture
-def context(opened: Callable[..., RunContext]) -> RunContext:
+def context(opened: Open) -> RunContext:
     drained = opened()
     drained.manifest.begin("drain")
     drained.manifest.end_phase()
@@ -81,9 +67,7 @@ def test_a_sampler_that_is_gone_is_not_waited_for_forever(context: RunContext, m
 
 
 @pytest.fixture
-def underway(
-    opened: Callable[..., RunContext], fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
-) -> Underway:
+def underway(opened: Open, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch) -> Underway:
     """Go through a phase of a run in which services end, each with its exit code."""
     monkeypatch.setattr(phases, "_END_MARGIN_S", 0)
     fake_docker.says("exec *", GOES)
@@ -192,7 +176,7 @@ def test_the_drain_lasts_as_long_as_the_scenario_says(underway: Underway) -> Non
 
 
 def test_the_last_servers_of_the_path_are_warmed_up_one_request_at_a_time(
-    opened: Callable[..., RunContext], monkeypatch: pytest.MonkeyPatch
+    opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, tuple[str, ...]] = {}
 
@@ -201,13 +185,13 @@ def test_the_last_servers_of_the_path_are_warmed_up_one_request_at_a_time(
         asked[server] = command
 
     monkeypatch.setattr(Compose, "ask", ask)
-    phases.warm_up(opened("backend.instances=2", text=PROXIED + "warmup: {requests: 3}\n"))
+    phases.warm_up(opened("backend.instances=2", text=THROUGH_NGINX + "warmup: {requests: 3}\n"))
     three = ("collector", "http", "--times", "3", "http://127.0.0.1:8080/api/delay")
     assert asked == dict.fromkeys(("backend-1", "backend-2"), three)
 
 
 def test_a_waiting_room_is_warmed_up_by_one_user_who_asks_again_and_again(
-    opened: Callable[..., RunContext], monkeypatch: pytest.MonkeyPatch
+    opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
 
@@ -226,7 +210,7 @@ def test_a_waiting_room_is_warmed_up_by_one_user_who_asks_again_and_again(
 
 
 def test_a_server_that_fails_its_warm_up_is_named_and_the_run_goes_on(
-    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
+    opened: Open, fake_docker: InMemoryDocker
 ) -> None:
     fake_docker.says("exec *", stderr="collector: GET http://127.0.0.1:8080/ answered 401 Unauthorized", exit_code=1)
     assert phases.warm_up(opened(text=MINIMAL + "warmup: {requests: 1}\n")) == [

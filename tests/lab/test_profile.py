@@ -14,11 +14,11 @@ from formats.manifest import Manifest
 from lab import paths
 from lab.cli import main
 from lab.errors import LabError
-from lab.runs import phases, run_results
+from lab.runs import run_results
 from lab.runs.run import run
 from lab.series import arms, executor
 from tests.lab.engine import InMemoryEngine
-from tests.lab.support import MINIMAL, Make, Write, yaml_with
+from tests.lab.support import MINIMAL, Make, Write, the_run, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED
 
 QUIET = Console(quiet=True)
@@ -30,9 +30,8 @@ Go = Callable[..., Path]
 
 
 @pytest.fixture
-def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
+def go(effective: Make, elsewhere: Path) -> Go:
     """Take a scenario through a run on an engine in memory, and give its folder."""
-    monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
     assert elsewhere.is_dir()
 
     def take(profile: Steps | None, engine: InMemoryEngine | None = None) -> Path:
@@ -93,8 +92,7 @@ def test_the_first_analysis_adds_its_steps_and_a_later_one_changes_nothing(go: G
 def test_a_run_that_breaks_off_says_what_its_steps_took_until_then(go: Go, elsewhere: Path) -> None:
     with pytest.raises(LabError):
         go(Steps(), InMemoryEngine(fails="start"))
-    (file,) = elsewhere.glob("results/one/2*/manifest.json")
-    told = manifest.load_manifest(file.parent)
+    told = the_run(elsewhere)
     assert told.status == "aborted"
     assert outermost(told.profile) == [*AROUND, "prepare", "analysis", "report"]
     assert within(told.profile or {}, "prepare") == ["images", "start"]
@@ -104,7 +102,6 @@ def test_a_run_that_breaks_off_says_what_its_steps_took_until_then(go: Go, elsew
 def test_each_run_of_a_series_has_steps_of_its_own(
     effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, *, profile: bool
 ) -> None:
-    monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
     monkeypatch.setattr("lab.runs.run_results.write_report", lambda _: None)
     of_arms = yaml_with(
         ARMS, {"[k6, nginx, backend]": "[k6, gateway, backend]", "      nginx.keepalive_timeout: 5s\n": ""}
@@ -131,15 +128,13 @@ def connlab(
     elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Connlab:
     """Run the scenario by the command line; give its manifest, and the lines that were printed."""
-    monkeypatch.setattr(phases, "_SAMPLE_MAX_S", 0)
     monkeypatch.setattr("lab.outcomes.run_and_judge.selected_engine", InMemoryEngine)
     monkeypatch.setattr(paths, "SCENARIOS", write_scenario(TEXT))
 
     def take(*options: str, make_ready: Callable[[], None] | None = None) -> tuple[Manifest, list[str]]:
         with pytest.raises(SystemExit):
             main(["run", "one", *options], make_ready=make_ready)
-        (file,) = elsewhere.glob("results/one/2*/manifest.json")
-        return manifest.load_manifest(file.parent), capsys.readouterr().out.splitlines()
+        return the_run(elsewhere), capsys.readouterr().out.splitlines()
 
     return take
 

@@ -2,18 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
 import pytest
 
-from lab.engines.compose.engine import Compose
 from lab.errors import BadInput, LabError
 from lab.runs.readback import read_back
-from lab.runs.run_context import RunContext, open_run
+from lab.runs.run_context import RunContext
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, Make, yaml_with
+from tests.lab.support import MINIMAL, THROUGH_NGINX, Open, yaml_with
+from tests.lab.test_readback_parser import PRINTED
 
 SYSCTLS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_syn_retries": "6"}
 SETTINGS = {
@@ -46,37 +44,18 @@ GATEWAY_SETTINGS = {
     "http2MaxConcurrentStreams": 250,
     "upstreamHttp2": False,
 }
-# As `nginx -T` prints it, cut to what the knobs set; these are their defaults.
-NGINX_CONF = """\
-# configuration file /tmp/nginx/main.d/10-workers.conf:
-worker_processes 1;
-# configuration file /tmp/nginx/events.d/11-connections.conf:
-worker_connections 512;
-multi_accept off;
-# configuration file /tmp/nginx/http.d/20-client.conf:
-keepalive_timeout 75000ms;
-keepalive_requests 1000;
-keepalive_time 3600000ms;
-client_header_timeout 60000ms;
-client_body_timeout 60000ms;
-send_timeout 60000ms;
-reset_timedout_connection off;
-# configuration file /tmp/nginx/http.d/40-proxy.conf:
-proxy_http_version 1.0;
-map $http_upgrade $connlab_connection { default upgrade; "" "close"; }
-proxy_connect_timeout 60000ms;
-proxy_send_timeout 60000ms;
-proxy_read_timeout 60000ms;
-proxy_next_upstream error timeout;
-proxy_next_upstream_tries 0;
-# configuration file /tmp/nginx/http.d/70-traffic.conf:
-server {
-    listen 0.0.0.0:8080 backlog=511;
-}
-# configuration file /tmp/nginx/traffic.d/74-http2.conf:
-http2 off;
-http2_max_concurrent_streams 128;
-"""
+# With the knobs' defaults.
+NGINX_CONF = yaml_with(
+    PRINTED,
+    {
+        "worker_processes auto": "worker_processes 1",
+        "multi_accept on": "multi_accept off",
+        "proxy_http_version 1.1": "proxy_http_version 1.0",
+        'upgrade; "" "";': 'upgrade; "" "close";',
+        "max_fails=3 fail_timeout=15s": "max_fails=1 fail_timeout=10s",
+        " reuseport": "",
+    },
+)
 
 
 def namespace(
@@ -92,19 +71,7 @@ def namespace(
 
 
 @pytest.fixture
-def opened(effective: Make, fake_docker: InMemoryDocker, elsewhere: Path) -> Callable[..., RunContext]:
-    assert elsewhere.is_dir()
-    fake_docker.says("version *", "26.1.5")
-    fake_docker.says("compose version *", "2.26.1")
-
-    def make(*overrides: str, text: str = MINIMAL) -> RunContext:
-        return open_run(effective(*overrides, text=text), Compose(), ["connlab"])
-
-    return make
-
-
-@pytest.fixture
-def context(opened: Callable[..., RunContext]) -> RunContext:
+def context(opened: Open) -> RunContext:
     return opened("kernel.k6.net.ipv4.tcp_syn_retries=6")
 
 
@@ -133,7 +100,7 @@ TLS_SETTINGS = {
     ],
 )
 def test_handshakes_and_the_program_s_own_word_must_both_show_the_tls_that_was_asked(
-    opened: Callable[..., RunContext],
+    opened: Open,
     fake_docker: InMemoryDocker,
     settings: dict[str, object],
     shown: dict[str, object],
@@ -151,9 +118,7 @@ def test_handshakes_and_the_program_s_own_word_must_both_show_the_tls_that_was_a
     assert message in str(stopped.value)
 
 
-def test_a_sysctl_that_a_prediction_names_is_read_back_too(
-    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
-) -> None:
+def test_a_sysctl_that_a_prediction_names_is_read_back_too(opened: Open, fake_docker: InMemoryDocker) -> None:
     text = yaml_with(
         MINIMAL, {"client.requests.ok == load.users": "sysctl.backend.exists.net.ipv4.tcp_tw_recycle == 0"}
     )
@@ -233,7 +198,7 @@ predictions:
 
 
 def test_a_service_that_listens_for_itself_alone_is_refused_with_its_place(
-    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
+    opened: Open, fake_docker: InMemoryDocker
 ) -> None:
     context = opened(text=OWN)
     fake_docker.says("* inspect *", namespace(address="127.0.0.1"))
@@ -242,7 +207,7 @@ def test_a_service_that_listens_for_itself_alone_is_refused_with_its_place(
 
 
 def test_a_service_whose_backlog_did_not_take_is_said_with_its_variable(
-    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
+    opened: Open, fake_docker: InMemoryDocker
 ) -> None:
     context = opened(text=OWN)
     fake_docker.says("* inspect *", namespace(limit=50))
@@ -261,7 +226,7 @@ def test_a_service_whose_backlog_did_not_take_is_said_with_its_variable(
     ],
 )
 def test_somaxconn_cuts_the_backlog(
-    opened: Callable[..., RunContext], fake_docker: InMemoryDocker, limit: int, ending: AbstractContextManager[object]
+    opened: Open, fake_docker: InMemoryDocker, limit: int, ending: AbstractContextManager[object]
 ) -> None:
     capped = opened("backend.accept_count=50")
     fake_docker.says("* inspect *", namespace(limit=limit, sysctls={**SYSCTLS, "net.core.somaxconn": "7"}))
@@ -271,11 +236,11 @@ def test_somaxconn_cuts_the_backlog(
 
 
 @pytest.fixture
-def proxied(opened: Callable[..., RunContext], fake_docker: InMemoryDocker) -> Callable[..., RunContext]:
+def proxied(opened: Open, fake_docker: InMemoryDocker) -> Open:
     """Read a run through nginx back; nginx printed this configuration, and none if it is None."""
 
     def go(*overrides: str, printed: str | None = NGINX_CONF) -> RunContext:
-        through = opened(*overrides, text=yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"}))
+        through = opened(*overrides, text=THROUGH_NGINX)
         fake_docker.says("*-nginx collector inspect *", namespace(limit=511))
         fake_docker.says("* inspect *", namespace())
         fake_docker.says("* http *", json.dumps({"settings": SETTINGS}))
@@ -287,7 +252,7 @@ def proxied(opened: Callable[..., RunContext], fake_docker: InMemoryDocker) -> C
     return go
 
 
-def test_what_took_at_nginx_is_recorded(proxied: Callable[..., RunContext]) -> None:
+def test_what_took_at_nginx_is_recorded(proxied: Open) -> None:
     record = proxied().manifest
     found = {knob: record.knobs[f"nginx.{knob}"].read_back for knob in ("worker_connections", "proxy_connection")}
     assert found == {"worker_connections": 512, "proxy_connection": "close"}
@@ -315,15 +280,13 @@ def test_what_took_at_nginx_is_recorded(proxied: Callable[..., RunContext]) -> N
     ],
 )
 def test_what_did_not_take_at_nginx_stops_the_run(
-    proxied: Callable[..., RunContext], overrides: list[str], printed: str | None, message: str
+    proxied: Open, overrides: list[str], printed: str | None, message: str
 ) -> None:
     with pytest.raises(LabError, match=re.escape(message)):
         proxied(*overrides, printed=printed)
 
 
-def test_virtual_threads_have_no_pool_to_read_back(
-    opened: Callable[..., RunContext], fake_docker: InMemoryDocker
-) -> None:
+def test_virtual_threads_have_no_pool_to_read_back(opened: Open, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("* inspect *", namespace())
     without_pool = {**SETTINGS, "virtualThreads": True, "maxThreads": None, "minSpareThreads": None}
     fake_docker.says("* http *", json.dumps({"settings": without_pool}))
@@ -340,7 +303,7 @@ def test_a_server_that_tells_nothing_stops_the_run(context: RunContext, fake_doc
         back(context)
 
 
-def test_the_gateway_tells_its_settings_too(opened: Callable[..., RunContext], fake_docker: InMemoryDocker) -> None:
+def test_the_gateway_tells_its_settings_too(opened: Open, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("* inspect *", namespace())
     fake_docker.says("* http */actuator/*", json.dumps({"settings": SETTINGS}))
     fake_docker.says("* http */gateway", json.dumps({"settings": GATEWAY_SETTINGS}))

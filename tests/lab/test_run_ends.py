@@ -4,22 +4,21 @@ import errno
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from formats import manifest
-from formats.manifest import Manifest
 from lab.engines.compose.engine import Compose
 from lab.errors import EngineFailed, Interruption, LabError
 from lab.runs import run_results
 from lab.runs.run import run
 from lab.scenarios.topology import Topology
-from tests.lab.container_states import event
+from tests.lab.container_states import event, state
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
-from tests.lab.support import IMAGES, MINIMAL, Make, connlab
+from tests.lab.support import IMAGES, MINIMAL, Go, Make, connlab, the_run
 from tests.lab.test_phases import status
 from tests.lab.test_readback import SETTINGS, namespace
 
@@ -42,14 +41,7 @@ def ended(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Call
         fake_docker.says("*/v1/status", status(4, paused=True))
         fake_docker.stays("events *", event("die", name="connlab-run-k6-1", exitCode=str(client)) + "\n")
         fake_docker.says("ps *", "connlab-run-k6-1\n")
-        state = {
-            "Running": False,
-            "ExitCode": client,
-            "StartedAt": "2026-01-31T12:00:00Z",
-            "OOMKilled": False,
-            "Error": "",
-        }
-        fake_docker.says("inspect *", f"/connlab-run-k6-1 {json.dumps(state)}\n")
+        fake_docker.says("inspect *", state("k6-1", code=client))
         fake_docker.says("logs --tail *", "last words\n")
         return run(resolved, Compose(), ["connlab", "run", "one"], Console(quiet=True), tries_out=tries_out)
 
@@ -57,14 +49,14 @@ def ended(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Call
 
 
 @pytest.mark.parametrize(
-    ("client", "state", "reason"),
+    ("client", "expected", "reason"),
     [(0, "complete", None), (99, "complete", None), (107, "failed", "k6-1 ended with exit code 107:\n  last words")],
 )
 def test_how_its_load_ended_says_how_it_ended(
-    ended: Callable[..., Path], fake_docker: InMemoryDocker, client: int, state: str, reason: str | None
+    ended: Callable[..., Path], fake_docker: InMemoryDocker, client: int, expected: str, reason: str | None
 ) -> None:
     left = manifest.load_manifest(ended(client))
-    assert (left.status, left.reason) == (state, reason)
+    assert (left.status, left.reason) == (expected, reason)
     assert [phase.name for phase in left.phases] == ["prepare", "measure", "drain"]
     assert all(phase.end_us for phase in left.phases)
     assert left.exits == {"k6-1": client, "backend-1": None}
@@ -120,73 +112,47 @@ class Silent(InMemoryEngine):
 
 
 @pytest.fixture(autouse=True)
-def heeded() -> Iterator[None]:
+def heeded() -> None:
     """Signals as a command meets them, whatever those ignore who started the tests."""
-    before = {number: signal.signal(number, signal.default_int_handler) for number in SIGNALS}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-Go = Callable[[InMemoryEngine], None]
-
-
-@pytest.fixture
-def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
-    assert elsewhere.is_dir()
-    monkeypatch.setattr("lab.runs.run_results.analyse_run", lambda _: {})
-
-    def take(engine: InMemoryEngine) -> None:
-        run(effective(text=MINIMAL + "drain: 0s\n"), engine, ["connlab"], Console(quiet=True))
-
-    return take
-
-
-@pytest.fixture
-def left(elsewhere: Path) -> Callable[[], Manifest]:
-    def find() -> Manifest:
-        (file,) = elsewhere.glob("results/one/2*/manifest.json")
-        return manifest.load_manifest(file.parent)
-
-    return find
-
-
-Left = Callable[[], Manifest]
+    for number in SIGNALS:
+        signal.signal(number, signal.default_int_handler)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("at", ["stop along the path", "remove"])
 def test_a_signal_does_not_break_off_the_clearing_up_of_a_failed_run(
-    go: Go, left: Left, at: str, number: signal.Signals
+    go: Go, elsewhere: Path, at: str, number: signal.Signals
 ) -> None:
     engine = Disturbed(at, number, found={"backend.accept_count": 100})
     with pytest.raises(LabError, match="asked 1, found 100"):
         go(engine)
     assert engine.did == ["remove", "start", "stop along the path", "remove"]
     assert engine.running == set()
-    assert (left().status, left().exits) == ("aborted", {"k6-1": 0, "backend-1": 0})
+    assert (the_run(elsewhere).status, the_run(elsewhere).exits) == ("aborted", {"k6-1": 0, "backend-1": 0})
 
 
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("at", ["stop along the path", "remove"])
-def test_a_signal_in_the_ending_leaves_a_run_complete(
-    go: Go, left: Left, elsewhere: Path, at: str, number: signal.Signals
-) -> None:
+def test_a_signal_in_the_ending_leaves_a_run_complete(go: Go, elsewhere: Path, at: str, number: signal.Signals) -> None:
     engine = Disturbed(at, number)
     with pytest.raises(Interruption, match=r"after the end of the run, which is complete.*\n.*make analyse RUN="):
         go(engine)
     assert engine.did == ["remove", "start", "stop along the path", "remove"]
     assert engine.running == set()
-    assert (left().status, left().reason, left().exits) == ("complete", None, {"k6-1": 0, "backend-1": 0})
+    assert (the_run(elsewhere).status, the_run(elsewhere).reason, the_run(elsewhere).exits) == (
+        "complete",
+        None,
+        {"k6-1": 0, "backend-1": 0},
+    )
     assert (elsewhere / "results" / "one" / "latest" / "raw" / "backend-1" / "container.log").is_file()
 
 
 @pytest.mark.parametrize("error", [EngineFailed("no logs"), OSError(errno.ENOSPC, "no logs")])
 def test_logs_that_cannot_be_had_spoil_no_run(
-    go: Go, left: Left, capsys: pytest.CaptureFixture[str], error: Exception
+    go: Go, elsewhere: Path, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
     go(Silent(error))
-    assert (left().status, left().exits) == ("complete", {"k6-1": 0, "backend-1": 0})
+    assert (the_run(elsewhere).status, the_run(elsewhere).exits) == ("complete", {"k6-1": 0, "backend-1": 0})
     said = capsys.readouterr().err
     assert "what the containers said was not kept: " in said
     assert "no logs" in said

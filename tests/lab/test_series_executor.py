@@ -3,7 +3,6 @@
 import multiprocessing.process
 import platform
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tests.lab import series_support
 from tests.lab.engine import InMemoryDocker
 from tests.lab.series_support import MACHINE, MATRIX, MOMENTS, FakeRunner, executor
 from tests.lab.support import IMAGES
+from tests.lab.waiting import wait_until
 
 CELLS = [f"accept-count-{count}-users-{users}" for count in (1, 2) for users in (3, 4)]
 FIRST = order_runs(CELLS, 2, 1)[0][0]
@@ -161,14 +161,6 @@ def test_ctrl_c_keeps_what_is_complete_and_the_same_command_goes_on(plan: Plan) 
     assert after.ran == order_runs(CELLS, 2, 1)[2:]
 
 
-def wait_for(file: Path, process: multiprocessing.process.BaseProcess) -> None:
-    end = time.monotonic() + 300
-    while not file.exists():
-        assert process.is_alive(), "the lab ended by itself"
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 # The process takes no lock that another thread of the tests' own could hold.
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -177,7 +169,7 @@ def test_a_killed_process_loses_at_most_the_run_at_work(plan: Plan, elsewhere: P
     process = multiprocessing.get_context("fork").Process(target=series_support.run_until, args=(elsewhere, moment))
     process.start()
     try:
-        wait_for(elsewhere / "reached", process)
+        wait_until(lambda: (elsewhere / "reached").exists() or not process.is_alive())
     finally:
         process.kill()
         process.join()

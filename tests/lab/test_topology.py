@@ -9,9 +9,7 @@ from formats.role import TRAFFIC_PORT
 from lab import paths
 from lab.engines.container_settings import role_environment
 from lab.scenarios.topology import segments, topology_of
-from tests.lab.support import MINIMAL, Make, yaml_with
-
-THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
+from tests.lab.support import MINIMAL, THROUGH_NGINX, Make, yaml_with
 
 
 def test_one_test_is_shared_in_equal_parts() -> None:
