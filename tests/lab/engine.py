@@ -52,8 +52,8 @@ class Told:
     def __init__(self, lines: Sequence[str], *, stays: bool) -> None:
         self._lines = lines
         self._stays = stays
-        self._ended = threading.Event()
         self.heard: list[str] = []
+        self._ended = threading.Event()
         self.taken = threading.Event()
 
     def __iter__(self) -> Iterator[str]:
@@ -89,6 +89,11 @@ class InMemoryDocker:
         self._gone: set[str] = set()
         self._rules: list[Rule] = []
         self._told: list[Told] = []
+
+    @property
+    def heard(self) -> list[str]:
+        """What the commands that are followed were told."""
+        return [line for one in self._told for line in one.heard]
 
     def says(
         self,

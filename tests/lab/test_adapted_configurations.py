@@ -123,11 +123,11 @@ def test_clients_ask_for_the_name_of_a_server_that_is_not_the_default(
 @pytest.mark.parametrize(
     ("written", "runs", "said"),
     [
-        ("listen 80; listen [fd00::5]:80;", "listen 80; ", "left out: listen [fd00::5]:80"),
+        ("listen 80; listen [fd00::5]:80;", "listen 80; \n", "left out: listen [fd00::5]:80"),
         ("listen [2001:db8::5]:80;", "listen [::]:80;", "the container has an IPv6 address of its own"),
         ("listen 10.0.0.5:80 backlog=9;", "listen 80 backlog=9;", "is listen 80 backlog=9"),
-        ("listen 80; listen unix:/run/a.sock;", "listen 80; ", "left out: listen unix:/run/a.sock"),
-        ("listen 80; listen 443 quic;", "listen 80; ", "left out: listen 443 quic; no load here speaks HTTP/3"),
+        ("listen 80; listen unix:/run/a.sock;", "listen 80; \n", "left out: listen unix:/run/a.sock"),
+        ("listen 80; listen 443 quic;", "listen 80; \n", "left out: listen 443 quic; no load here speaks HTTP/3"),
         ("listen 80 proxy_protocol;", "listen 80;", "no PROXY line"),
         ("listen 80; access_log off;", "listen 80; access_log /raw/access.jsonl connlab buffer=64k flush=1s;", "off"),
         (
@@ -141,9 +141,9 @@ def test_clients_ask_for_the_name_of_a_server_that_is_not_the_default(
             "error_log /srv/logs/e.log is /tmp/srv-logs-e.log",
         ),
         ("listen 80; limit_rate 9k;", "limit_rate $connlab_rate_1;", "limit_rate 9k is a variable of this value"),
-        ("listen 80; ssl_dhparam gone.pem;", "listen 80; ", "left out: ssl_dhparam gone.pem"),
-        ("listen 80; include /etc/letsencrypt/o.conf;", "listen 80; ", "left out: include /etc/letsencrypt/o.conf"),
-        ("listen 80; access_log syslog:server=log;", "listen 80; ", "there is no syslog here"),
+        ("listen 80; ssl_dhparam gone.pem;", "listen 80; \n", "left out: ssl_dhparam gone.pem"),
+        ("listen 80; include /etc/letsencrypt/o.conf;", "listen 80; \n", "left out: include /etc/letsencrypt/o.conf"),
+        ("listen 80; access_log syslog:server=log;", "listen 80; \n", "there is no syslog here"),
     ],
 )
 def test_what_cannot_act_here_is_left_out_of_the_copy_and_no_line_moves(

@@ -26,9 +26,8 @@ from lab.roles.declared_roles import ROLES
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import topology_of
 from tests.lab.engine import InMemoryDocker
-from tests.lab.support import MINIMAL, Make, yaml_with
+from tests.lab.support import MINIMAL, THROUGH_NGINX, Make
 
-THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 OWNER = {"kind": "Job", "name": "connlab-run-1", "uid": "1"}
 
 
@@ -264,6 +263,8 @@ def test_one_command_holds_a_role_and_lets_it_go_on(effective: Make, answers: st
         containers.resume("k6-1")
     assert len(client.calls) == 1
     assert client.calls[0].endswith(" c0ffee")
+    # A line lets it go on.
+    assert client.heard == ([] if said else [""])
 
 
 def said_of_containers(instance: str) -> dict[str, Any]:
