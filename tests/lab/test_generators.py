@@ -87,86 +87,77 @@ def test_a_named_generator_of_another_image_is_its_program_whatever_that_image_s
 
 
 @pytest.mark.parametrize(
-    ("changes", "overrides", "said"),
+    ("changes", "said"),
     [
-        ({"[wrk, backend]": "[k6, backend]"}, [], "begins with k6; write [wrk, backend]"),
-        ({LOAD: "load: {vegeta: attack}\n"}, [], "the lab has no vegeta of its own: name an image that has it"),
-        ({LOAD: "load: {wrk: -c1, ab: -n1}\n"}, [], "a load is one of script, image, wrk"),
-        ({LOAD: "load: {environment: {A: b}}\n"}, [], "a load takes one of script, image, wrk"),
-        ({LOAD: "load: {script: ./a.js, command: [b]}\n"}, [], "leave the other keys out"),
-        ({LOAD: "load: {wrk: -c1, command: [b]}\n"}, [], "'command' goes with 'image' alone"),
-        ({}, ["load.users=3"], "load.users is set, but the load is made by wrk, which does not read it"),
-        ({"{target}": "{traget}"}, [], "scenario.yaml:6: the lab does not fill in {traget}; write {target}"),
-        ({"{target}": "-s post.lua {target}"}, [], "scenario.yaml:6: there is no post.lua in the scenario's folder"),
-        ({"{target}": "-s ../post.lua {target}"}, [], "post.lua leads out of the scenario's folder, and wrk sees no"),
-        ({"{target}": "'{target}"}, [], "has a quote or a backslash without its partner"),
+        ({"[wrk, backend]": "[k6, backend]"}, "begins with k6; write [wrk, backend]"),
+        ({LOAD: "load: {vegeta: attack}\n"}, "the lab has no vegeta of its own: name an image that has it"),
+        ({LOAD: "load: {wrk: -c1, ab: -n1}\n"}, "a load is one of script, image, wrk"),
+        ({LOAD: "load: {environment: {A: b}}\n"}, "a load takes one of script, image, wrk"),
+        ({LOAD: "load: {script: ./a.js, command: [b]}\n"}, "leave the other keys out"),
+        ({LOAD: "load: {wrk: -c1, command: [b]}\n"}, "'command' goes with 'image' alone"),
+        ({"{target}": "{traget}"}, "scenario.yaml:6: the lab does not fill in {traget}; write {target}"),
+        ({"{target}": "-s post.lua {target}"}, "scenario.yaml:6: there is no post.lua in the scenario's folder"),
+        ({"{target}": "-s ../post.lua {target}"}, "post.lua leads out of the scenario's folder, and wrk sees no"),
+        ({"{target}": "'{target}"}, "has a quote or a backslash without its partner"),
         (
             {LOAD: "load: {siege: '-c9 {target}'}\n", "[wrk,": "[siege,"},
-            [],
             "scenario.yaml:6: unknown key 'load.siege'; the lab knows wrk, ab, hey, jmeter, vegeta, locust and gatling",
         ),
-        ({LOAD: "load: {jmetre: '-t a.jmx'}\n", "[wrk,": "[jmetre,"}, [], "'load.jmetre'; did you mean 'jmeter'?"),
-        ({LOAD: "load: {jmeter: '-l r.jtl'}\n", "[wrk,": "[jmeter,"}, [], "cannot write r.jtl (-l): it can only read"),
+        ({LOAD: "load: {jmetre: '-t a.jmx'}\n", "[wrk,": "[jmetre,"}, "'load.jmetre'; did you mean 'jmeter'?"),
+        ({LOAD: "load: {jmeter: '-l r.jtl'}\n", "[wrk,": "[jmeter,"}, "cannot write r.jtl (-l): it can only read"),
         (
-            {
-                LOAD: "load: {jmeter: '-l /raw/a.jtl', results: {file: b.jtl, format: jmeter}}\n",
-                "[wrk,": "[jmeter,",
-            },
-            [],
+            {LOAD: "load: {jmeter: '-l /raw/a.jtl', results: {file: b.jtl, format: jmeter}}\n", "[wrk,": "[jmeter,"},
             "load.results names b.jtl, and jmeter writes /raw/a.jtl; write file: a.jtl",
         ),
-        ({"{target}/api": "http://localhost:5000/api"}, [], "leads elsewhere: the run's network has no way out"),
-        ({"{target}/api": "{url}/api"}, [], "scenario.yaml:6: the lab does not fill in {url}; write {target}"),
-        ({"-d1s": "-d10m"}, [], "wrk is to run for 600 s (-d), and load.max_duration is 600 s: the lab would end it"),
+        ({"{target}/api": "http://localhost:5000/api"}, "leads elsewhere: the run's network has no way out"),
+        ({"{target}/api": "{url}/api"}, "scenario.yaml:6: the lab does not fill in {url}; write {target}"),
+        ({"-d1s": "-d10m"}, "wrk is to run for 600 s (-d), and load.max_duration is 600 s: the lab would end it"),
         (
             {"{target}/": "-t200 -c100 {target}/"},
-            [],
             "scenario.yaml:6: wrk refuses 200 threads (-t) with 100 connections (-c); raise the second, or lower the",
         ),
-        ({"{target}/": "-t20 {target}/", "-c9 ": ""}, [], "20 threads (-t) with 10 connections (its default)"),
-        ({LOAD: "load: {ab: '-c 10 {target}/'}\n", "[wrk,": "[ab,"}, [], "10 requests at once (-c) with 1 requests in"),
-        ({LOAD: "load: {hey: '-n20 {target}/'}\n", "[wrk,": "[hey,"}, [], "50 requests at once (its default) with 20"),
-        ({"?ms=5": "?ms=5 > /raw/wrk.txt"}, [], "no shell reads the command, so wrk gets '>' as an argument; leave it"),
-        ({"?ms=5": "?ms=5 | tee x"}, [], "wrk gets '|' as an argument; write load: {image: …, command: [sh, -c, "),
-        ({" {target}/api/delay?ms=5": ""}, [], "wrk gets no URL; write {target}/ at the end"),
-        ({LOAD: "load: {ab: '-n9 {target}'}\n", "[wrk,": "[ab,"}, [], "a URL without a path; write {target}/"),
+        ({"{target}/": "-t20 {target}/", "-c9 ": ""}, "20 threads (-t) with 10 connections (its default)"),
+        ({LOAD: "load: {ab: '-c 10 {target}/'}\n", "[wrk,": "[ab,"}, "10 requests at once (-c) with 1 requests in"),
+        ({LOAD: "load: {hey: '-n20 {target}/'}\n", "[wrk,": "[hey,"}, "50 requests at once (its default) with 20"),
+        ({"?ms=5": "?ms=5 > /raw/wrk.txt"}, "no shell reads the command, so wrk gets '>' as an argument; leave it"),
+        ({"?ms=5": "?ms=5 | tee x"}, "wrk gets '|' as an argument; write load: {image: …, command: [sh, -c, "),
+        ({" {target}/api/delay?ms=5": ""}, "wrk gets no URL; write {target}/ at the end"),
+        ({LOAD: "load: {ab: '-n9 {target}'}\n", "[wrk,": "[ab,"}, "a URL without a path; write {target}/"),
         (
             {LOAD: "load: {hey: '-n9 {target}', results: {file: a, format: vegeta}}\n", "[wrk,": "[hey,"},
-            [],
             "hey writes no file that tells of each request",
         ),
         (
             {LOAD: "load: {jmeter: '-t plan.jmx', results: {file: a, format: jmeter}}\n", "[wrk,": "[jmeter,"},
-            [],
             "jmeter writes no results without -l; add -l /raw/a",
         ),
         (
             {LOAD: "load: {image: a, command: [b, '>', c]}\n", "[wrk,": "[generator,"},
-            [],
             "so generator gets '>' as an argument",
         ),
         (
             {LOAD: LOAD + "services: {my-gw: {image: a}}\n", "[wrk, ": "[wrk, my-gw, "},
-            [],
             "'my-gw' cannot stand on the path: figures and knobs have its name, where a - would subtract; name the",
         ),
         (
             {LOAD: "load: {jmeter: '-l /raw/a', results: {file: /raw/a, format: jmeter}}\n", "[wrk,": "[jmeter,"},
-            [],
             "load.results.file takes a name of letters, digits, _, . and -, not '/raw/a'; write 'a'",
         ),
-        ({LOAD: LOAD + "services: {gw: {image: a, ready: health}}\n"}, [], "takes a path that begins with /, not 'hea"),
-        ({"path:": "services: {wrk: {image: a}}\npath:"}, [], "'wrk' is the load generator's name, and a service has"),
+        ({LOAD: LOAD + "services: {gw: {image: a, ready: health}}\n"}, "takes a path that begins with /, not 'hea"),
+        ({"path:": "services: {wrk: {image: a}}\npath:"}, "'wrk' is the load generator's name, and a service has"),
     ],
 )
-def test_a_load_that_cannot_be_is_refused(
-    make: Make, tmp_path: Path, changes: dict[str, str], overrides: list[str], said: str
-) -> None:
+def test_a_load_that_cannot_be_is_refused(make: Make, tmp_path: Path, changes: dict[str, str], said: str) -> None:
     (tmp_path / "post.lua").touch()  # beside the scenario's folder
     with pytest.raises(BadInput) as error:
-        make(*overrides, changes=changes)
+        make(changes=changes)
     assert said in str(error.value)
     assert "unknown role" not in str(error.value)
+
+
+def test_a_setting_of_k6_is_refused_with_another_generator(make: Make) -> None:
+    with pytest.raises(BadInput, match=r"load\.users is set, but the load is made by wrk, which does not read it"):
+        make("load.users=3")
 
 
 @pytest.mark.parametrize(

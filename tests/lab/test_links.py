@@ -18,54 +18,49 @@ from tests.lab.support import MINIMAL, THROUGH_NGINX, Make, Open
 FAR = f"{MINIMAL}network: {{k6: {{backend: {{delay: 25ms, loss: 1%}}}}, backend: {{k6: {{delay: 25ms}}}}}}\n"
 
 
+def refused(make: Make, network: str) -> list[str]:
+    with pytest.raises(BadInput) as refusal:
+        make(text=f"{MINIMAL}network: {network}\n")
+    return [str(one).rpartition("scenario.yaml:")[2] for one in refusal.value.problems]
+
+
 @pytest.mark.parametrize(
-    ("network", "message"),
+    ("link", "message"),
     [
-        ("{k6: {bakend: {delay: 5ms}}}", "16: unknown role 'bakend'; did you mean 'backend'?"),
-        ("{k6: {backend: {dely: 5ms}}}", "16: unknown key 'network.k6.backend.dely'; did you mean 'delay'?"),
-        ("{k6: {backend: {delay: 5}}}", "16: network.k6.backend.delay: '5' has no unit: write 5s or 5ms"),
-        ("{k6: {backend: {delay: 11s}}}", "16: network.k6.backend.delay must be at most 10s, not '11s'"),
-        ("{k6: {backend: {loss: 1}}}", "16: network.k6.backend.loss: '1' has no unit: write 1%"),
-        ("{k6: {backend: {loss: 101%}}}", "16: network.k6.backend.loss must be at most 100%, not '101%'"),
+        ("delay: 5", "delay: '5' has no unit: write 5s or 5ms"),
+        ("delay: 11s", "delay must be at most 10s, not '11s'"),
+        ("loss: 1", "loss: '1' has no unit: write 1%"),
+        ("loss: 101%", "loss must be at most 100%, not '101%'"),
         (
-            "{k6: {backend: {rate: 10mbps}}}",
+            "rate: 10mbps",
+            "rate: '10mbps' is not a rate: write whole kilobits a second with a unit, such as 512kbit or 10mbit",
+        ),
+        ("delay: 5ms, jitter: 6ms", "jitter (6ms) exceeds its delay (5ms); lower the jitter, or raise the delay"),
+        ("reorder: 1%", "reorder lets packets overtake others that are delayed, and its delay is 0s; set a delay"),
+        ("loss_burst: 3", "loss_burst is set, but its loss is 0%; set a loss"),
+        ("forget: reset", "forget is set, but its forget_idle is 0s; set forget_idle"),
+    ],
+)
+def test_a_link_that_cannot_be_is_refused_with_its_line(effective: Make, link: str, message: str) -> None:
+    assert refused(effective, f"{{k6: {{backend: {{{link}}}}}}}") == [f"16: network.k6.backend.{message}"]
+
+
+@pytest.mark.parametrize(
+    ("of_k6", "message"),
+    [
+        ("{bakend: {delay: 5ms}}", "unknown role 'bakend'; did you mean 'backend'?"),
+        ("{backend: {dely: 5ms}}", "unknown key 'network.k6.backend.dely'; did you mean 'delay'?"),
+        (
+            "{nginx: {delay: 5ms}}",
             (
-                "16: network.k6.backend.rate: '10mbps' is not a rate: write whole kilobits a second with a unit,"
-                " such as 512kbit or 10mbit"
-            ),
-        ),
-        (
-            "{k6: {backend: {delay: 5ms, jitter: 6ms}}}",
-            "16: network.k6.backend.jitter (6ms) exceeds its delay (5ms); lower the jitter, or raise the delay",
-        ),
-        (
-            "{k6: {backend: {reorder: 1%}}}",
-            (
-                "16: network.k6.backend.reorder lets packets overtake others that are delayed, and its delay is 0s;"
-                " set a delay"
-            ),
-        ),
-        (
-            "{k6: {backend: {loss_burst: 3}}}",
-            "16: network.k6.backend.loss_burst is set, but its loss is 0%; set a loss",
-        ),
-        (
-            "{k6: {backend: {forget: reset}}}",
-            "16: network.k6.backend.forget is set, but its forget_idle is 0s; set forget_idle",
-        ),
-        (
-            "{k6: {nginx: {delay: 5ms}}}",
-            (
-                "16: network.k6.nginx is set, but nginx is not on the path [k6, backend]; leave it out, or put"
-                " nginx on the path"
+                "network.k6.nginx is set, but nginx is not on the path [k6, backend]; leave it out, or put nginx on the"
+                " path"
             ),
         ),
     ],
 )
-def test_a_link_that_cannot_be_is_refused_with_its_line(effective: Make, network: str, message: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        effective(text=f"{MINIMAL}network: {network}\n")
-    assert [str(one).rpartition("scenario.yaml:")[2] for one in refused.value.problems] == [message]
+def test_a_link_that_is_none_is_refused_with_its_line(effective: Make, of_k6: str, message: str) -> None:
+    assert refused(effective, f"{{k6: {of_k6}}}") == [f"16: {message}"]
 
 
 def test_a_link_joins_roles_that_stand_beside_each_other(effective: Make) -> None:
