@@ -137,6 +137,28 @@ describe("the waterfall", () => {
     }
   });
 
+  test("is drawn again when the button turns light into dark and back", async () => {
+    const { page, close } = await open(browser, observed("overflow"));
+    const look = () =>
+      page.evaluate(() => ({
+        ground: getComputedStyle(document.body).backgroundColor,
+        pictures: [...document.querySelectorAll("canvas")].map((canvas) => canvas.toDataURL()),
+      }));
+    let before = await look();
+    assert.ok(before.pictures.length > 1, `${before.pictures.length} canvases`);
+    for (const turn of ["into dark", "back"]) {
+      await page.locator("#theme").click();
+      assert.notEqual((await look()).ground, before.ground, turn);
+      // The charts above the waterfall, and the waterfall.
+      await page.waitForFunction(
+        (earlier) => [...document.querySelectorAll("canvas")].every((one, at) => one.toDataURL() !== earlier[at]),
+        before.pictures,
+      );
+      before = await look();
+    }
+    await close();
+  });
+
   test("tells of a connection that is pointed at", async () => {
     const few = await open(browser, observed("overflow"));
     await few.page.locator("#waterfall").scrollIntoViewIfNeeded();

@@ -34,8 +34,18 @@ function colour(name) {
   return name.startsWith("--") ? style.getPropertyValue(name).trim() : name;
 }
 
+/** What draws each chart that is drawn, again, in other colours. */
+const drawn = /** @type {(() => void)[]} */ ([]);
+
+/** Draw, now and whenever the page turns light or dark. */
+function keep(draw) {
+  draw();
+  drawn.push(draw);
+}
+
 /** Whether the page is dark: as its reader chose by the button, or else as the system prefers. */
-function listenForTheme(redraw) {
+function listenForTheme() {
+  const redraw = () => drawn.forEach((draw) => draw());
   const preferred = window.matchMedia("(prefers-color-scheme: dark)");
   const button = part("theme");
   button.hidden = false;
@@ -47,6 +57,9 @@ function listenForTheme(redraw) {
   });
   preferred.addEventListener("change", redraw);
 }
+
+// Here and nowhere else: a second listener to the button would turn the page back at once.
+listenForTheme();
 
 /** What all charts have: tool tips that are drawn on the canvas, which the page's policy asks for. */
 const tooltip = { renderMode: "richText", confine: true };

@@ -228,8 +228,7 @@ function drawMatrix(matrix) {
     });
   };
   select.addEventListener("change", draw);
-  draw();
-  return draw;
+  keep(draw);
 }
 
 const colourOf = (effect) => colour({ changed: "--line-ok", unclear: "--line-slow" }[effect.status] ?? "--faint");
@@ -481,35 +480,18 @@ function drawBeside(beside) {
     });
   };
   select.addEventListener("change", draw);
-  draw();
-  return draw;
+  keep(draw);
 }
 
-/** What draws each chart that is drawn, again, in other colours. */
-const drawn = [];
-if (data.matrix?.figures.length) drawn.push(drawMatrix(data.matrix));
-if (data.search?.tries.length) {
-  const draw = () => drawSearch(part("search"), data.search);
-  draw();
-  drawn.push(draw);
-}
-if (data.about.length) {
-  const draw = () => drawAbout(part("about"), data.about);
-  draw();
-  drawn.push(draw);
-}
-if (data.beside) drawn.push(drawBeside(data.beside));
+if (data.matrix?.figures.length) drawMatrix(data.matrix);
+if (data.search?.tries.length) keep(() => drawSearch(part("search"), data.search));
+if (data.about.length) keep(() => drawAbout(part("about"), data.about));
+if (data.beside) drawBeside(data.beside);
 for (const holder of parts("[data-pair]")) {
   const details = holder.closest("details");
   const draw = () => {
-    if (holder.hasChildNodes()) return;
-    const again = () => drawDifferences(holder, data.pairs[Number(holder.dataset.pair)]);
-    again();
-    drawn.push(again);
+    if (!holder.hasChildNodes()) keep(() => drawDifferences(holder, data.pairs[Number(holder.dataset.pair)]));
   };
   if (!details || details.open) draw();
   else details.addEventListener("toggle", draw);
 }
-listenForTheme(() => {
-  for (const draw of drawn) draw();
-});

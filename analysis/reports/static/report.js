@@ -201,7 +201,7 @@ function drawTimelines() {
   for (const element of holders) {
     const chart = data.charts.find((each) => each.id === element.dataset.chart);
     const instance = echarts.init(element, null, { renderer: "canvas" });
-    instance.setOption(timeline(chart, shared));
+    keep(() => instance.setOption(timeline(chart, shared), true));
     const each = {
       chart,
       instance,
@@ -223,12 +223,8 @@ function drawTimelines() {
   part("zoom-out").addEventListener("click", () => zoom(2));
   part("zoom-all").addEventListener("click", () => setRange(shared.first, shared.last));
   setCursor(shared.first);
-}
-
-function redraw() {
-  for (const { instance, chart } of shared.charts) instance.setOption(timeline(chart, shared), true);
-  if (shared.charts.length) setRange(shared.from, shared.to);
+  // A chart that is drawn again shows the whole time.
+  drawn.push(() => setRange(shared.from, shared.to));
 }
 
 drawTimelines();
-listenForTheme(redraw);

@@ -185,8 +185,7 @@ function openWaterfall() {
   if (!shared.charts.length) shared.last = shared.to = Math.max(data.waterfall.seconds, 1);
   waterfall.instance = echarts.init(part("waterfall"), null, { renderer: "canvas" });
   listenToWaterfall();
-  drawWaterfall();
-  listenForTheme(drawWaterfall);
+  keep(drawWaterfall);
 }
 
 openWaterfall();
