@@ -208,8 +208,7 @@ function drawMatrix(matrix) {
   for (const figure of matrix.figures) select.add(new Option(figure, figure));
   const flat = matrix.axes.length > 1 ? [...facets(matrix)] : [["", matrix.cells]];
   const charts = flat.map(() => {
-    const element = document.createElement("div");
-    element.className = "chart";
+    const element = make("div", "chart");
     element.setAttribute("role", "img");
     holder.append(element);
     return openChart(element, "matrix");
@@ -414,34 +413,26 @@ function mostOf(chart) {
   return Math.max(0, ...sums.values());
 }
 
-function element(kind, text, className = "") {
-  const made = document.createElement(kind);
-  made.textContent = text;
-  made.className = className;
-  return made;
-}
-
 function rowOf(kind, cells) {
-  const row = document.createElement("tr");
-  row.append(...cells.map((text) => element(kind, text, "number")));
+  const row = make("tr");
+  row.append(...cells.map((text) => make(kind, "number", text)));
   return row;
 }
 
 /** One run's place among the time lines: its name, why it was chosen, its chart and the chart's numbers. */
 function openRun(holder, run) {
-  const heading = element("h3", `${run.group}: `);
-  const link = document.createElement("a");
-  link.textContent = run.run;
+  const heading = make("h3", "", `${run.group}: `);
+  const link = make("a", "", run.run);
   link.href = `${data.results}/${run.run.split("/").map(encodeURIComponent).join("/")}/report.html`;
-  heading.append(link, element("span", run.why ? ` ${run.why}` : "", "faint"));
-  const missing = element("p", "", "faint");
-  const drawing = element("div", "", "chart line");
+  heading.append(link, make("span", "faint", run.why ? ` ${run.why}` : ""));
+  const missing = make("p", "faint");
+  const drawing = make("div", "chart line");
   drawing.setAttribute("role", "img");
-  const numbers = document.createElement("details");
-  const table = document.createElement("table");
-  const scroll = element("div", "", "scroll");
+  const numbers = make("details");
+  const table = make("table");
+  const scroll = make("div", "scroll");
   scroll.append(table);
-  numbers.append(element("summary", "Numbers: the maximum in each step"), scroll);
+  numbers.append(make("summary", "", "Numbers: the maximum in each step"), scroll);
   holder.append(heading, missing, drawing, numbers);
   return { missing, drawing, numbers, table, instance: openChart(drawing, "beside") };
 }

@@ -96,9 +96,8 @@ function sort(column, header) {
 }
 
 [...head.cells].forEach((header, column) => {
-  const button = document.createElement("button");
+  const button = make("button", "", header.textContent);
   button.type = "button";
-  button.textContent = header.textContent;
   button.addEventListener("click", () => sort(column, header));
   header.replaceChildren(button);
 });

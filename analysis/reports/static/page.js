@@ -17,6 +17,18 @@ function elementOf(id, kind) {
 const part = (id) => elementOf(id, HTMLElement);
 
 /**
+ * A new element, which stands nowhere yet.
+ * @template {keyof HTMLElementTagNameMap} Kind
+ * @param {Kind} kind
+ */
+function make(kind, className = "", text = "") {
+  const made = document.createElement(kind);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+/**
  * The elements that a selector finds, in the page or below one of its elements.
  * @param {string} selector
  * @param {ParentNode} [below]

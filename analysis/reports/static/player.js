@@ -17,35 +17,18 @@ const player = { following: false, frame: 0, timer: 0, before: 0 };
 const speeds = elementOf("speed", HTMLSelectElement);
 const speed = () => Number(speeds.value);
 
-/** The value of a level at a moment: the last one before. */
-function levelAt(points, second) {
-  let value = null;
-  for (const [from, level] of points) {
-    if (from > second + 1e-9) break;
-    value = level;
-  }
-  return value;
-}
-
-function element(name, className, text = "") {
-  const made = document.createElement(name);
-  made.className = className;
-  made.textContent = text;
-  return made;
-}
-
 /** The queues of a role as their places, or as a bar, and in words. */
 function drawQueue(holder, queue, second) {
   const depth = levelAt(queue.depth, second) ?? 0;
   const places = levelAt(queue.places, Math.max(second, queue.places[0][0])) ?? 0;
   const overflows = levelAt(queue.overflows, second) ?? 0;
   const full = levelAt(queue.full, second) === 1;
-  const drawn = element("span", full ? "places full" : "places");
+  const drawn = make("span", full ? "places full" : "places");
   drawn.setAttribute("aria-hidden", "true");
   if (places <= PLACES_MAX) {
-    for (let place = 0; place < places; place += 1) drawn.append(element("i", place < depth ? "taken" : ""));
+    for (let place = 0; place < places; place += 1) drawn.append(make("i", place < depth ? "taken" : ""));
   } else {
-    const filled = element("i", "taken bar");
+    const filled = make("i", "taken bar");
     filled.style.width = `${Math.min(100, (100 * depth) / places)}%`;
     drawn.classList.add("wide");
     drawn.append(filled);
@@ -56,9 +39,9 @@ function drawQueue(holder, queue, second) {
   const filling = places ? `${numberText(depth)} of ${room}, ${state}` : "nothing listens";
   const soFar = `${numberText(overflows)} overflow${overflows === 1 ? "" : "s"} so far`;
   holder.replaceChildren(
-    element("b", "", `${queue.role}: accept queue${one ? "" : "s"}`),
+    make("b", "", `${queue.role}: accept queue${one ? "" : "s"}`),
     drawn,
-    element("span", full ? "full" : "", `${filling}; ${soFar}`),
+    make("span", full ? "full" : "", `${filling}; ${soFar}`),
   );
 }
 
@@ -135,7 +118,7 @@ function preparePlayer() {
   const fitting =
     SPEEDS.filter((each) => each >= 1).find((each) => shared.last / each <= PLAYED_S) ?? SPEEDS[SPEEDS.length - 1];
   for (const each of SPEEDS) speeds.append(new Option(`${each} ×`, String(each), each === fitting, each === fitting));
-  part("queues").append(...data.queues.map(() => element("div", "queue")));
+  part("queues").append(...data.queues.map(() => make("div", "queue")));
   part("play").addEventListener("click", toggle);
   part("stop").addEventListener("click", () => {
     pause();

@@ -32,6 +32,16 @@ const shared = {
   keys: {},
 };
 
+/** The value of a level at a moment: the last one before. */
+function levelAt(points, second) {
+  let value = null;
+  for (const [from, level] of points) {
+    if (from > second + 1e-9) break;
+    value = level;
+  }
+  return value;
+}
+
 /** What a series says at a moment; null where it says nothing. */
 function at(chart, each, second) {
   if (chart.kind === "bars") {
@@ -48,11 +58,7 @@ function at(chart, each, second) {
     const most = Math.max(...near);
     return near.length === 1 ? valueText(chart, most) : `${near.length}, maximum ${valueText(chart, most)}`;
   }
-  let value = null;
-  for (const point of each.points) {
-    if (point[0] > second + 1e-9) break;
-    value = point[1];
-  }
+  const value = levelAt(each.points, second);
   return value === null ? null : valueText(chart, value);
 }
 
@@ -60,14 +66,8 @@ function readOut({ chart, readout }) {
   const parts = chart.series
     .map((each) => [each.name, at(chart, each, shared.cursor)])
     .filter(([, text]) => text !== null);
-  const time = document.createElement("b");
-  time.textContent = `at ${shared.cursor.toFixed(1)} s`;
-  readout.replaceChildren(time);
-  for (const [name, text] of parts) {
-    const part = document.createElement("span");
-    part.textContent = `${name}: ${text}`;
-    readout.append(part, " ");
-  }
+  readout.replaceChildren(make("b", "", `at ${shared.cursor.toFixed(1)} s`));
+  for (const [name, text] of parts) readout.append(make("span", "", `${name}: ${text}`), " ");
 }
 
 function placeCursor({ instance, line }) {
@@ -180,8 +180,7 @@ function listen(each) {
 }
 
 function overlay(element, name) {
-  const layer = document.createElement("div");
-  layer.className = name;
+  const layer = make("div", name);
   layer.hidden = true;
   element.append(layer);
   return layer;

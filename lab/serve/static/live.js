@@ -38,26 +38,21 @@ function partOfKernel(name, number) {
   const id = `kernel-${number}`;
   const known = document.getElementById(id);
   if (known) return known;
-  const whole = document.createElement("section");
+  const whole = make("section");
   whole.id = id;
-  const head = document.createElement("h2");
-  head.textContent = name;
-  const figures = document.createElement("div");
-  figures.className = "figures";
+  const figures = make("div", "figures");
   for (const [kind, unit] of [
     ["queue", ""],
     ["overflows", "overflows (SYNs dropped at a full queue)"],
     ["waiting", "TIME_WAIT"],
   ]) {
-    const line = document.createElement("p");
-    line.className = kind;
-    line.append(document.createElement("b"), " ", Object.assign(document.createElement("span"), { textContent: unit }));
+    const line = make("p", kind);
+    line.append(make("b"), " ", make("span", "", unit));
     figures.append(line);
   }
-  const history = document.createElement("div");
-  history.className = "history";
+  const history = make("div", "history");
   history.id = `${id}-history`;
-  whole.append(head, figures, history);
+  whole.append(make("h2", "", name), figures, history);
   part("kernels").append(whole);
   return whole;
 }
