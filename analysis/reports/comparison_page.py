@@ -99,7 +99,6 @@ def html(
             "no_moves": narrative.explain_no_moves,
             "setting": lambda value, unit: "none" if value is None else format_knob_value(value, unit),
         },
-        styles=("theme",),
         scripts=("timeline", "comparison"),
     )
 

@@ -103,7 +103,7 @@ def write(results: Path) -> Path:
         "states": sorted({line.state for line in [*lines, *runs]}),
     }
     filters: dict[str, Callable[..., str]] = {"number": formatting.format_value, "format_count": format_count}
-    write_file(path, rendering.render("index", None, context, filters, styles=("theme", "index"), charts=False))
+    write_file(path, rendering.render("index", None, context, filters, styles=("index",)))
     return path
 
 

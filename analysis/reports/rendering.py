@@ -35,20 +35,18 @@ def render(
     *,
     styles: Sequence[str] = (),
     scripts: Sequence[str] | None = None,
-    charts: bool = True,
 ) -> str:
     """Render templates/<name>.html with static/page.css and static/page.js.
 
     Args:
         name: of the page.
-        data: what its charts are drawn from; anything that JSON can hold.
+        data: what its charts are drawn from, anything that JSON can hold; None if it has no charts.
         context: what the template names.
         filters: further filters of the template.
         styles: further files of static/, by their stems.
         scripts: as styles; by default the one of the page's name.
-        charts: whether it has any.
     """
-    drawing = [_ECHARTS, "static/charts.js"] if charts else []
+    drawing = [_ECHARTS, "static/charts.js"] if data is not None else []
     own = [f"static/{each}.js" for each in ([name] if scripts is None else scripts)]
     style = "".join(_text(f"static/{each}.css") for each in ("page", *styles))
     whole = [_text(each) for each in ("static/page.js", *drawing, *own)]

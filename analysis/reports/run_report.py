@@ -101,7 +101,7 @@ def render_run(record: Record) -> str:
             "format_count": format_count,
             "written": guesses.written,
         },
-        styles=("theme", "report"),
+        styles=("report",),
         scripts=("timeline", "report", "player"),
     )
 
@@ -128,6 +128,6 @@ def render_observation(folder: Path, recorded: Manifest) -> str:
             "waterfall": rows,
         },
         {"number": formatting.format_value, "format_count": format_count},
-        styles=("theme", "report"),
+        styles=("report",),
         scripts=("timeline", "report", "waterfall"),
     )

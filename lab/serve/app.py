@@ -162,7 +162,6 @@ def static(name: str) -> Response:
         *{
             "echarts.js": (_PAGES / "vendor", "echarts.min.js"),
             "page.css": (_PAGES / "static", "page.css"),
-            "theme.css": (_PAGES / "static", "theme.css"),
             "page.js": (_PAGES / "static", "page.js"),
         }.get(name, (_HERE / "static", name))
     )

@@ -181,7 +181,7 @@ def test_no_other_file_runs_a_script(client: FlaskClient, results: Path, name: s
 
 
 def test_a_page_of_another_version_is_said_to_be_one(client: FlaskClient, results: Path) -> None:
-    page = rendering.render("page", None, {}, scripts=(), charts=False)
+    page = rendering.render("page", None, {}, scripts=())
     for text, said in ((page, False), (page.replace("sha256-", "sha256-0", 1), True), ("no policy", True)):
         (results / "page.html").write_text(text)
         assert ("Another version of the lab" in client.get("/results/page.html").get_data(as_text=True)) == said
