@@ -40,7 +40,7 @@ class RunAtWork:
         with self._looking:
             gauges = self._gauges(folder, manifest)
             gauges.refresh()
-            return {"what": held.what, "run": held.folder, **_of_manifest(manifest), **_figures(gauges)}
+            return {"what": held.what, **_of_manifest(manifest), **_figures(gauges)}
 
     def _gauges(self, folder: Path, manifest: Manifest) -> Gauges:
         if (
@@ -61,8 +61,6 @@ def _of_manifest(manifest: Manifest) -> dict[str, Any]:
     phase = manifest.phases[-1] if manifest.phases else None
     since_us = phase.start_us if phase and phase.end_us is None else None
     return {
-        "scenario": manifest.scenario,
-        "cell": manifest.cell,
         "phase": phase.name if phase and since_us else "stopping" if phase else "starting",
         "phase_s": None if since_us is None else max(0, round(time.time() - since_us / _US_PER_S)),
         "path": manifest.path,
@@ -79,13 +77,11 @@ def _figures(gauges: Gauges) -> dict[str, Any]:
     def server(gauge: ServerGauge) -> dict[str, Any]:
         return {
             "depth": gauge.depth,
-            "limit": gauge.limit,
             "places": None if gauge.limit is None else gauge.limit + gauge.queues,
             "full": gauge.is_full,
             "overflows": gauge.overflows,
             "time_wait": gauge.time_wait,
             "filling": last(gauge.filling),
-            "overflowing": last(gauge.overflowing),
             "waiting": last(gauge.waiting),
         }
 
@@ -95,7 +91,6 @@ def _figures(gauges: Gauges) -> dict[str, Any]:
             "users": client.users,
             "requests": client.requests,
             "failed": client.failed,
-            "dropped": client.dropped,
             "kinds": live_display.kinds(client),
             "asking": last(client.asking),
             "failing": last(client.failing),

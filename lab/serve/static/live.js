@@ -67,7 +67,7 @@ function inside(selector, whole) {
 function drawKernel(name, number, kernel) {
   const whole = partOfKernel(name, number);
   const [queue, overflows, waiting] = ["queue", "overflows", "waiting"].map((kind) => inside(`.${kind}`, whole));
-  const listens = kernel.limit !== null;
+  const listens = kernel.places !== null;
   queue.hidden = overflows.hidden = !listens;
   if (listens) {
     textOf(inside("b", queue), String(kernel.depth), kernel.full);
