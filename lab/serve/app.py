@@ -18,7 +18,6 @@ from typing import Any, BinaryIO, Self
 from urllib.parse import quote
 
 from flask import Flask, Response, abort, jsonify, redirect, request, send_from_directory
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.wrappers import Response as AnyResponse
@@ -209,15 +208,7 @@ class _Shown:
         self._keys = keys
         self._started = started
         self._at_work = RunAtWork()
-        self._templates = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=lambda value: rendering.visible(value) if isinstance(value, str) else value,
-        )
-        self._templates.filters["number"] = formatting.format_value
+        self._templates = rendering.make_environment(_HERE / "templates", {"number": formatting.format_value})
 
     def home(self) -> str:
         """Return lessons, the newest runs, comparisons."""
