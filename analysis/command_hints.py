@@ -32,16 +32,18 @@ def make_command(target: str, variables: Mapping[str, str], sets: Mapping[str, s
     Args:
         target: such as `run`.
         variables: what it is given, by the variables' names.
-        sets: knobs to set, with their values as a scenario writes them; no value has a blank in it.
+        sets: knobs to set, with their values as a scenario writes them.
     """
-    if IS_INSTALLED:
+    texts = [f"{name}={value}" for name, value in (sets or {}).items()]
+    # make splits SET at blanks, so a value that has one needs the program itself.
+    if IS_INSTALLED or any(char.isspace() or char == '"' for text in texts for char in text):
         argument, options = _as_options(target, variables)
-        options += [word for name, value in (sets or {}).items() for word in ("--set", f"{name}={value}")]
-        return connlab_command(target, options, argument)
+        options += [word for text in texts for word in ("--set", text)]
+        return _connlab_command(target, options, argument)
     words = [f"{name}={quote(value)}" for name, value in variables.items()]
-    if sets:
-        texts = " ".join(f"{name}={value}" for name, value in sets.items())
-        words.append(f'SET="{texts}"' if _PLAIN.fullmatch(texts) else f"SET={quote(texts)}")
+    if texts:
+        joined = " ".join(texts)
+        words.append(f'SET="{joined}"' if _PLAIN.fullmatch(joined) else f"SET={quote(joined)}")
     return " ".join(["make", target, *words])
 
 
@@ -75,7 +77,7 @@ def _option(name: str, value: str) -> Iterator[str]:
         yield from (option, each)
 
 
-def connlab_command(verb: str, options: list[str], what: str) -> str:
+def _connlab_command(verb: str, options: list[str], what: str) -> str:
     """Return a command of the lab's own program, for values that `make` would split."""
     # What begins with a hyphen would be taken for an option.
     words = [*options, "--", what] if what.startswith("-") else [*([what] if what else []), *options]

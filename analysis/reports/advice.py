@@ -277,10 +277,5 @@ def _sets(manifest: Manifest, *sources: str) -> dict[str, str]:
 
 
 def _command(verb: str, what: tuple[str, str], named: Mapping[str, str | None], sets: Mapping[str, str]) -> str:
-    given = {name: value for name, value in named.items() if value}
-    # make splits SET at blanks, so a value that has one needs the program itself.
-    if any(any(char.isspace() or char == '"' for char in f"{name}{value}") for name, value in sets.items()):
-        options = [part for name, value in given.items() for part in (f"--{name}", value)]
-        options += [part for name, value in sets.items() for part in ("--set", f"{name}={value}")]
-        return command_hints.connlab_command(verb, options, what[1])
-    return command_hints.make_command(verb, dict([what]) | {name.upper(): value for name, value in given.items()}, sets)
+    given = {name.upper(): value for name, value in named.items() if value}
+    return command_hints.make_command(verb, dict([what]) | given, sets)

@@ -14,7 +14,8 @@ from analysis.figures.catalogue import find
 from analysis.formatting import format_count, format_number
 from analysis.reports import rendering, run_charts, run_record
 from analysis.reports.chart_series import Chart
-from analysis.reports.run_record import Record, ReportError
+from analysis.reports.run_record import Record
+from analysis.verdicts.derived import DerivedError
 from formats.knob_types import format_knob_value
 
 _STAGES = {
@@ -239,10 +240,10 @@ def _chosen(comparison: Comparison) -> list[tuple[str, str, str]]:
     return found
 
 
-def _load(folder: Path) -> Record | ReportError:
+def _load(folder: Path) -> Record | DerivedError:
     try:
         return run_record.load_record(folder)
-    except ReportError as error:
+    except DerivedError as error:
         return error
 
 

@@ -281,4 +281,4 @@ def _places(queue: Row) -> list[str]:
 
 # What the templates draw with.
 PATH_GEOMETRY = {"box": _BOX, "line": _LINE_HEIGHT, "band": _BAND}
-LADDER_GEOMETRY = {"width": WIDTH, "time_x": TIME_X, "note_x": NOTE_X, "row": _ROW, "slope": _SLOPE, "top": _TOP}
+LADDER_GEOMETRY = {"width": WIDTH, "time_x": TIME_X, "note_x": NOTE_X, "slope": _SLOPE}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from analysis import formatting
+from analysis.compare import SeriesVerdict
 from analysis.diagnosis import causes
 from analysis.formatting import format_count
 from analysis.output import DerivedFile
@@ -158,9 +159,6 @@ def _series(results: Path, runs: list[Entry]) -> tuple[list[SeriesEntry], list[P
 
 
 def _series_entry(results: Path, folder: Path, plan: Series, runs: list[Entry]) -> SeriesEntry:
-    # It brings scipy, which a list of runs needs only where there is a series.
-    from analysis.compare import SeriesVerdict  # noqa: PLC0415
-
     verdict = _read(folder, SeriesVerdict)
     page = folder / "derived" / "comparison.html"
     return SeriesEntry(

@@ -53,22 +53,26 @@ def build_charts(folder: Path, account: Connections) -> list[Chart]:
     return found
 
 
-def _read(folder: Path, file: Path, columns: str) -> list[tuple[Any, ...]]:
+def _columns(columns: str) -> str:
+    return f"SELECT {columns} FROM read_parquet($path, hive_partitioning = false) ORDER BY ALL"  # noqa: S608  constants
+
+
+def _read(folder: Path, file: Path, query: str, **parameters: object) -> list[tuple[Any, ...]]:
+    """Return what a query over a table of derived/, its `$path`, gives; none where there is no such file."""
     try:
         opened = open_within(folder, file)
     except OSError:
         return []
-    query = f"SELECT {columns} FROM read_parquet($path, hive_partitioning = false) ORDER BY ALL"  # noqa: S608  constants
     with opened, over_files() as database:
         try:
-            return database.execute(query, {"path": descriptor_path(opened)}).fetchall()
+            return database.execute(query, {"path": descriptor_path(opened), **parameters}).fetchall()
         except duckdb.Error:
             raise derived.DerivedError(f"{folder / file}: damaged", folder) from None
 
 
 def _queue_charts(folder: Path, lasts_s: float) -> Iterator[Chart]:
     """Yield a chart for each queue that ever held a connection."""
-    rows = _read(folder, QUEUES, "server, step, depth, queue_limit")
+    rows = _read(folder, QUEUES, _columns("server, step, depth, queue_limit"))
     width_s = lasts_s / STEPS
     for number, (server, found) in enumerate(groupby(rows, key=itemgetter(0)), start=1):
         steps = [(round(step * width_s, 3), depth, limit) for _, step, depth, limit in found]
@@ -83,7 +87,7 @@ def _queue_charts(folder: Path, lasts_s: float) -> Iterator[Chart]:
 
 def _counter_charts(folder: Path, account: Connections) -> Iterator[Chart]:
     """Yield charts of the counters that grew, for each target."""
-    rows = _read(folder, COUNTERS, "instance, counter, from_us, to_us, growth")
+    rows = _read(folder, COUNTERS, _columns("instance, counter, from_us, to_us, growth"))
     grown: dict[tuple[str, str], list[Point]] = {}
     for key, found in groupby(rows, key=itemgetter(0, 1)):
         grown[key] = _rates([(from_us, to_us, growth) for *_, from_us, to_us, growth in found])
@@ -119,19 +123,9 @@ def build_waterfall(folder: Path, account: Connections) -> dict[str, Any] | None
     """
     if account.start_us is None:
         return None
-    try:
-        file = open_within(folder, TABLE)
-    except OSError:
-        return None
     peers = [target.instance for target in account.targets if target.peer]
-    with file, over_files() as database:
-        try:
-            found = database.execute(
-                sql(__name__, "waterfall"),
-                {"path": descriptor_path(file), "start_us": account.start_us, "peers": peers, "most": ROWS_MAX},
-            ).fetchall()
-        except duckdb.Error:
-            raise derived.DerivedError(f"{folder / TABLE}: damaged", folder) from None
+    edges = {"start_us": account.start_us, "peers": peers, "most": ROWS_MAX}
+    found = _read(folder, TABLE, sql(__name__, "waterfall"), **edges)
     if not found:
         return None
     names: list[dict[str, int]] = [{}, {}, {}]

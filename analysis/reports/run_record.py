@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from analysis.database import in_memory
+from analysis.database import Tables, in_memory
 from analysis.output import DerivedFile
 from analysis.reports.stories.timeline import Ladders
 from analysis.verdicts import derived
@@ -24,10 +24,6 @@ from formats.safe_files import open_within
 Row = dict[str, Any]
 
 _TABLES = ("requests", "flows", "timeline", "readings")
-
-
-class ReportError(DerivedError):
-    """There is nothing to report of: the folder is not that of a run, or the run was not analysed by this version."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +88,12 @@ class Record:
         return True
 
     def rows(self, query: str, **parameters: object) -> list[Row]:
-        """Return the rows that a query over the derived tables gives; raise ReportError if a table is damaged."""
+        """Return the rows that a query over the derived tables gives; raise DerivedError if a table is damaged."""
         try:
-            found = self._database.execute(query, parameters)
-            names = [column[0] for column in found.description]
-            return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+            return Tables(self._database).rows(query, **parameters)
         except duckdb.Error:
             where = self.folder / "derived"
-            raise ReportError(f"a table in {where} is damaged", self.folder) from None
+            raise DerivedError(f"a table in {where} is damaged", self.folder) from None
 
     def count_requests(self) -> int:
         """Return how many requests there are."""
@@ -121,7 +115,7 @@ class Record:
             try:
                 database.execute(f"CREATE VIEW {table} AS SELECT * FROM {rows}")  # noqa: S608  a number
             except duckdb.Error:
-                raise ReportError(f"{self.folder / _file_of(table)}: damaged", self.folder) from None
+                raise DerivedError(f"{self.folder / _file_of(table)}: damaged", self.folder) from None
         return database
 
 
@@ -130,18 +124,18 @@ def _file_of(table: str) -> Path:
 
 
 def load_manifest(folder: Path) -> Manifest:
-    """Return a run's manifest; raise ReportError if it is missing, broken, or of another version."""
+    """Return a run's manifest; raise DerivedError if it is missing, broken, or of another version."""
     try:
         return manifest.load_manifest(folder)
     except manifest.ManifestError as error:
-        raise ReportError(str(error)) from None
+        raise DerivedError(str(error)) from None
 
 
 def load_record(folder: Path) -> Record:
     """Read a run.
 
     Raises:
-        ReportError: its manifest or its verdict is missing, broken, or of another version.
+        DerivedError: its manifest or its verdict is missing, broken, or of another version.
     """
     content = load_manifest(folder)
     figures = _read(folder, FiguresFile)
@@ -158,10 +152,7 @@ def load_record(folder: Path) -> Record:
 
 def _read(folder: Path, model: type[DerivedFile]) -> Row:
     """Return what a file holds, as templates and scripts take it."""
-    try:
-        return derived.read(folder, model).model_dump(mode="json", by_alias=True)
-    except DerivedError as error:
-        raise ReportError(error.what, folder) from None
+    return derived.read(folder, model).model_dump(mode="json", by_alias=True)
 
 
 def _on_steady(phase: Phase, began: Phase) -> Phase:

@@ -16,13 +16,11 @@ from analysis.reports import (
     run_charts,
     summary,
 )
-from analysis.reports.run_record import Record, ReportError, load_manifest, load_record
+from analysis.reports.run_record import Record, load_manifest, load_record
 from analysis.verdicts import derived, guesses
 from analysis.verdicts.connections_file import Connections
 from analysis.verdicts.derived import DerivedError
 from formats.manifest import Manifest
-
-__all__ = ["FILE", "ReportError", "render", "write"]
 
 FILE = Path("report.html")
 
@@ -31,7 +29,7 @@ def write(run_dir: Path) -> Path:
     """Write the report into a run's folder, beside manifest.json and derived/; return the page.
 
     Raises:
-        ReportError: the folder is not that of a run, or was not analysed by this version.
+        DerivedError: the folder is not that of a run, or was not analysed by this version.
         OSError: the page cannot be written.
     """
     path = run_dir / FILE
@@ -43,25 +41,22 @@ def render(run_dir: Path) -> str:
     """Return a run's report.
 
     Raises:
-        ReportError: as `write`.
+        DerivedError: as `write`.
     """
     content = load_manifest(run_dir)
     if content.observed is None:
         return render_run(load_record(run_dir))
-    try:
-        return render_observation(run_dir, content)
-    except DerivedError as error:
-        raise ReportError(error.what, run_dir) from None
+    return render_observation(run_dir, content)
 
 
 def render_run(record: Record) -> str:
     """Return the content of report.html.
 
     Raises:
-        ReportError: the manifest has lost what the derived files are about.
+        DerivedError: the manifest has lost what the derived files are about.
     """
     if record.start_us is None and record.ledger["requests"] is not None:
-        raise ReportError("manifest.json has no phase 'measure', whose requests were derived", record.folder)
+        raise DerivedError("manifest.json has no phase 'measure', whose requests were derived", record.folder)
     charts = run_charts.build_charts(record)
     return rendering.render(
         "report",

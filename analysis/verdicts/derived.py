@@ -35,7 +35,7 @@ def read(folder: Path, model: type[_Model]) -> _Model:
     except FileNotFoundError:
         raise DerivedError(f"{folder}: the run has no {model.file.name}", folder) from None
     except OSError as error:
-        raise DerivedError(f"{error.filename or path}: {error.strerror}") from None
+        raise DerivedError(f"{error.filename or path}: {error.strerror}", folder) from None
     try:
         return model.model_validate_json(content, context=FROM_ANYBODY)
     except ValidationError as error:

@@ -213,8 +213,7 @@ def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
     """Return what to tell if the ledger leaves more open than the scenario tolerates; None if it does not."""
     manifest = run.raw.manifest
     tolerated, unexplained = manifest.tolerance.unexplained, account.unexplained
-    if not run.raw.clients and not run.raw.with_results and run.clients:
-        # No record of requests is read: the ledger is of connections.
+    if account.by_connection:
         return _connections_beyond(account, tolerated)
     if any(run.health.spoilt(Evidence.REQUESTS, f"{manifest.client}/{each}") for each in run.clients):
         unexplained = None

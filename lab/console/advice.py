@@ -8,7 +8,6 @@ from analysis.formatting import format_count
 from analysis.reports import advice as reports_advice
 from analysis.reports import run_record
 from analysis.reports.advice import Advice
-from analysis.reports.run_report import ReportError
 from analysis.verdicts import derived
 from analysis.verdicts.ledger_file import Ledger
 from formats import manifest
@@ -30,7 +29,7 @@ def advise_on_run(folder: Path) -> Advice:
             raise BadInput(Problem(what, hint="advise on a complete run"))
         # Its tables are read only here.
         return reports_advice.advise_on_run(run)
-    except ReportError as error:
+    except derived.DerivedError as error:
         raise BadInput(Problem(str(error))) from None
 
 

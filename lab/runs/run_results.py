@@ -178,7 +178,7 @@ def write_report(folder: Path) -> Path:
     """
     try:
         page = run_report.write(folder)
-    except run_report.ReportError as error:
+    except derived.DerivedError as error:
         raise LabError(error.what) from None
     if paths.RESULTS in folder.parents:
         index.write(paths.RESULTS)
@@ -214,7 +214,7 @@ def report_to_open(folder: Path) -> Path:
     try:
         page = Path(tempfile.mkdtemp(prefix="connlab-")) / run_report.FILE
         page.write_text(run_report.render(folder), encoding="utf-8")
-    except run_report.ReportError as error:
+    except derived.DerivedError as error:
         raise LabError(str(error)) from None
     return page
 

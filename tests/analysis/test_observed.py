@@ -12,6 +12,7 @@ import pytest
 from analysis.derivation import analyse
 from analysis.reports import run_report
 from analysis.verdicts.connections_file import COUNTERS, STEPS, Connections
+from analysis.verdicts.derived import DerivedError
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, MEASURE_S, OTHERS, SERVED_MS, SYNS_S, RunFolder, at_us, make_capture
@@ -404,7 +405,7 @@ def test_without_packets_the_page_says_nothing_of_connections(watched: RunFolder
 
 def test_a_page_of_a_folder_that_was_not_analysed_says_so(watched: RunFolder) -> None:
     folder: Path = watched.write()
-    with pytest.raises(run_report.ReportError, match=r"connections\.json"):
+    with pytest.raises(DerivedError, match=r"connections\.json"):
         run_report.write(folder)
 
 

@@ -28,6 +28,7 @@ from analysis.reports import (
 )
 from analysis.reports.chart_series import Chart, ChartSeries
 from analysis.verdicts import parquet_files
+from analysis.verdicts.derived import DerivedError
 from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.results import Results
@@ -242,7 +243,7 @@ def test_a_derived_file_that_is_missing_damaged_or_of_another_version_is_refused
 ) -> None:
     damage(analysed / "derived" / name)
 
-    with pytest.raises(run_report.ReportError, match=f"{says}; derive it again: make analyse RUN="):
+    with pytest.raises(DerivedError, match=f"{says}; derive it again: make analyse RUN="):
         run_report.write(analysed)
 
 
@@ -311,7 +312,7 @@ def test_what_a_run_says_is_text_and_its_settings_make_the_command(analysed: Pat
 @pytest.mark.parametrize("steps", [{"prepare": -1}, {"prepare": 1e300}, {"prepare": "1"}, ["prepare"]])
 def test_steps_that_no_run_takes_are_no_manifest_s(analysed: Path, steps: object) -> None:
     describe(analysed, profile=steps)
-    with pytest.raises(run_report.ReportError, match="profile"):
+    with pytest.raises(DerivedError, match="profile"):
         run_report.render(analysed)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from analysis.compare import CompareError, compare_series
 from analysis.derivation import analyse
 from analysis.reports import comparison_page, index, run_report
-from analysis.reports.run_record import ReportError
+from analysis.verdicts.derived import DerivedError
 from formats import manifest
 from lab import paths
 from lab.cli import main
@@ -416,7 +416,7 @@ def test_times_of_connections_without_a_value_are_refused(results: Path, value: 
     (file,) = results.glob("observed-*/*/derived/connections.json")
     place = ("targets", 0, "servers", 0, "first_byte_us", value)
     text = with_number(changed(json.loads(file.read_bytes()), place, "@"), "null")
-    with holding(file, text), pytest.raises(ReportError, match=r"connections\.json.*first_byte_us"):
+    with holding(file, text), pytest.raises(DerivedError, match=r"connections\.json.*first_byte_us"):
         run_report.write(file.parent.parent)
 
 
@@ -430,7 +430,7 @@ def test_whatever_a_derived_file_holds_every_page_is_made(results: Path, drawn: 
     with holding(file, with_number(changed(content, place, "@"), drawn.draw(st.sampled_from(VALUES), "value"))):
         index.write(results)
         if file.name != "series.json" and "series" not in file.parts:
-            with suppress(ReportError):
+            with suppress(DerivedError):
                 run_report.write(file.parent.parent)
         else:
             with suppress(CompareError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from analysis.formatting import format_count
+from analysis.formatting import format_count, format_number
 from formats.predictions import Result
 from lab import paths
 from lab.console import listing
@@ -25,7 +25,6 @@ FILES = (DOCUMENT, CATALOGUE)
 _WORKSHOP = "workshop"
 _NONE = "not recorded yet"
 _SOURCE = "**Source**: "
-_WHOLE_FROM = 1000
 
 _INTRODUCTION = """\
 # What was published, and what this lab measures
@@ -263,14 +262,8 @@ def _figure(expression: str, counting: Sequence[RecordedRun]) -> str:
 
 def _spread(values: Sequence[float]) -> str:
     """Write the median with the least and the greatest."""
-    least, greatest = _number(min(values)), _number(max(values))
-    middle = _number(median(values))
+    least, middle, greatest = (format_number(each, 4) for each in (min(values), median(values), max(values)))
     return middle if least == greatest else f"{middle} ({least} to {greatest})"
-
-
-def _number(value: float) -> str:
-    """Write a number for a reader: whole from a thousand on, else with four digits that count."""
-    return f"{value:,.0f}" if abs(value) >= _WHOLE_FROM or float(value).is_integer() else f"{value:.4g}"
 
 
 def count(counting: Sequence[RecordedRun]) -> str:
