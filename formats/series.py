@@ -206,6 +206,12 @@ class Series(_Part):
         atomic_write(folder / FILE, self.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
+def split_id(series: str) -> tuple[str, str]:
+    """Return the kind and the name that are in a series' id, <UTC start>-<kind>-<name>."""
+    _, kind, name = series.split("-", 2)
+    return kind, name
+
+
 def load_series(folder: Path) -> Series:
     """Return the series of a folder.
 

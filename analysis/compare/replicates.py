@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,12 +19,10 @@ from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.figures_file import FiguresFile, MeasuredValue
 from analysis.verdicts.verdict_file import Verdict
 from formats import manifest
+from formats import series as series_file
 from formats.manifest import Manifest
-from formats.safe_files import read_regular
 from formats.sanitize import format_validation_error
 from formats.series import FILE, PlannedRun, Series
-
-Record = dict[str, Any]
 
 
 class CompareError(ValueError):
@@ -317,7 +314,7 @@ def load_plan(folder: Path) -> Series:
     """Read what a series is to run, and what became of each run; raise CompareError if the file is no such."""
     path = folder / FILE
     try:
-        return Series.model_validate_json(read_regular(path))
+        return series_file.load_series(folder)
     except FileNotFoundError:
         raise CompareError(f"{folder}: no {FILE} here; give a series' folder") from None
     except OSError as error:

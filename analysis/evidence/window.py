@@ -12,7 +12,7 @@ samples is longer than that at an edge, the difference is unknown.
 from dataclasses import dataclass, replace
 
 from analysis.expressions.values import Unknown, unknown
-from formats.manifest import Manifest, Phase
+from formats.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,13 @@ def find_window(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
 
 def find_window_of_phases(manifest: Manifest) -> Window | Unknown:
     """Return the window of a run even if it did not complete; unknown if its phases are missing."""
-    measure = _phase(manifest, "measure")
+    measure = manifest.phase("measure")
     if measure is None or measure.end_us is None:
         return unknown("the manifest does not say when the measurement began and ended")
-    drain = _phase(manifest, "drain")
+    drain = manifest.phase("drain")
     end_us = measure.end_us if drain is None else drain.end_us
     if end_us is None:
         return unknown("the manifest does not say when the drain ended")
     if not measure.start_us < measure.end_us <= end_us:
         return unknown("the manifest's phases run backwards: the clock was set while the run lasted")
     return Window(measure.start_us, measure.end_us, end_us)
-
-
-def _phase(manifest: Manifest, name: str) -> Phase | None:
-    return next((phase for phase in manifest.phases if phase.name == name), None)

@@ -19,6 +19,7 @@ from analysis.formatting import format_count, format_ms, format_races
 from analysis.reports import chart_series
 from analysis.reports.run_record import Record
 from formats.manifest import Manifest
+from formats.series import split_id
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,7 @@ def rerun_command(manifest: Manifest, changes: Mapping[str, str] | None = None) 
     # A scenario that is not one of the lab's own is called by its folder.
     folder, preset = manifest.folder, manifest.preset
     scenario = folder or manifest.scenario
-    kind, name = _series(manifest)
+    kind, name = split_id(manifest.series) if manifest.series else (None, "")
     for knob in changed:
         record = manifest.knobs.get(knob)
         if record and record.source == "file":
@@ -262,14 +263,6 @@ def rerun_command(manifest: Manifest, changes: Mapping[str, str] | None = None) 
     if fixed:
         return Rerun(None, f"the matrix sets {min(fixed)} itself: change it in scenarios/matrices/{name}.yaml")
     return Rerun(_command("matrix", ("MATRIX", name), {}, _sets(manifest, "set") | changed))
-
-
-def _series(manifest: Manifest) -> tuple[str | None, str]:
-    """Return kind and name of the series that a run belongs to; None if it belongs to none."""
-    if not manifest.series:
-        return None, ""
-    _, kind, name = manifest.series.split("-", 2)
-    return kind, name
 
 
 def _sets(manifest: Manifest, *sources: str) -> dict[str, str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 
-from analysis.database import sql
+from analysis.database import Row, sql
 from analysis.formatting import format_number
 from analysis.reports.rendering import visible
-from analysis.reports.run_record import Record, Row
+from analysis.reports.run_record import Record
 from formats.manifest import listeners_of_traffic
 
 # None: nothing from there on.

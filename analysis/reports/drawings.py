@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from analysis import formatting
+from analysis.database import Row
 from analysis.diagnosis import causes
 from analysis.formatting import format_count, format_ms
-from analysis.reports.run_record import Record, Row
+from analysis.reports.run_record import Record
 
 # With more than three roles the drawing is wider than the page, and is scrolled.
 _PATH_WIDTH = 1150

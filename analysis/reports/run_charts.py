@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from analysis.database import sql
+from analysis.database import Row, sql
 from analysis.diagnosis.causes import UNEXPLAINED, cause_named
 from analysis.formatting import format_ms
 from analysis.reports import chart_series
 from analysis.reports.chart_series import WIDTHS_S, Chart, Point, chart_table, log_ms
-from analysis.reports.run_record import Record, Row
+from analysis.reports.run_record import Record
 from formats.manifest import PORT_RANGE, port_count
 from formats.role import NO_LIMIT
 

@@ -5,11 +5,10 @@ import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
-from analysis.database import Tables, in_memory
+from analysis.database import Row, Tables, in_memory
 from analysis.output import DerivedFile
 from analysis.reports.stories.timeline import Ladders
 from analysis.verdicts import derived
@@ -20,8 +19,6 @@ from analysis.verdicts.verdict_file import Verdict
 from formats import manifest
 from formats.manifest import Knob, Manifest, Phase
 from formats.safe_files import open_within
-
-Row = dict[str, Any]
 
 _TABLES = ("requests", "flows", "timeline", "readings")
 

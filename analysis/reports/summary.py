@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.database import Row
 from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.causes.answering import PROXY_FULL, SERVER_FULL
 from analysis.formatting import format_count, format_ms, format_races, format_value
 from analysis.reports.advice import Advice, Reason, advise_on_cause, find_reasons, name_role, too_late_sentence
 from analysis.reports.chart_series import machine_busy
 from analysis.reports.conditions import knob_rows
-from analysis.reports.run_record import Record, Row
+from analysis.reports.run_record import Record
 from analysis.verdicts.ledger_file import HeldConnections, HeldPlaces, Streams, TurnedAway
 from formats import role as role_file
 

@@ -163,7 +163,7 @@ def find_series(name: str) -> Path:
         if name and _is_series(folder):
             return folder.resolve()
     ids = sorted((file.parent.name for file in root.glob(f"*Z-*/{series_file.FILE}")), reverse=True)
-    named = {series_id.split("-", 2)[2]: series_id for series_id in reversed(ids)}
+    named = {series_file.split_id(series_id)[1]: series_id for series_id in reversed(ids)}
     if name in named:
         return root / named[name]
     what = f"no series of '{name}'" if name else "no series is named"

@@ -7,7 +7,7 @@ from analysis import command_hints
 from formats.manifest import FILE as MANIFEST_FILE
 from formats.manifest import load_manifest
 from formats.series import FILE as SERIES_FILE
-from formats.series import load_series
+from formats.series import load_series, split_id
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.validation_messages import did_you_mean
@@ -57,8 +57,7 @@ def describe_run(folder: Path) -> Iterator[str]:
     yield run_name(folder)
     recorded = load_manifest(folder)
     series, arm = recorded.series, recorded.cell
-    # A series' id is <UTC start>-<kind>-<name>.
-    if series and series.split("-")[1] == "arms":
+    if series and split_id(series)[0] == "arms":
         others = ", ".join(_others(folder, series, arm))
         rest = f"; its other arms, each as RUN=<run>: {others}" if others else ""
         yield f"the arm '{arm}' of {series}{rest}"

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from analysis.evidence import rawfiles
+from formats.series import split_id
 from lab import paths, terminal
 from lab.errors import LabError
 
@@ -47,8 +48,7 @@ def stamp() -> str:
 
 def tries_out(series: str | None) -> bool:
     """Return whether the runs of a series try settings out: no cell of a search or a matrix stands for its scenario."""
-    # A series' id is <UTC start>-<kind>-<name>.
-    return series is not None and series.split("-")[1] in ("search", "matrix")
+    return series is not None and split_id(series)[0] in ("search", "matrix")
 
 
 def point_latest(folder: Path) -> None:

@@ -100,7 +100,10 @@ def test_no_file_of_a_run_is_followed_or_waited_for(run: RunFolder, kind: str) -
         replace(path, kind)
 
     # A process of its own: what waits within DuckDB can only be killed.
-    command = [sys.executable, "-m", "analysis", str(folder)]
+    program = (
+        "import sys; from pathlib import Path; from analysis.derivation import analyse; analyse(Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", program, str(folder)]
     subprocess.run(command, cwd=EXAMPLE.parents[1], timeout=_HANGS_S, check=False, capture_output=True)
 
     verdict = json.loads((folder / "derived" / "verdict.json").read_text())

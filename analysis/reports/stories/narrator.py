@@ -52,8 +52,8 @@ class Narrator:
     @cached_property
     def measure_us(self) -> int | None:
         """Return when the measurement began."""
-        phases = self.raw.manifest.phases
-        return next((phase.start_us for phase in phases if phase.name == "measure"), None)
+        measured = self.raw.manifest.phase("measure")
+        return measured.start_us if measured else None
 
     def name(self, address: str | None, port: int | None = None) -> str:
         """Return a socket by its instance's name, by its address if that is not one of the run's."""
