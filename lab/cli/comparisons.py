@@ -23,7 +23,7 @@ from formats.manifest import FILE as MANIFEST_FILE
 from formats.manifest import ManifestError, load_manifest
 from lab import paths
 from lab.console.next_steps import after_explanation, is_without_requests, worst_request
-from lab.console.run_lookup import find_run
+from lab.console.run_lookup import find_run, series_folder
 from lab.errors import BadInput, Problem
 from lab.reading.validation_messages import did_you_mean
 from lab.runs.run_results import STYLES, format_figure
@@ -120,7 +120,7 @@ def find_runs(names: Iterable[str]) -> list[Path]:
     for name in names:
         folder = Path(name)
         of_series, colon, cell = name.rpartition(":")
-        whole = next((each for each in (folder, (paths.RESULTS / "series") / name) if _is_series(each)), None)
+        whole = series_folder(name)
         if whole is not None or colon:
             found += _find_cell(whole or find_series(of_series), cell if whole is None else None)
         elif folder.is_dir() and not (folder / MANIFEST_FILE).is_file() and any(folder.glob(f"*/{MANIFEST_FILE}")):
@@ -128,10 +128,6 @@ def find_runs(names: Iterable[str]) -> list[Path]:
         else:
             found.append(find_run(name))
     return found
-
-
-def _is_series(folder: Path) -> bool:
-    return (folder / series_file.FILE).is_file()
 
 
 def _find_cell(folder: Path, cell: str | None) -> list[Path]:
@@ -159,9 +155,8 @@ def find_series(name: str) -> Path:
         BadInput: there is none.
     """
     root = paths.RESULTS / "series"
-    for folder in (Path(name), root / name):
-        if name and _is_series(folder):
-            return folder.resolve()
+    if series := series_folder(name):
+        return series.resolve()
     ids = sorted((file.parent.name for file in root.glob(f"*Z-*/{series_file.FILE}")), reverse=True)
     named = {series_file.split_id(series_id)[1]: series_id for series_id in reversed(ids)}
     if name in named:

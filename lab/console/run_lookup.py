@@ -28,11 +28,10 @@ def find_run(name: str) -> Path:
     for folder in (Path(name), results / name, results / name / "latest"):
         if name and (folder / MANIFEST_FILE).is_file():
             return folder.resolve()
-    for folder in (Path(name), results / "series" / name):
-        if name and (folder / SERIES_FILE).is_file():
-            compared = command_hints.make_command_here("compare", {"MATRIX": folder.resolve().name})
-            hint = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or {compared}"
-            raise BadInput(Problem(f"'{name}' is a series of runs", hint=hint))
+    if series := series_folder(name):
+        compared = command_hints.make_command_here("compare", {"MATRIX": series.resolve().name})
+        hint = f"give one of its runs, as {paths.shown(series / SERIES_FILE)} names them, or {compared}"
+        raise BadInput(Problem(f"'{name}' is a series of runs", hint=hint))
     for folder in (Path(name), results / name):
         if name and folder.is_dir():
             inside = max(folder.glob(f"*/{MANIFEST_FILE}"), default=None)
@@ -44,6 +43,12 @@ def find_run(name: str) -> Path:
     known = [folder.parent.name for folder in results.glob("*/latest")]
     hint = did_you_mean(name, known) or "give the folder that holds manifest.json"
     raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", hint=hint))
+
+
+def series_folder(name: str) -> Path | None:
+    """Return the series that is named by its folder or its id; None if there is none."""
+    folders = (Path(name), paths.RESULTS / "series" / name) if name else ()
+    return next((each for each in folders if (each / SERIES_FILE).is_file()), None)
 
 
 def run_name(folder: Path) -> str:
