@@ -1,5 +1,6 @@
 """Guesses: asked of the learner before anything of a run starts, and printed beside what was measured."""
 
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +24,6 @@ from lab import paths
 from lab.console import listing
 from lab.console.run_output import print_answer, print_guess
 from lab.lessons import questions
-from lab.lessons.questions import Question, WhichArm
 from lab.runs import run_results
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import ResolvedScenario
@@ -50,16 +50,14 @@ def ask_before_run(console: Console, resolved: ResolvedScenario, plan: Plan | No
     if not (sys.stdin.isatty() and console.is_terminal):
         console.print(_NOBODY, soft_wrap=True)
         return Answers()
-    numbers, choices = (
-        (questions.questions_for_run(resolved), []) if plan is None else questions.questions_for_series(plan)
-    )
-    if not numbers and not choices:
+    answers = questions.questions_for_run(resolved) if plan is None else questions.questions_for_series(plan)
+    count = len(answers.of_run) + len(answers.chosen)
+    if not count:
         console.print("lesson: the predictions of this scenario have no number to ask for", soft_wrap=True)
         return Answers()
-    _introduce(console, resolved, plan, len(numbers) + len(choices))
-    answers = Answers()
+    _introduce(console, resolved, plan, count)
     try:
-        _ask_all(console, numbers, choices, answers)
+        _ask_all(console, answers)
     except _NoMore:
         console.print()
     if not answers.given:
@@ -69,45 +67,33 @@ def ask_before_run(console: Console, resolved: ResolvedScenario, plan: Plan | No
     return answers
 
 
-def ask_about_exercise(console: Console, asked: Sequence[Question]) -> Sequence[Guess]:
+def ask_about_exercise(console: Console, answers: Answers) -> Sequence[Guess]:
     """Ask what somebody expects of an exercise's run; nobody, where there is no terminal."""
-    if not asked or not (sys.stdin.isatty() and console.is_terminal):
+    if not answers.of_run or not (sys.stdin.isatty() and console.is_terminal):
         return ()
     console.print(f"\n{_HOW}\n", soft_wrap=True)
-    answers = Answers()
     try:
-        _ask_all(console, asked, (), answers)
+        _ask_all(console, answers)
     except _NoMore:
         console.print()
     return answers.of_run
 
 
-def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[WhichArm], answers: Answers) -> None:
-    """Fill `answers` in; each question is there from the beginning, so that one that was never reached is shown too."""
-    guesses = [
-        Guess(prediction=one.prediction, figure=one.figure, asks=one.asks, unit=one.unit, value=None) for one in numbers
-    ]
-    for one, guess in zip(numbers, guesses, strict=True):
-        answers.of_arm.setdefault(one.arm, []).append(guess)
-    answers.chosen += [
-        ExpectedArm(prediction=one.prediction, asks=one.asks, arms=list(one.arms), less=one.less, value=None)
-        for one in choices
-    ]
-    arm, number = None, 0
-    for one, guess in zip(numbers, guesses, strict=True):
-        if one.arm != arm:
-            arm = one.arm
-            console.print(Text.assemble("arm ", (str(arm), "bold")))
-        number += 1
-        asks = f"{number}. {one.asks}" + (f" (in {one.unit}; 1.5s is read too)" if one.unit == "ms" else "")
-        guess.value = _ask(console, asks, one.figure, partial(read_number, unit=one.unit))
-    if choices and arm is not None:
+def _ask_all(console: Console, answers: Answers) -> None:
+    """Fill the answers in; a question that was never reached keeps none, and is shown too."""
+    numbers = itertools.count(1)
+    for arm, guesses_of_arm in answers.of_arm.items():
+        if arm is not None:
+            console.print(Text.assemble("arm ", (arm, "bold")))
+        for one in guesses_of_arm:
+            asks = f"{next(numbers)}. {one.asks}" + (f" (in {one.unit}; 1.5s is read too)" if one.unit == "ms" else "")
+            one.value = _ask(console, asks, one.figure, partial(read_number, unit=one.unit))
+    if answers.chosen and answers.of_arm:
         console.print(Text("the arms compared", "bold"))
-    for choice, chosen in zip(choices, answers.chosen, strict=True):
-        number += 1
+    for choice in answers.chosen:
         options = ", ".join(f"{place} {name}" for place, name in enumerate(choice.arms, start=1))
-        asks = f"{number}. {choice.asks} Where is it less: {options}?"
-        chosen.value = _ask(console, asks, choice.asks, partial(read_choice, options=choice.arms))
+        asks = f"{next(numbers)}. {choice.asks} Where is it less: {options}?"
+        choice.value = _ask(console, asks, choice.asks, partial(read_choice, options=choice.arms))
 
 
 def _introduce(console: Console, resolved: ResolvedScenario, plan: Plan | None, count: int) -> None:

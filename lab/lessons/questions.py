@@ -1,7 +1,6 @@
 """The questions of a lesson: a few numbers that the scenario's predictions are about, and which arm has more of one."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from analysis.compare.arm_figures import arm_identifier
 from analysis.expressions import parse
@@ -10,10 +9,12 @@ from analysis.expressions.values import Kind
 from analysis.figures import declaration, programs
 from analysis.figures.catalogue import find
 from analysis.figures.declaration import Figure
+from formats.manifest import Guess
 from formats.predictions import Claim
+from formats.series import ExpectedArm
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.resolved import ResolvedScenario
-from lab.series.plan import Plan
+from lab.series.plan import Answers, Plan
 
 _MOST = 4
 _MOST_OF_SERIES = 6
@@ -26,47 +27,47 @@ _NOT_ASKED = (_MODEL, "ledger.", "process.")
 _LAST = frozenset({"flows"})
 
 
-@dataclass(frozen=True)
-class Question:
-    """A number that is asked for.
-
-    Attributes:
-        prediction: the id of the prediction that it is taken from.
-        arm: the arm whose runs it is about; None for all runs.
-    """
-
-    prediction: str
-    figure: str
-    asks: str
-    unit: str
-    arm: str | None = None
+def questions_for_run(resolved: ResolvedScenario) -> Answers:
+    """Return the questions about one run, as nobody has answered them."""
+    return _unanswered(resolved, _numbers(resolved, _MOST))
 
 
-@dataclass(frozen=True)
-class WhichArm:
-    """In which of two arms a figure is less.
-
-    Attributes:
-        prediction: the id of the prediction that says so of one of them.
-        less: that one.
-        arms: the two, in the order of their names.
-    """
-
-    prediction: str
-    asks: str
-    less: str
-    arms: tuple[str, str]
+def questions_for_answer(resolved: ResolvedScenario, expressions: Iterable[str], prediction: str) -> Answers:
+    """Return the questions about an exercise: the figures that its answer compares with something."""
+    names = dict.fromkeys(name for text in expressions for name, _ in _compared(parse(text).tree))
+    asked = [name for name in names if _can_be_asked(resolved, name)]
+    return _unanswered(resolved, [_number(prediction, name) for name in asked[:_MOST]])
 
 
-def questions_for_run(resolved: ResolvedScenario, most: int = _MOST) -> list[Question]:
-    """Return the questions about one run, the most telling first.
+def questions_for_series(plan: Plan) -> Answers:
+    """Return the questions about the runs of each arm, and those about the arms beside each other."""
+    choices = [choice for claim in plan.predictions for choice in _choices(claim, plan.cells)]
+    left = max(_MOST_OF_SERIES - len(choices), len(plan.cells))
+    each = max(1, left // len(plan.cells))
+    asked = Answers(chosen=choices)
+    for planned in plan.cells.values():
+        asked.of_arm |= _unanswered(planned.resolved, _numbers(planned.resolved, each)).of_arm
+    return asked
+
+
+def _unanswered(resolved: ResolvedScenario, numbers: list[Guess]) -> Answers:
+    return Answers({resolved.variant.arm: numbers} if numbers else {})
+
+
+def _number(prediction: str, figure: str) -> Guess:
+    asks, unit = phrase_question(figure)
+    return Guess(prediction=prediction, figure=figure, asks=asks, unit=unit, value=None)
+
+
+def _numbers(resolved: ResolvedScenario, most: int) -> list[Guess]:
+    """Return the numbers of a run that are asked for, the most telling first.
 
     First come figures that a prediction computes from the settings alone: these can be worked out beforehand, and of
     them those that take a model say more than those that repeat a setting. What only relates two measured figures comes
     after them, if it is about another observer. For an arm, predictions about this arm come before those about all.
     """
     everywhere = {one.id for one in resolved.scenario.predictions if one.arms is None}
-    found: dict[str, Question] = {}
+    found: dict[str, Guess] = {}
     compared = [
         (one.prediction, name, others)
         for one in resolved.predictions
@@ -86,23 +87,8 @@ def questions_for_run(resolved: ResolvedScenario, most: int = _MOST) -> list[Que
                 continue
             observers.add(observer)
             predictions.add(prediction.id)
-            found[name] = Question(prediction.id, name, *phrase_question(name), resolved.variant.arm)
+            found[name] = _number(prediction.id, name)
     return list(found.values())
-
-
-def questions_for_answer(resolved: ResolvedScenario, expressions: Iterable[str], prediction: str) -> list[Question]:
-    """Return the questions about an exercise: the figures that its answer compares with something."""
-    names = dict.fromkeys(name for text in expressions for name, _ in _compared(parse(text).tree))
-    asked = [name for name in names if _can_be_asked(resolved, name)]
-    return [Question(prediction, name, *phrase_question(name), resolved.variant.arm) for name in asked[:_MOST]]
-
-
-def questions_for_series(plan: Plan) -> tuple[list[Question], list[WhichArm]]:
-    """Return the questions about the runs of each arm, and those about the arms beside each other."""
-    choices = [choice for claim in plan.predictions for choice in _choices(claim, plan.cells)]
-    left = max(_MOST_OF_SERIES - len(choices), len(plan.cells))
-    each = max(1, left // len(plan.cells))
-    return [one for planned in plan.cells.values() for one in questions_for_run(planned.resolved, each)], choices
 
 
 def _compared(tree: Node) -> Iterator[tuple[str, list[str]]]:
@@ -133,7 +119,7 @@ def _is_settled(resolved: ResolvedScenario, names: Iterable[str]) -> bool:
     return all(name in resolved.values or name.startswith(_MODEL) for name in names)
 
 
-def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[WhichArm]:
+def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[ExpectedArm]:
     arms = {arm_identifier(cell): cell for cell in cells}
     for node in parse(claim.expression).tree.walk():
         if not isinstance(node, Chain) or len(node.operands) != 2 or node.signs[0] not in ("<", ">"):  # noqa: PLR2004  two sides
@@ -143,8 +129,9 @@ def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[WhichArm]:
             continue
         (one, figure), (other, same) = (_of_arm(less.text), _of_arm(more.text))
         if figure == same and one in arms and other in arms:
-            first, second = sorted((arms[one], arms[other]))
-            yield WhichArm(claim.id, phrase_question(figure)[0], arms[one], (first, second))
+            both = sorted((arms[one], arms[other]))
+            asks, _ = phrase_question(figure)
+            yield ExpectedArm(prediction=claim.id, asks=asks, arms=both, less=arms[one], value=None)
 
 
 def _of_arm(name: str) -> tuple[str, str]:
