@@ -13,8 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 from lab.errors import LabError
-from lab.scenarios.own_configuration import OwnConfiguration, find_configuration
-from lab.scenarios.packed_files import pack_files
+from lab.scenarios.own_configuration import OwnConfiguration, find_configuration, pack_files
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
 

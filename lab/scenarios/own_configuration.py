@@ -1,7 +1,11 @@
 """A configuration of the user's own, in place of the lab's: where it lies, and what it is refused for before a run."""
 
+import base64
+import gzip
+import io
 import re
-from collections.abc import Iterator, Sequence
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +28,6 @@ from lab.scenarios import generators
 from lab.scenarios.configuration_files import find_sources
 from lab.scenarios.knobs import CATALOGUE, RoleName
 from lab.scenarios.model import ConfigurationFile
-from lab.scenarios.packed_files import pack_files
 from lab.scenarios.resolved import HAS_IPV6, ResolvedScenario
 from lab.scenarios.topology import Topology, topology_of
 
@@ -103,6 +106,17 @@ class OwnConfiguration:
         """Return a place in the configuration as the user would type it."""
         below = f"{self.sources.below}/"
         return f"{paths.shown(self.folder)}/{str(place).removeprefix(below)}"
+
+
+def pack_files(files: Mapping[str, bytes]) -> str:
+    """Return files by their paths below a folder, as a container's environment carries them: a compressed archive."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in sorted(files.items()):
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o644
+            archive.addfile(member, io.BytesIO(content))
+    return base64.b64encode(gzip.compress(packed.getvalue(), mtime=0)).decode()
 
 
 def find_configuration(resolved: ResolvedScenario, topology: Topology, role: RoleName) -> OwnConfiguration | None:
