@@ -35,7 +35,7 @@ Value = bool | int | float | str
 # A service of the scenario's own is known by its name only there.
 _NAMED = {"type": "string", "examples": list(ROLES)}
 _PATH = {"type": "array", "items": _NAMED, "minItems": 2}
-# lab.scenarios.running_services makes a service of it.
+# lab.scenarios.registry makes a service of it.
 _RUNNING = {"type": "object", "properties": {"service": {"type": "string"}}, "required": ["service"]}
 _PATH_OF_SCENARIO = _PATH | {"items": {"anyOf": [_NAMED, _RUNNING]}}
 _LINK = {"type": "object", "additionalProperties": False, "properties": link_schema()}

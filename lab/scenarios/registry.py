@@ -16,12 +16,12 @@ from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
 from lab.reading.validation_messages import describe_error, name_place, refuse_findings, siblings
 from lab.roles.declared_roles import ROLES
-from lab.scenarios import generators, running_services, services
+from lab.scenarios import generators, services
 from lab.scenarios.compose_path import Composed
 from lab.scenarios.knobs import CATALOGUE, KnownKnob, build_catalogue, knobs_with
 from lab.scenarios.model import OwnLoad, Scenario
 from lab.scenarios.network import Link
-from lab.scenarios.services import Build, Service, Services, split_volume
+from lab.scenarios.services import Build, Service, Services, may_stand_on_path, split_volume
 
 _SERVICES: TypeAdapter[dict[str, Service]] = TypeAdapter(Services)
 _KEPT = 64
@@ -62,9 +62,7 @@ def _of(text: bytes, made: str | None) -> Registry:
     own = _SERVICES.validate_json(text)
     load = None if made is None else OwnLoad.model_validate_json(made)
     generator = generators.name_of(load)
-    roles = services.roles(
-        {name: one for name, one in own.items() if services.may_stand_on_path(name) and name != generator}
-    )
+    roles = services.roles({name: one for name, one in own.items() if may_stand_on_path(name) and name != generator})
     if load is not None and generator is not None:
         roles = {generator: generators.role_of(generator, own[generator], load), **roles}
     names: Any = Literal[(*ROLES, *roles)]
@@ -81,6 +79,8 @@ def _of(text: bytes, made: str | None) -> Registry:
 
 
 KEY = "services"
+# What names a service of a cluster on the path: the load goes to the pods behind it, which run already.
+_SERVICE = "service"
 _HINT = "copy what it needs into the folder, or name a Compose file that builds it (compose: …)"
 _STAGE = re.compile(r"(?im)^\s*FROM\s[^\n]*\sAS\s+(\S+)")
 
@@ -94,7 +94,7 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> tu
         BadInput: a service is wrong; all that was found is listed.
         LabError: there is no Docker Compose to read a project.
     """
-    spread_content, document = running_services.spread(content, document)
+    spread_content, document = _spread_running(content, document)
     content |= spread_content
     composed = Composed(document, home)
     content |= composed.spread(content)
@@ -112,8 +112,49 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> tu
     if problems:
         raise BadInput(problems)
     content[KEY] = {name: one.model_dump(exclude_defaults=True) for name, one in expanded.items()}
-    notices = dict.fromkeys([*composed.notices, *running_services.notices(expanded)])
+    notices = dict.fromkeys([*composed.notices, *_running_notices(expanded)])
     return replace(registry_for(expanded, load), notices=tuple(notices)), document
+
+
+def _spread_running(content: Mapping[str, Any], document: Document) -> tuple[dict[str, Any], Document]:
+    """Return a scenario in which `{service: shop/web}` on the path is a service of its own, with the lines of that.
+
+    Raises:
+        BadInput: no name on a path can be made of the service's.
+    """
+    path, own = content.get("path"), content.get(KEY, {})
+    if not isinstance(path, list) or not isinstance(own, Mapping):
+        return dict(content), document  # the scenario's model says what is wrong
+    steps, declared, lines = list(path), dict(own), dict(document.lines)
+    for index, step in enumerate(path):
+        if not isinstance(step, Mapping) or not isinstance(named := step.get(_SERVICE), str):
+            continue
+        name = re.sub(r"[^a-z0-9]", "", named.rpartition("/")[2].lower())
+        if not may_stand_on_path(name):
+            what = f"'{named}' gives no name for figures and knobs"
+            hint = f"write services: {{web: {{cluster_service: {named}}}}}, and web on the path"
+            raise BadInput(Problem(what, document.where(("path", index)), hint))
+        steps[index] = name
+        said = declared.get(name)
+        besides = {key: one for key, one in step.items() if key != _SERVICE}
+        declared[name] = {"cluster_service": named, **besides, **(said if isinstance(said, Mapping) else {})}
+        at = lines.get(("path", index)) or lines.get(("path",), 1)
+        keys = {"cluster_service": _SERVICE, **{key: key for key in besides}}
+        lines |= {(KEY, name): at}
+        lines |= {(KEY, name, key): lines.get(("path", index, of_step), at) for key, of_step in keys.items()}
+    if steps == path:
+        return dict(content), document
+    return {**content, "path": steps, KEY: declared}, replace(document, lines=lines)
+
+
+def _running_notices(services: Mapping[str, Service]) -> Iterator[str]:
+    """Yield what the lab does to the pods behind each service that runs already."""
+    for name, service in services.items():
+        if service.cluster_service:
+            yield (
+                f"{name}: the load goes to the pods behind {service.cluster_service}, which stay as they are."
+                " A collector joins each as an ephemeral container, whose entry stays in the pod until the pod is gone"
+            )
 
 
 def _load_of(content: Mapping[str, Any]) -> OwnLoad | None:
@@ -134,7 +175,7 @@ def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Proble
         yield Problem(what, document.where((KEY, *below)), hint)
     for name, service in own.items():
         try:
-            services.roles({name: service} if services.may_stand_on_path(name) else {})
+            services.roles({name: service} if may_stand_on_path(name) else {})
         except ValidationError as error:
             # What no role can be declared with, such as a choice of one value.
             for finding in error.errors():
