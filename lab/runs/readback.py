@@ -17,7 +17,7 @@ from lab.engines import protocol
 from lab.engines.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.roles import readback_parser
-from lab.roles.configurations import ParsedConfiguration
+from lab.roles.configurations.parsed import ParsedConfiguration
 from lab.scenarios import forecast, own_configuration, sysctls
 from lab.scenarios.client_addresses import client_addresses
 from lab.scenarios.knobs import KnobValue, RoleName, format_knob

@@ -11,8 +11,7 @@ from formats.role import Role
 from formats.sanitize import visible
 from lab.engines.protocol import Engine
 from lab.errors import ConfigurationRefused, LabError, Problem, ScriptRefused
-from lab.roles.configurations import ParsedConfiguration
-from lab.roles.configurations.parsed import Change
+from lab.roles.configurations.parsed import Change, ParsedConfiguration
 from lab.scenarios import own_configuration, own_script
 from lab.scenarios.knobs import KnobValue, format_knob
 from lab.scenarios.own_script import Options, OwnScript

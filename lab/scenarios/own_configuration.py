@@ -14,16 +14,9 @@ from formats.role import ConfigurationFormat
 from lab import paths
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
-from lab.roles.configurations import (
-    Adaptation,
-    Fault,
-    Neighbours,
-    ParsedConfiguration,
-    Sources,
-    Surroundings,
-    adapt,
-    parse_configuration,
-)
+from lab.roles.configurations import adapt, parse_configuration
+from lab.roles.configurations.parsed import Adaptation, Fault, Neighbours, ParsedConfiguration, Surroundings
+from lab.roles.configurations.sources import Sources
 from lab.scenarios import generators
 from lab.scenarios.configuration_files import find_sources
 from lab.scenarios.knobs import CATALOGUE, RoleName

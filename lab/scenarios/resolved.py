@@ -23,7 +23,7 @@ from lab.reading.validation_messages import (
     name_place,
     siblings,
 )
-from lab.roles.configurations import Entry, WantedEntry
+from lab.roles.configurations.parsed import Entry, WantedEntry
 from lab.scenarios import generators, network, places
 from lab.scenarios.configuration_files import entry_by_file
 from lab.scenarios.knobs import CATALOGUE, KnobValue, KnownKnob, flat_values, format_knob

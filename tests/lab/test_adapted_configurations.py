@@ -11,7 +11,8 @@ from lab import paths
 from lab.engines.compose import images
 from lab.engines.container_settings import settable_sysctls
 from lab.errors import BadInput
-from lab.roles.configurations import Adaptation, Surroundings, WantedEntry, adapt
+from lab.roles.configurations import adapt
+from lab.roles.configurations.parsed import Adaptation, Surroundings, WantedEntry
 from lab.roles.declared_roles import ROLES
 from lab.scenarios import places
 from lab.scenarios.configuration_files import find_sources

@@ -20,8 +20,8 @@ from lab.console import listing
 from lab.engines.compose import images
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput, LabError
-from lab.roles.configurations import ParsedConfiguration, Setting, parse_configuration
-from lab.roles.configurations.parsed import Neighbours, Position
+from lab.roles.configurations import parse_configuration
+from lab.roles.configurations.parsed import Neighbours, ParsedConfiguration, Position, Setting
 from lab.roles.declared_roles import ROLES
 from lab.runs import capacity, user_files
 from lab.runs.run import run

@@ -16,7 +16,6 @@ from lab.roles.configurations.directives import Tree
 from lab.roles.configurations.parsed import (
     Adaptation,
     Entry,
-    Fault,
     Neighbours,
     ParsedConfiguration,
     Setting,
@@ -25,22 +24,6 @@ from lab.roles.configurations.parsed import (
     WantedEntry,
 )
 from lab.roles.configurations.sources import Sources
-
-__all__ = [
-    "Adaptation",
-    "Entry",
-    "Fault",
-    "Neighbours",
-    "ParsedConfiguration",
-    "Setting",
-    "Sources",
-    "Surroundings",
-    "WantedEntry",
-    "adapt",
-    "find_entry",
-    "is_whole",
-    "parse_configuration",
-]
 
 _Reader = blocks.Blocks | sections.Sections
 _READERS: Mapping[str, type[_Reader]] = {"blocks": blocks.Blocks, "sections": sections.Sections}
