@@ -1,6 +1,5 @@
 """The live figures of a run: what its clients and kernels say now, and said in the last seconds."""
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from analysis.evidence import jsonl
 from analysis.evidence.rawfiles import Places
 from formats.safe_files import open_regular
 
@@ -176,7 +176,7 @@ class Tail:
             return []
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
-        return [parsed for parsed in map(_parsed, whole.splitlines()) if isinstance(parsed, dict)]
+        return [found for line in whole.splitlines() if (found := jsonl.parse(line)) is not None]
 
 
 def last_tick_us(samples: Path) -> int:
@@ -188,14 +188,7 @@ def last_tick_us(samples: Path) -> int:
     except OSError:
         return 0
     for line in reversed(data[: data.rfind(b"\n") + 1].splitlines()):
-        parsed = _parsed(line)
-        if isinstance(parsed, dict) and parsed.get("kind") == "tick":
-            return int(parsed.get("time_us", 0))
+        found = jsonl.parse(line)
+        if found is not None and found.get("kind") == "tick":
+            return int(found.get("time_us", 0))
     return 0
-
-
-def _parsed(line: bytes) -> Any:  # noqa: ANN401 # JSON
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None

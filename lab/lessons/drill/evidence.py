@@ -1,6 +1,5 @@
 """Evidence that an engineer on call sees of a run: texts out of its raw files, each with the minutes that it costs."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from analysis.evidence.jsonl import JsonLines
 from analysis.evidence.rawfiles import FOLDER
 from analysis.formatting import format_count, format_knob
 from formats.manifest import Manifest, ManifestError, load_manifest
@@ -69,11 +69,13 @@ class SeenRun:
 
     def lines(self, instance: str, *place: str) -> list[dict[str, Any]]:
         """Return the JSON lines of a file; none where there is no such file, and none that is broken."""
-        return list(_objects(self.text(instance, *place)))
+        found = JsonLines((self.folder / FOLDER / instance).joinpath(*place))
+        return [record for _number, record in found if record is not None]
 
     def text(self, instance: str, *place: str) -> str:
         """Return a file's text; empty where there is none."""
-        return _text((self.folder / FOLDER / instance).joinpath(*place))
+        file = (self.folder / FOLDER / instance).joinpath(*place)
+        return read_regular(file).decode(errors="replace") if file.is_file() and not file.is_symlink() else ""
 
     def pages(self, instance: str) -> list[dict[str, Any]]:
         """Return what a server reported of itself, without answers that were errors: these have no figures."""
@@ -114,20 +116,6 @@ class SeenRun:
         return {
             one: [t for t in self.lines(one, "collector", "samples.jsonl") if t.get("kind") == "tick"] for one in roles
         }
-
-
-def _text(file: Path) -> str:
-    return read_regular(file).decode(errors="replace") if file.is_file() and not file.is_symlink() else ""
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    for line in text.splitlines():
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            yield found
 
 
 def clients(run: SeenRun) -> Iterator[str]:
