@@ -31,25 +31,18 @@ def _openssl() -> Finding:
 
 def _hardware() -> Iterator[Finding]:
     processors = os.cpu_count() or 1
-    if processors < _CPUS_MIN:
-        yield Finding("processors", "warn", str(processors), "with one, load and servers distort each other's times")
-    else:
-        yield Finding("processors", "ok", str(processors))
+    hint = "with one, load and servers distort each other's times"
+    yield _measured("processors", str(processors), hint, short=processors < _CPUS_MIN)
     memory_kb = machine.memory_kb("MemTotal")
-    if memory_kb < _MEMORY_MIN_KB:
-        yield Finding(
-            "memory",
-            "warn",
-            f"{memory_kb >> 10:,} MiB",
-            f"{_MEMORY_MIN_KB >> 10:,} MiB are needed to run every scenario",
-        )
-    else:
-        yield Finding("memory", "ok", f"{memory_kb >> 10:,} MiB")
+    hint = f"{_MEMORY_MIN_KB >> 10:,} MiB are needed to run every scenario"
+    yield _measured("memory", f"{memory_kb >> 10:,} MiB", hint, short=memory_kb < _MEMORY_MIN_KB)
     free = machine.disk_free_bytes(paths.RESULTS)
-    if free < _DISK_MIN_BYTES:
-        yield Finding("disk", "warn", f"{free >> 30} GiB free", f"images and results need {_DISK_MIN_BYTES >> 30} GiB")
-    else:
-        yield Finding("disk", "ok", f"{free >> 30} GiB free")
+    hint = f"images and results need {_DISK_MIN_BYTES >> 30} GiB"
+    yield _measured("disk", f"{free >> 30} GiB free", hint, short=free < _DISK_MIN_BYTES)
+
+
+def _measured(name: str, found: str, hint: str, *, short: bool) -> Finding:
+    return Finding(name, "warn" if short else "ok", found, hint if short else None)
 
 
 # What a scenario may set, and since which kernel it can.
