@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +11,7 @@ from rich.text import Text
 from formats.knob_types import format_duration, format_knob_value
 from lab.runs.capacity import Demand
 from lab.runs.run_results import format_figure as show_measured
+from lab.runs.run_results import plain_table
 from lab.scenarios import forecast, own_configuration
 from lab.scenarios.catalogue import Entry, source_of
 from lab.scenarios.knobs import CATALOGUE
@@ -72,9 +72,8 @@ def summarize_entry(subject: str, entry: Entry, *, whole: bool = True) -> dict[s
 
 def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
     """Print the scenarios, which are in the order of the catalogue, by subject."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("scenario", "level", "takes", "shows"):
-        table.add_column(column, no_wrap=column != "shows", overflow="fold")
+    short = ("scenario", "level", "takes")
+    table = plain_table(*short, "shows", whole=short)
     for subject, scenarios in groupby(summaries, key=lambda one: one["subject"]):
         table.add_section()
         table.add_row(Text(subject, "bold"))
@@ -211,9 +210,7 @@ def _print_published(console: Console, published: dict[str, Any], source: str | 
 
 
 def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("knob", "value", "from", *(("meaning",) if with_meaning else ())):
-        table.add_column(column, overflow="fold")
+    table = plain_table("knob", "value", "from", *(("meaning",) if with_meaning else ()))
     for name, knob in knobs.items():
         meaning = knob["meaning"] or "sysctl of the role's network namespace"
         cells = (
@@ -228,7 +225,7 @@ def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:
 
 def print_demand(console: Console, demand: Demand) -> None:
     """Print a table with a row for each role, and what the run takes in all."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = plain_table()
     table.add_column("role")
     for column in ("instances", "connections", "ports", "open files", "memory", "at most"):
         table.add_column(column, justify="right")

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from lab import paths
@@ -126,9 +124,8 @@ def worst_code(ended: Iterable[ScenarioEnd]) -> ExitCode:
 
 def print_summary(console: Console, ended: Iterable[ScenarioEnd]) -> None:
     """Print one line about each scenario."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("scenario", "verdict", "took", "unexplained", "not true, or why", "result"):
-        table.add_column(column, no_wrap=column in ("scenario", "verdict"), overflow="fold")
+    columns = ("scenario", "verdict", "took", "unexplained", "not true, or why", "result")
+    table = run_results.plain_table(*columns, whole=("scenario", "verdict"))
     for one in ended:
         verdict = Text(one.state, run_results.STYLES.get(one.state, "bold red"))
         table.add_row(one.scenario, verdict, f"{one.took_s:.0f} s", *_details(one))

@@ -6,11 +6,13 @@ import os
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from analysis import command_hints, compare, derivation
@@ -125,6 +127,14 @@ def print_judgement(
 def format_figures(values: Mapping[str, object]) -> dict[str, str]:
     """Write measured values for a reader, by their names."""
     return {name: format_figure(value) for name, value in values.items()}
+
+
+def plain_table(*columns: str, whole: Collection[str] = ()) -> Table:
+    """Return a table without a frame; `whole` are columns whose cells stay on one line."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, no_wrap=column in whole, overflow="fold")
+    return table
 
 
 def analyse_run(folder: Path) -> dict[str, Any]:

@@ -5,15 +5,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from formats.knob_types import format_knob_value
 from formats.series import PlannedRun, Search, Series
 from lab import paths
-from lab.runs.run_results import STYLES, format_figure, print_judgement
+from lab.runs.run_results import STYLES, format_figure, plain_table, print_judgement
 from lab.scenarios.knobs import format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from lab.series.plan import BESIDES_S, Plan
@@ -45,10 +43,8 @@ def print_plan(console: Console, plan: Plan) -> None:
     console.print(plan.question)
     if plan.remark:
         console.print(Text(plan.remark, "yellow"), soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     failing = any("users_failed" in planned.cell.model for planned in plan.cells.values())
-    for column in ("cell", "sets", "load", *(("users failed, by the model",) if failing else ())):
-        table.add_column(column, overflow="fold")
+    table = plain_table("cell", "sets", "load", *(("users failed, by the model",) if failing else ()))
     for name, planned in plan.cells.items():
         sets = ", ".join(
             f"{knob} = {format_knob(knob, value, planned.resolved.registry.knobs)}"
@@ -87,9 +83,8 @@ def plan_summary(plan: Plan) -> dict[str, Any]:
 
 def print_plans(console: Console, plans: Iterable[Plan]) -> None:
     """Print the matrices."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("matrix", "cells", "runs", "about", "title"):
-        table.add_column(column, no_wrap=column != "title", overflow="fold")
+    short = ("matrix", "cells", "runs", "about")
+    table = plain_table(*short, "title", whole=short)
     for one in map(plan_summary, plans):
         counts = (str(one["cells"]), str(one["runs"]), span(one["expected_s"]))
         table.add_row(one["matrix"], *counts, one["title"])
@@ -98,9 +93,7 @@ def print_plans(console: Console, plans: Iterable[Plan]) -> None:
 
 def print_series(console: Console, series: Series, verdict: Mapping[str, Any], folder: Path) -> None:
     """Print what became of each cell and of each prediction over the whole, the verdict, and where it all lies."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("cell", "runs", "evidence", "verdict", "predictions that did not hold"):
-        table.add_column(column, overflow="fold")
+    table = plain_table("cell", "runs", "evidence", "verdict", "predictions that did not hold")
     for cell in series.cells:
         judged = verdict["cells"].get(cell.cell, {})
         planned = sum(place.cell == cell.cell for place in series.runs)
