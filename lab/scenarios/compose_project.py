@@ -56,7 +56,6 @@ class Project:
     content: Mapping[str, Any]
     lines: tuple[Document, ...] = ()
     notices: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:

@@ -35,7 +35,7 @@ from tests.lab.engine import InMemoryDocker, InMemoryEngine
 from tests.lab.support import IMAGES, MINIMAL, Make, resolving
 
 OWN = MINIMAL.replace("path: [k6, backend]", "path: [k6, nginx, backend]\nnginx: {config: ./nginx.conf}")
-STANDS = Neighbours(8080, ("backend:8080", "backend-1:8080"))
+STANDS = Neighbours(8080)
 ADDED = "# configuration file /tmp/connlab.conf:\n# A comment.\naccess_log /raw/access.jsonl connlab;\n\n"
 NGINX = """\
 worker_processes auto;

@@ -71,11 +71,11 @@ def container_states(services: Iterable[str]) -> dict[str, State]:
     return found
 
 
-def last_words(service: str, lines: int = 10) -> str:
+def last_words(service: str) -> str:
     """Return the end of what a container said, indented; empty if it said nothing."""
     with tempfile.TemporaryFile() as said:
         try:
-            exit_code = save(said, "logs", "--tail", str(lines), container_name(service), timeout_s=10)
+            exit_code = save(said, "logs", "--tail", "10", container_name(service), timeout_s=10)
         except (LabError, OSError):
             return ""
         said.seek(0)

@@ -182,7 +182,7 @@ class Containers:
 
         parallel.each(keep, topology.all)
 
-    def last_words(self, service: str, lines: int = 10) -> str:
+    def last_words(self, service: str) -> str:
         """Return the end of what a container said, indented; empty if it said nothing."""
         for instance in self.pods.names:
             if service not in (instance, collector_of(instance)):
@@ -191,7 +191,7 @@ class Containers:
             container = names[-1] if service == instance else COLLECTOR
             with contextlib.suppress(LabError):
                 said = self.kubectl(
-                    "logs", self.pod_name(instance), "--container", container, "--tail", str(lines), timeout_s=10
+                    "logs", self.pod_name(instance), "--container", container, "--tail", "10", timeout_s=10
                 )
                 return "".join(f"\n  {line}" for line in said.strip().splitlines())
         return ""

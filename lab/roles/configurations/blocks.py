@@ -63,8 +63,7 @@ class Blocks:
 
     def _of_upstreams(self, configured: Configured) -> Iterator[Statement]:
         for one in self._proxied:
-            _, host, _ = _target(one)
-            found = self._upstream(host)
+            found = self._upstream(_host(one))
             if found is None:
                 yield Statement(None, named=False)
             elif configured.parameter is None:
@@ -147,9 +146,7 @@ def _port(listen: Block) -> int | None:
     return None if address.startswith("unix:") else 80
 
 
-def _target(leaf: Block) -> tuple[str, str, str]:
-    """Return scheme, host and port of what a location proxies to."""
+def _host(leaf: Block) -> str:
+    """Return the host of what a location proxies to."""
     url = leaf.all("proxy_pass")[0].arguments[0]
-    scheme, _, rest = url.partition("://")
-    host, colon, port = rest.partition("/")[0].partition(":")
-    return scheme, host, port if colon else "80"
+    return url.partition("://")[2].partition("/")[0].partition(":")[0]

@@ -53,7 +53,6 @@ _LAB_PORT, _PLAIN_PORT = 8080, 80
 _EVERY_IPV6 = ("::", "[::]")
 # Prefixes of an address that plain TCP comes to; a listener of Multipath TCP takes it, too.
 _OF_TCP = re.compile(r"^(?:ip(?:v[46])?|(?:mp)?tcp[46]?)@")
-_ANYWHERE = WantedEntry()
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def _binds(sections: Sequence[Section]) -> list[_Bind]:
     return found
 
 
-def find_entry(sections: Sequence[Section], wanted: WantedEntry = _ANYWHERE) -> tuple[Entry | None, Section | None]:
+def find_entry(sections: Sequence[Section], wanted: WantedEntry) -> tuple[Entry | None, Section | None]:
     """Return where the load enters, and the section there.
 
     A section that leads to servers goes before another, HTTP before TCP, plain HTTP before TLS unless it redirects

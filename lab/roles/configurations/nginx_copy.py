@@ -40,12 +40,11 @@ _EXACT = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9
 _WITHOUT_SERVER = "write server { listen 80; location / { proxy_pass http://…; } } in http { }"
 # Where the image has pages of its own.
 _OF_IMAGE = ("/usr/share/nginx/", "/var/www/html")
-_LAB_PORT, _PLAIN_PORT, _TLS_PORT = 8080, 80, 443
+_LAB_PORT, _PLAIN_PORT = 8080, 80
 
 
 # For servers that name no certificate.
 _MADE = made_certificate("any")
-_ANYWHERE = WantedEntry()
 # How much alike a name of a host and that of an upstream are where one letter differs.
 _NEARLY = 0.8
 
@@ -119,7 +118,7 @@ def _depends(url: re.Match[str]) -> bool:
     return not url["host"] or variable or url["rest"].startswith(":$")
 
 
-def find_entry(tree: Tree, wanted: WantedEntry = _ANYWHERE) -> tuple[Entry | None, Block | None]:
+def find_entry(tree: Tree, wanted: WantedEntry) -> tuple[Entry | None, Block | None]:
     """Return where the load enters, and the server there.
 
     A server that leads on goes before one that answers itself, and both before one that only redirects or refuses;

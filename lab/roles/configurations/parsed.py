@@ -1,6 +1,6 @@
 """What a reader of a format returns."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,13 +13,11 @@ class Neighbours:
 
     Attributes:
         port: where the clients come.
-        behind: host names and ports of the next role's instances, and of all of them together; none at the path's end.
         host: the name that the clients ask for; None if any does.
         ipv6: whether the clients come over IPv6.
     """
 
     port: int
-    behind: Collection[str]
     host: str | None = None
     ipv6: bool = False
 

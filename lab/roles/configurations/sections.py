@@ -59,13 +59,6 @@ class Section:
             return found[-1]
         return self.defaults.last(*begin) if self.defaults else None
 
-    def option(self, name: str) -> Line | None:
-        """Return the line that sets an option, if none takes it back."""
-        on, off = self.all("option", name), self.all("no", "option", name)
-        if on or off:
-            return on[-1] if on and (not off or off[-1].where.line < on[-1].where.line) else None
-        return self.defaults.option(name) if self.defaults else None
-
 
 class Sections:
     """A whole configuration."""
