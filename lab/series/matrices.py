@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, WithJsonSchema
 
+from formats.knob_types import format_knob_value
 from formats.predictions import NAME_PATTERN, Claim, Text
 from formats.series import Axis, Level
 from lab import paths
@@ -178,18 +179,11 @@ def _knob_side(axis: str, values: list[Any], document: Document) -> AxisChanges:
         where = document.where((*location, index))
         if not isinstance(value, bool | int | float | str):
             raise BadInput(Problem(f"{axis} takes one value in each cell", where))
-        level = spell_value(value)
+        level = format_knob_value(value, None)
         if level in levels:
             raise BadInput(Problem(f"{axis} has the value {level} twice", where))
         levels[level] = arms.read_change({axis: value}, {axis: where})
     return AxisChanges(axis, levels, is_knob=True)
-
-
-def spell_value(value: float | bool | str) -> str:  # noqa: FBT001 # a scalar of YAML's
-    """Write a value as the name of a level, as a scenario would write it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if value != "" else '""'
 
 
 def _named_side(axis: str, content: Mapping[str, Any], document: Document) -> AxisChanges:
@@ -380,7 +374,7 @@ def _axis(side: AxisChanges, cells: Iterable[tuple[ResolvedScenario, dict[str, s
 
 def _baseline(matrix: Matrix, document: Document, sides: Sequence[AxisChanges]) -> str:
     short = short_names([side.name for side in sides])
-    asked = {axis: spell_value(level) for axis, level in matrix.baseline.items()}
+    asked = {axis: format_knob_value(level, None) for axis, level in matrix.baseline.items()}
     by_name = {side.name: side for side in sides}
     for axis, level in asked.items():
         where = document.where(("baseline", axis))

@@ -1,6 +1,7 @@
 """Writes the folder of an observation: the captures, the dumps as a sampler's ticks, the logs, and the manifest."""
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -70,7 +71,7 @@ def _write_host(host: Host, scratch: Path, places: Places) -> None:
     if host.reduction is not None:
         capture = places.collector(host.instance, "capture.pcap")
         _captured, received, dropped = host.tcpdump or (None, None, None)
-        _move(scratch / host.instance / "capture.pcap", capture)
+        shutil.move(scratch / host.instance / "capture.pcap", capture)
         report = {
             "schema": captures.SCHEMA,
             "mode": "handshakes" if host.vantage.handshakes_only else "headers",
@@ -92,15 +93,6 @@ def _write_host(host: Host, scratch: Path, places: Places) -> None:
     for log in host.logs:
         with places.role(host.instance, _log_name(log, host)).open("wb") as out:
             out.writelines(read_unpacked(log.path))
-
-
-def _move(source: Path, target: Path) -> None:
-    try:
-        source.rename(target)
-    except OSError:
-        with source.open("rb") as file, target.open("xb") as out:
-            while block := file.read(1 << 20):
-                out.write(block)
 
 
 def _log_name(log: Given, host: Host) -> str:
