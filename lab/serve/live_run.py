@@ -43,17 +43,9 @@ class RunAtWork:
             return {"what": held.what, **_of_manifest(manifest), **_figures(gauges)}
 
     def _gauges(self, folder: Path, manifest: Manifest) -> Gauges:
-        if (
-            self._followed is None
-            or self._followed[0] != folder
-            or set(self._followed[1].kernels)
-            != {instance for instances in manifest.instances.values() for instance in instances}
-        ):
-            ports = {one: manifest.port_of(one) for each in manifest.instances.values() for one in each}
-            clients = [
-                one for role, each in manifest.instances.items() if manifest.kind_of(role) == "client" for one in each
-            ]
-            self._followed = folder, Gauges(clients, ports, Places(folder))
+        ports = {one: manifest.port_of(one) for each in manifest.instances.values() for one in each}
+        if self._followed is None or self._followed[0] != folder or self._followed[1].kernels.keys() != ports.keys():
+            self._followed = folder, Gauges(manifest.clients, ports, Places(folder))
         return self._followed[1]
 
 
