@@ -153,7 +153,7 @@ def _role_environment(resolved: ResolvedScenario, topology: Topology, instance: 
         return configuration.settings() | _variables_of_actions(resolved, topology, instance)
     if passes_on(topology.roles[role]):
         behind = {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
-        following = next(iter(list(topology.instances)[list(topology.instances).index(role) + 1 :]), None)
+        following = topology.following(role)
         if following and topology.roles[following].tls:
             # The name that the certificate must have; `any` where the run's CA has not signed it.
             behind["CONNLAB_UPSTREAM_TLS"] = following if trusts else "any"

@@ -93,6 +93,7 @@ def container_of_instance(
     own = own_configuration.find_configuration(resolved, topology, role)
     if own is None:
         return RoleContainer(None, made_here=False, environment=variables, mounts=tuple(mounts))
+    following = topology.following(role)
     # It asks for the addresses of all hosts that it names, once, at its start.
     led_to = [name for name in resolved.scenario.configurations[role].hosts.values() if name in topology.needed]
     return RoleContainer(
@@ -103,7 +104,7 @@ def container_of_instance(
         writable=tuple(own.declared.writable),
         after=tuple(led_to),
         # Its health checks may leave a server out for minutes that does not answer the first one.
-        after_listeners=tuple(topology.following(role)),
+        after_listeners=() if following is None else (following,),
     )
 
 
@@ -161,5 +162,5 @@ def _following(resolved: ResolvedScenario, topology: Topology, name: str) -> Seq
     """Return the role behind a service on the path, whose names many a program asks for once, at its start."""
     if name not in topology.instances or topology.roles[name].kind == "client":
         return []
-    own = resolved.registry.services
-    return [one for one in topology.following(name) if name not in needed_by(own, [one])]
+    following = topology.following(name)
+    return [] if following is None or name in needed_by(resolved.registry.services, [following]) else [following]

@@ -144,8 +144,7 @@ def trusts_ca(resolved: ResolvedScenario, topology: Topology, instance: str) -> 
 
     The certificate of a service, or of a user's own configuration, may be its own, signed by nobody here.
     """
-    roles = list(topology.instances)
-    following = next(iter(roles[roles.index(topology.role_of(instance)) + 1 :]), None)
+    following = topology.following(topology.role_of(instance))
     if following is None or not topology.roles[following].tls:
         return False
     return following not in resolved.registry.services and following not in resolved.scenario.configurations

@@ -125,7 +125,7 @@ def find_configuration(resolved: ResolvedScenario, topology: Topology, role: Rol
         host: address for host, name in written.hosts.items() if (address := _address(resolved, topology, role, name))
     }
     hosts = dict.fromkeys(address.partition(":")[0] for address in [*behind, *mapped.values()])
-    following = _following(topology, role)
+    following = topology.following(role)
     around = Surroundings(
         behind=behind,
         tls=following is not None and topology.roles[following].tls,
@@ -167,11 +167,6 @@ def _page(resolved: ResolvedScenario, topology: Topology) -> str | None:
     return None if last in resolved.registry.services else topology.roles[last].page or str(CATALOGUE[_PAGE].default)
 
 
-def _following(topology: Topology, role: RoleName) -> RoleName | None:
-    roles = list(topology.instances)
-    return next(iter(roles[roles.index(role) + 1 :]), None)
-
-
 def _address(resolved: ResolvedScenario, topology: Topology, role: RoleName, name: str) -> str | None:
     """Return the address that a name stands for: the next role's, an instance's, or a service's beside the path."""
     reached = (*_behind(topology, role), *_beside(resolved))
@@ -190,7 +185,7 @@ def _beside(resolved: ResolvedScenario) -> list[str]:
 
 def _behind(topology: Topology, role: RoleName) -> list[str]:
     """Return the addresses of the next role: its own name stands for all of its instances."""
-    following = _following(topology, role)
+    following = topology.following(role)
     own = [] if following is None else [f"{following}:{topology.roles[following].port}"]
     return list(dict.fromkeys((*own, *topology.behind(role))))
 
@@ -244,7 +239,7 @@ def _host_problems(resolved: ResolvedScenario, role: RoleName, written: Configur
         what = f"{name} does not stand behind {role}"
         hint = f"name one of {', '.join(names)}" if names else f"the path ends at {role}"
         if name in further and name in resolved.registry.services:
-            following = str(_following(topology, role))
+            following = str(topology.following(role))
             path = [one for one in topology.instances if one != name]
             what = f"{name} stands further down the path, and the lab follows connections from each step to the next"
             hint = f"put it beside the path: path: [{', '.join(path)}]"

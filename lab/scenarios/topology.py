@@ -102,19 +102,22 @@ class Topology:
 
         Names that may move stand in their place.
         """
-        behind = self.following(role)
-        hosts = list(self.names_asked(role)) or [one for name in behind for one in self.instances[name]]
-        return [f"{host}:{self.roles[name].port}" for name in behind for host in hosts]
+        following = self.following(role)
+        if following is None:
+            return []
+        hosts = list(self.names_asked(role)) or self.instances[following]
+        return [f"{host}:{self.roles[following].port}" for host in hosts]
 
     def names_asked(self, role: RoleName) -> dict[str, str]:
         """Return the names that may move of the role behind this one, and to which instance each leads at first."""
-        behind = [one for name in self.following(role) for one in self.instances[name]]
+        following = self.following(role)
+        behind = [] if following is None else self.instances[following]
         return {name: instance for name, instance in self.moving.items() if instance in behind}
 
-    def following(self, role: RoleName) -> list[RoleName]:
-        """Return the role behind this one on the path; none behind the last one."""
+    def following(self, role: RoleName) -> RoleName | None:
+        """Return the role behind this one on the path; None behind the last one."""
         roles = list(self.instances)
-        return roles[roles.index(role) + 1 :][:1]
+        return next(iter(roles[roles.index(role) + 1 :]), None)
 
     def host_names(self, instance: str) -> list[str]:
         """Return the names by which others reach an instance; a server's role stands for all of its instances."""
