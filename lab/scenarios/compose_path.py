@@ -135,14 +135,16 @@ class Composed:
         if hosts and step not in self._alike:
             hosts.setdefault(step, name)
 
-    def expand(self, services: Mapping[str, Service]) -> tuple[dict[str, Service], list[Problem]]:
-        """Return services with what Compose projects say of them, and those that they need; and what is wrong.
+    def expand(self, services: Mapping[str, Service]) -> dict[str, Service]:
+        """Return services with what Compose projects say of them, and those that they need.
 
         What the scenario says of a service goes over what the project says.
+
+        Raises:
+            BadInput: a project has no such service, or one that cannot run here; all that was found is listed.
         """
         expanded = dict(services)
         gathered = Gathered()
-        problems: list[Problem] = []
         waiting: list[_Wanted] = []
         for name, service in services.items():
             if service.compose is not None and service.service is not None:
@@ -169,11 +171,8 @@ class Composed:
         for files, entries in log.items():
             known = {*self._names[files], *self._stood_for}
             self.notices += _summary(self._projects[files], entries, known)
-        try:
-            gathered.refuse()
-        except BadInput as error:
-            problems = error.problems
-        return expanded, problems
+        gathered.refuse()
+        return expanded
 
     def where_build(self, name: str) -> str | None:
         """Return the line of a Compose file that builds a service; None if none does."""

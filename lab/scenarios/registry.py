@@ -106,10 +106,8 @@ def read_registry(content: dict[str, Any], document: Document, home: Path) -> tu
         read_ = _SERVICES.validate_python(content[KEY])
     except ValidationError as error:
         raise refuse_findings(error, document, _say, (KEY,)) from None
-    expanded, problems = composed.expand(read_)
-    if not problems:
-        problems = [*_problems(expanded, document), *_of_files(read_, expanded, composed, home)]
-    if problems:
+    expanded = composed.expand(read_)
+    if problems := [*_problems(expanded, document), *_of_files(read_, expanded, composed, home)]:
         raise BadInput(problems)
     content[KEY] = {name: one.model_dump(exclude_defaults=True) for name, one in expanded.items()}
     notices = dict.fromkeys([*composed.notices, *_running_notices(expanded)])
