@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -150,6 +151,15 @@ _LIST_MAX = 8
 def nearest(name: str, valid: Iterable[str]) -> str | None:
     """Return the one of the `valid` names that is most like `name`, if any is like it at all."""
     return next(iter(difflib.get_close_matches(name, list(valid), n=1, cutoff=0.6)), None)
+
+
+def nearest_beside(file: Path, pattern: str = "*") -> str | None:
+    """Return which one of its folder was meant by a file that is not there; None where no name is near."""
+    try:
+        near = nearest(file.name, [one.name for one in file.absolute().parent.glob(pattern)])
+    except OSError:
+        return None
+    return f"did you mean '{near}'?" if near else None
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str | None:

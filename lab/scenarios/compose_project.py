@@ -24,7 +24,7 @@ from lab import paths
 from lab.errors import BadInput, LabError, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
-from lab.reading.validation_messages import nearest
+from lab.reading.validation_messages import nearest_beside
 
 _TIMEOUT_S = 60
 _BYTES_MAX = 4 << 20
@@ -124,9 +124,7 @@ def load_project(named: Sequence[str], home: Path, where: str) -> Project:
 def _find(named: str, home: Path, where: str) -> Path:
     file = paths.real(home / named)
     if not file.is_file():
-        beside = [one.name for one in file.parent.glob("*.y*ml")] if file.parent.is_dir() else []
-        near = nearest(file.name, beside)
-        hint = f"did you mean '{near}'?" if near else "its path begins at the scenario's folder"
+        hint = nearest_beside(file, "*.y*ml") or "its path begins at the scenario's folder"
         raise BadInput(Problem(f"there is no Compose file {named}", where, hint))
     if file.parent != paths.real((home / named).parent):
         raise BadInput(Problem(f"{named} is a link to another folder", where, "name the file itself"))

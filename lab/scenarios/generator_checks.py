@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from analysis.formatting import format_ms
 from lab import paths
 from lab.errors import Problem
-from lab.reading.validation_messages import nearest
+from lab.reading.validation_messages import nearest_beside
 from lab.scenarios import generators
 from lab.scenarios.generator_programs import PROGRAMS, Options
 from lab.scenarios.model import OwnLoad
@@ -210,13 +210,9 @@ def _not_there(name: str, words: list[str], where: str, home: Path) -> Iterator[
                 what = f"{file} leads out of the scenario's folder, and {name} sees no other"
                 yield Problem(what, where, "copy it into the folder")
         elif not (home / relative).exists():
-            folder = (home / relative).parent
-            beside = [one.name for one in folder.iterdir()] if folder.is_dir() else []
-            near = nearest(relative.name, beside)
             what = f"there is no {file} in the scenario's folder, which {name} is to read ({option})"
-            yield Problem(
-                what, where, f"did you mean '{near}'?" if near else "its path begins at the scenario's folder"
-            )
+            hint = nearest_beside(home / relative) or "its path begins at the scenario's folder"
+            yield Problem(what, where, hint)
 
 
 def _not_writable(name: str, words: list[str], where: str) -> Iterator[Problem]:

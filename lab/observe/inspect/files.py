@@ -16,7 +16,7 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.observe.inspect.dumps import Snapshot, parse_dump
 from lab.observe.inspect.other_systems import OtherSystemError
-from lab.reading.validation_messages import nearest
+from lab.reading.validation_messages import nearest_beside
 
 # https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-05.html, https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-03.html
 _CAPTURES: Final = (
@@ -95,22 +95,13 @@ def find_files(
         except BadInput as error:
             problems += error.problems
         except OSError as error:
-            problems.append(Problem(error.strerror or str(error), paths.shown(path), _near(path)))
+            problems.append(Problem(error.strerror or str(error), paths.shown(path), nearest_beside(path)))
     if problems:
         raise BadInput(problems)
     if not found:
         names = ", ".join(map(paths.shown, named)) or "nothing"
         raise BadInput(Problem(f"there is no evidence in {names}", hint=_HINT))
     return found, passed
-
-
-def _near(path: Path) -> str | None:
-    """Return the hint for a file that is not there: the one of its folder whose name is nearest."""
-    try:
-        near = nearest(path.name, [each.name for each in path.absolute().parent.iterdir()])
-    except OSError:
-        return None
-    return f"did you mean '{near}'?" if near else None
 
 
 def _of_folder(folder: Path, found: list[Given], passed: list[str]) -> None:
