@@ -66,6 +66,11 @@ def format_knob_value(value: object, unit: str | None) -> str:
     return '""' if value == "" else str(value)
 
 
+def spoken(value: float | bool | str) -> str:  # noqa: FBT001 # a scalar of YAML's
+    """Return a value as environments and build arguments spell it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _read_duration(value: object) -> int:
     if isinstance(value, str):
         try:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from formats.knob_types import spoken
 from formats.manifest import PORT_RANGE
 from formats.role import passes_on
 from lab.errors import Problem
@@ -18,7 +19,6 @@ from lab.scenarios.client_addresses import ENABLED, Interface
 from lab.scenarios.knobs import RoleName, environment
 from lab.scenarios.load_url import PLAIN_WORKLOADS
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.services import spoken
 from lab.scenarios.topology import Topology, capture_mode, connections_of_load, memory_mb, segments
 
 ROOT = 0

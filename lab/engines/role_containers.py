@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from formats.knob_types import spoken
 from lab import paths
 from lab.engines.container_settings import NO_CERTIFICATES, ROLE_UID, is_net, role_environment
 from lab.scenarios import generators, own_configuration, own_script
 from lab.scenarios.knobs import environment
 from lab.scenarios.places import Place
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.services import Service, needed_by, split_volume, spoken
+from lab.scenarios.services import Service, needed_by, split_volume
 from lab.scenarios.topology import Topology
 
 # Where a role of the lab's writes.

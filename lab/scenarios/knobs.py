@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from formats.field_types import Scalar
-from formats.knob_types import DURATION_SCHEMA, Unit, format_knob_value
+from formats.knob_types import DURATION_SCHEMA, Unit, format_knob_value, spoken
 from formats.predictions import Part
 from formats.role import Role, Workload
 from lab.roles.declared_roles import ROLES
@@ -194,13 +194,7 @@ def environment(knobs: Knobs, group: str, catalogue: Mapping[str, KnownKnob] = C
     """
     values = flat_values(knobs)
     return {
-        knob.env: _environment_value(values[knob.name], knob)
+        knob.env: f"{values[knob.name]}ms" if knob.is_duration else spoken(values[knob.name])
         for knob in catalogue.values()
         if knob.group == group and knob.env is not None
     }
-
-
-def _environment_value(value: KnobValue, knob: KnownKnob) -> str:
-    if knob.is_duration:
-        return f"{value}ms"
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -89,13 +89,9 @@ def _is_address(text: str) -> str:
         raise knob_types.refusal(f"'{text}' is not an address: write one such as 192.0.2.7") from None
 
 
-def is_variable(name: str) -> bool:
-    """Return whether a name can be an environment variable's; Compose reads no key of more than 1,024 characters."""
-    return re.fullmatch(r"[^=]{1,255}", name) is not None
-
-
 def _is_variable(text: str) -> str:
-    if not is_variable(text):
+    # Compose reads no key of more than 1,024 characters.
+    if not re.fullmatch(r"[^=]{1,255}", text):
         raise knob_types.refusal(f"'{text}' cannot be the name of a variable")
     return text
 
@@ -472,11 +468,6 @@ def needed_by(services: Mapping[str, Service], names: list[str]) -> list[str]:
 def is_service_name(name: str) -> bool:
     """Return whether a service may have this name."""
     return re.fullmatch(_NAME, name) is not None
-
-
-def spoken(value: Scalar) -> str:
-    """Return a value as environments and build arguments spell it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def may_stand_on_path(name: str) -> bool:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from formats.knob_types import spoken
 from lab import paths, setup_scripts
 from lab.engines.compose.docker import DockerFailed, docker
 from lab.engines.role_containers import image_of_service
@@ -14,7 +15,7 @@ from lab.roles.declared_roles import ROLES
 from lab.scenarios import generators, own_configuration
 from lab.scenarios.own_configuration import OwnImage
 from lab.scenarios.resolved import ResolvedScenario
-from lab.scenarios.services import Build, Service, spoken
+from lab.scenarios.services import Build, Service
 from lab.scenarios.topology import topology_of
 
 _PULL_S = 1800
