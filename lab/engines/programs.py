@@ -34,10 +34,6 @@ class ProgramFailed(EngineFailed):
         super().__init__(what or f"'{' '.join(command[:4])} …' failed with exit code {exit_code}:\n  {said}", hint=hint)
 
 
-class ProgramTimeout(LabError):
-    """A command did not come to its end in time, and was killed."""
-
-
 @dataclass(frozen=True)
 class CompletedCommand:
     """What a command left: its exit code and what it said; both texts are empty where a file took them."""
@@ -79,8 +75,7 @@ class ProgramClient(Protocol):
         """Run the program; `into` takes all that it says, in order; it is killed once `unless` gives something true.
 
         Raises:
-            ProgramTimeout: it did not end in time.
-            LabError: there is no such program.
+            LabError: there is no such program, or it did not end in time.
         """
 
     def follow(self, arguments: Sequence[str], *, talks: bool = False) -> StreamingCommand:
@@ -125,7 +120,7 @@ class CommandLine:
             except subprocess.TimeoutExpired:
                 _kill(process)
                 what = f"'{' '.join(command[:4])} …' did not end within {timeout_s:g} s"
-                raise ProgramTimeout(what, hint=self.stuck) from None
+                raise LabError(what, hint=self.stuck) from None
             except BaseException:
                 _kill(process)
                 raise

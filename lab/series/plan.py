@@ -97,15 +97,12 @@ class Plan:
         """Return each cell and repetition in the order in which they are run; a search's is not known beforehand."""
         return [] if self.kind == "search" else order_runs(self.cells, self.rules.repetitions, self.rules.seed)
 
-    def run_s(self, cell: str, besides_s: float = BESIDES_S) -> float:
-        """Estimate how long a run of a cell takes, its pause included; seconds."""
-        planned = self.cells[cell]
-        own_s = planned.cell.load_s + (planned.resolved.scenario.drain + self.rules.cooldown) / 1000
-        return own_s + besides_s
-
     def expected_s(self) -> float:
         """Estimate how long the whole takes; seconds."""
-        return sum(self.run_s(cell) for cell, _ in self.order())
+        planned = [self.cells[cell] for cell, _ in self.order()]
+        return sum(
+            one.cell.load_s + (one.resolved.scenario.drain + self.rules.cooldown) / 1000 + BESIDES_S for one in planned
+        )
 
     def digest(self) -> str:
         """Return the fingerprint of all that the runs depend on: scenarios, cells and the order's seed.

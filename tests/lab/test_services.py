@@ -14,7 +14,6 @@ from formats.log_format import WELL_KNOWN
 from lab.engines import container_settings
 from lab.engines.compose import images, run_file, startup
 from lab.engines.compose.docker import DockerFailed
-from lab.engines.programs import ProgramTimeout
 from lab.engines.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.roles import readback_parser
@@ -208,7 +207,7 @@ def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_fo
             if compose != "says nothing":
                 raise {
                     "fails": DockerFailed([], 1, "application not healthy after 120s"),
-                    "does not end": ProgramTimeout("'docker compose up …' did not end within 150 s"),
+                    "does not end": LabError("'docker compose up …' did not end within 150 s"),
                 }[compose]
         return ""
 
