@@ -35,7 +35,7 @@ class SafeConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Yield what a renderable consists of; every print, table and live display comes through here."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=_visible(segment.text))
+            yield segment if segment.control else segment._replace(text=visible_lines(segment.text))
 
 
 # What is printed are words of scenarios and of runs, which may look like rich's markup and are none.
@@ -110,7 +110,7 @@ def nowhere() -> Console:
 
 def result(lines: Iterable[str]) -> None:
     """Print a result, line by line."""
-    print("\n".join(_visible(line).replace("\n", "\\n") for line in lines))  # noqa: T201 # the one way out
+    print("\n".join(visible_lines(line).replace("\n", "\\n") for line in lines))  # noqa: T201 # the one way out
 
 
 def result_json(value: Any) -> None:  # noqa: ANN401 # JSON
@@ -121,16 +121,10 @@ def result_json(value: Any) -> None:  # noqa: ANN401 # JSON
 
 def problem(text: str) -> None:
     """Print at once what went wrong, in one line or several."""
-    print(_visible(text), file=sys.stderr, flush=True)  # noqa: T201 # as above
+    print(visible_lines(text), file=sys.stderr, flush=True)  # noqa: T201 # as above
 
 
 def _as_json(found: re.Match[str]) -> str:
     """Spell a character that steers, which JSON itself would let pass: DEL, C1 controls, directions."""
     char = found.group()
-    return char if _visible(char) == char else json.dumps(char)[1:-1]
-
-
-def _visible(text: str) -> str:
-    if text.replace("\n", "").isprintable():
-        return text
-    return visible_lines(text)
+    return char if visible_lines(char) == char else json.dumps(char)[1:-1]
