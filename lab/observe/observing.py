@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -145,15 +146,7 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
 def _manifest(
     targets: Sequence[FoundTarget], options: ObserveOptions, engine: Engine, folder: Path, command: Sequence[str]
 ) -> Manifest:
-    observed = Observed(
-        targets=[each.record for each in targets],
-        for_ms=options.for_ms,
-        capture=options.capture,
-        capture_max_mb=options.capture_max_mb,
-        interface=options.interface,
-        events=options.events,
-        connect_timeout_ms=options.connect_timeout_ms,
-    )
+    observed = Observed(targets=[each.record for each in targets], **asdict(options))
     title = f"Observed: {', '.join(each.record.name for each in targets)}"
     record = Manifest.of_observation(folder, title, observed, command)
     record.git, record.lab, record.host = machine.git_state(), machine.lab_version(), machine.describe_host(engine)
