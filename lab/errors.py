@@ -1,7 +1,7 @@
 """The two ways in which a command of the lab stops short, and their exit codes."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -75,6 +75,15 @@ class Gathered:
         """Raise BadInput if there was any problem."""
         if self._problems:
             raise BadInput(self._problems)
+
+
+def parsed(parse: Callable[[str], int], text: str, option: str, problems: list[Problem]) -> int | None:
+    """Return what an option's text means; None, and a problem more, where the parser raises ValueError."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        problems.append(Problem(str(error), option))
+        return None
 
 
 class LabError(ConnlabError):

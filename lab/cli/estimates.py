@@ -15,7 +15,7 @@ from analysis.figures.estimate import CheckedEstimate, Estimate, FailedBounds, S
 from analysis.formatting import format_count
 from formats import manifest
 from formats.knob_types import format_duration, parse_duration
-from lab.errors import BadInput, ExitCode, Problem
+from lab.errors import BadInput, ExitCode, Problem, parsed
 from lab.reading.validation_messages import did_you_mean
 from lab.scenarios import sysctls
 
@@ -51,20 +51,12 @@ def estimate_from_counter(overflows: str, connect_timeout: str, settings: Sequen
         BadInput: all that is wrong with it.
     """
     problems: list[Problem] = []
-    count = _parsed(_overflows, overflows, "--overflows", problems)
-    connect_timeout_ms = _parsed(_timeout_ms, connect_timeout, "--connect-timeout", problems)
+    count = parsed(_overflows, overflows, "--overflows", problems)
+    connect_timeout_ms = parsed(_timeout_ms, connect_timeout, "--connect-timeout", problems)
     known = _sysctls(settings, problems)
     if count is None or connect_timeout_ms is None or problems:
         raise BadInput(problems)
     return Estimate(count, estimate.plausible_clients(connect_timeout_ms, known))
-
-
-def _parsed(parse: Any, text: str, option: str, problems: list[Problem]) -> int | None:  # noqa: ANN401 # a function
-    try:
-        return int(parse(text))
-    except ValueError as error:
-        problems.append(Problem(str(error), option))
-        return None
 
 
 def _overflows(text: str) -> int:

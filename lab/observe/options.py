@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from formats.knob_types import parse_duration
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, Problem, parsed
 from lab.reading.validation_messages import did_you_mean
 
 Capture = Literal["headers", "handshakes", "off"]
@@ -71,8 +71,10 @@ def parse_options(
         BadInput: all that is wrong with it.
     """
     problems: list[Problem] = []
-    for_ms = _duration(duration, "--duration", problems)
-    timeout_ms = None if connect_timeout is None else _duration(connect_timeout, "--connect-timeout", problems)
+    for_ms = parsed(parse_duration, duration, "--duration", problems)
+    timeout_ms = (
+        None if connect_timeout is None else parsed(parse_duration, connect_timeout, "--connect-timeout", problems)
+    )
     if for_ms is not None and not _FOR_MIN_MS <= for_ms <= _FOR_MAX_MS:
         problems.append(Problem(f"'{duration}' is not from 1s to 24h", "--duration"))
     if timeout_ms == 0:
@@ -105,18 +107,10 @@ def parse_connect_timeout(text: str) -> int:
         BadInput: it is none.
     """
     problems: list[Problem] = []
-    timeout_ms = _duration(text, "--connect-timeout", problems)
+    timeout_ms = parsed(parse_duration, text, "--connect-timeout", problems)
     if not timeout_ms:
         raise BadInput(problems or _NO_TIMEOUT)
     return timeout_ms
-
-
-def _duration(text: str, option: str, problems: list[Problem]) -> int | None:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        problems.append(Problem(str(error), option))
-        return None
 
 
 def _default_interface() -> str | None:
