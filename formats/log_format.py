@@ -74,14 +74,19 @@ def _name_alone(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
-def _is_pattern(text: str) -> str:
-    if BEYOND_RE2.search(text):
-        raise refusal("a log's pattern must look neither ahead nor back: RE2 reads it")
+def check_pattern(text: str) -> str:
+    """Return a regular expression; refuse what is none."""
     try:
         re.compile(text)
     except re.error as error:
         raise refusal(f"'{text}' is not a regular expression: {error}") from None
     return text
+
+
+def _is_pattern(text: str) -> str:
+    if BEYOND_RE2.search(text):
+        raise refusal("a log's pattern must look neither ahead nor back: RE2 reads it")
+    return check_pattern(text)
 
 
 LogFields = dict[FieldName, Annotated[LogField, BeforeValidator(_name_alone, json_schema_input_type=Text | LogField)]]

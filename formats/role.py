@@ -19,7 +19,7 @@ from pydantic import (
 from formats import knob_types
 from formats.field_types import Named, Port
 from formats.knob_types import DAY_MS, Duration, format_duration
-from formats.log_format import BEYOND_RE2, LogFormat
+from formats.log_format import BEYOND_RE2, LogFormat, check_pattern
 from formats.predictions import Part
 
 FILE = "role.yaml"
@@ -41,15 +41,7 @@ Text = Annotated[str, Field(min_length=1)]
 KnobName = Annotated[str, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
 
 
-def _is_pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise knob_types.refusal(f"'{text}' is not a regular expression: {error}") from None
-    return text
-
-
-Pattern = Annotated[str, Field(min_length=1), AfterValidator(_is_pattern)]
+Pattern = Annotated[str, Field(min_length=1), AfterValidator(check_pattern)]
 
 
 class KnobReadback(Part):
@@ -329,7 +321,7 @@ class Page(Part):
     @model_validator(mode="after")
     def _patterns_are_patterns(self) -> Self:
         for at in self.places:
-            if self.format == "text" and re.compile(_is_pattern(at)).groups != 1:
+            if self.format == "text" and re.compile(check_pattern(at)).groups != 1:
                 raise knob_types.refusal(f"'{at}' must have one group")
             if self.format == "text" and BEYOND_RE2.search(at):
                 raise knob_types.refusal(f"'{at}' must look neither ahead nor back")
