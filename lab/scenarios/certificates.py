@@ -8,11 +8,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
-from ipaddress import ip_address
 from pathlib import Path, PurePosixPath
 from typing import Self
 
 from lab.errors import LabError
+from lab.scenarios.load_url import parse_address
 from lab.scenarios.own_configuration import OwnConfiguration, find_configuration, pack_files
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
@@ -63,7 +63,7 @@ class Authority:
             self._home / f"{self._issued}.{end}" for end in ("csr", "pem", "key", "extensions")
         )
         listed = list(dict.fromkeys(names))
-        alternatives = ",".join(f"{'IP' if _is_address(name) else 'DNS'}:{name}" for name in listed)
+        alternatives = ",".join(f"{'DNS' if parse_address(name) is None else 'IP'}:{name}" for name in listed)
         options.write_text(f"subjectAltName={alternatives}\nextendedKeyUsage=serverAuth\n")
         # The subject is bounded to 64 characters; clients read the alternative names alone.
         _openssl(
@@ -148,14 +148,6 @@ def trusts_ca(resolved: ResolvedScenario, topology: Topology, instance: str) -> 
     if following is None or not topology.roles[following].tls:
         return False
     return following not in resolved.registry.services and following not in resolved.scenario.configurations
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _openssl(*arguments: str | Path) -> None:

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, get_args
 
 from lab.errors import Problem
 from lab.scenarios.compose_project import Project
+from lab.scenarios.load_url import parse_address
 from lab.scenarios.services import Capability
 
 # What Docker gives each container; of the rest, a run gives nothing.
@@ -185,9 +185,9 @@ class _Taking:
         found = {}
         for host, address in pairs:
             text = str(address[0] if isinstance(address, list) else address).strip("[]")
-            try:
-                found[host] = str(ip_address(text))
-            except ValueError:
+            if parsed := parse_address(text):
+                found[host] = str(parsed)
+            else:
                 self._say("extra_hosts", f"{host} is left out: a run has no way to {text}")
         self._set("extra_hosts", "extra_hosts", found)
 

@@ -35,10 +35,7 @@ class LoadUrl:
     @property
     def address(self) -> IPv4Address | IPv6Address | None:
         """Return the host if it is an address."""
-        try:
-            return ip_address(self.host)
-        except ValueError:
-            return None
+        return parse_address(self.host)
 
     @property
     def family(self) -> Literal["ipv4", "ipv6"] | None:
@@ -55,6 +52,14 @@ class LoadUrl:
     def quoted_host(self) -> str:
         """Return the host as it stands before a port."""
         return f"[{self.host}]" if ":" in self.host else self.host
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that a text is; None for another one, such as a name."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
 
 
 def parse_url(text: str) -> LoadUrl:
