@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 from rich.console import Console
 from rich.text import Text
@@ -17,6 +17,8 @@ from analysis.expressions import ExpressionError
 from analysis.verdicts import predictions
 from analysis.verdicts.predictions import Judgement
 from formats import manifest
+from formats.predictions import Part
+from formats.predictions import Text as NonEmpty
 from lab import paths
 from lab.console import next_steps
 from lab.errors import BadInput, ExitCode, Problem
@@ -33,32 +35,26 @@ from lab.series import arms
 
 FILE = "exercises.yaml"
 
-_Text = Annotated[str, Field(min_length=1)]
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Exercise(_Strict):
+class Exercise(Part):
     """One exercise, in the order of the lesson's list.
 
     One that is closed says what it sets and what must then be measured. An open one leaves the knob to the learner: it
     says what must hold, and the knob and value of the lesson's own answer.
     """
 
-    arm: Annotated[_Text | None, Field(description="The scenario's arm that it is about, which is run alone")] = None
-    set: Annotated[list[_Text], Field(description="What it turns, each as knob=value")] = Field(default_factory=list)
-    answer: Annotated[list[_Text], Field(description="What must be measured: expressions over figures")] = Field(
+    arm: Annotated[NonEmpty | None, Field(description="The scenario's arm that it is about, which is run alone")] = None
+    set: Annotated[list[NonEmpty], Field(description="What it turns, each as knob=value")] = Field(default_factory=list)
+    answer: Annotated[list[NonEmpty], Field(description="What must be measured: expressions over figures")] = Field(
         default_factory=list
     )
-    by_hand: Annotated[_Text | None, Field(description="Why no run can judge it; it then has no answer here")] = None
+    by_hand: Annotated[NonEmpty | None, Field(description="Why no run can judge it; it then has no answer here")] = None
     found: Annotated[
-        _Text | None,
+        NonEmpty | None,
         Field(description="An open exercise: the lesson's own answer, as knob=value; the learner turns it"),
     ] = None
     turns: Annotated[
-        list[_Text],
+        list[NonEmpty],
         Field(description="An open exercise: whose knobs may be turned; by default every server's and proxy's"),
     ] = Field(default_factory=list)
 
@@ -74,7 +70,7 @@ class Exercise(_Strict):
         return self.found is not None
 
 
-class Exercises(_Strict):
+class Exercises(Part):
     """The exercises of a lesson."""
 
     model_config = ConfigDict(title="connlab exercises")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from formats.knob_types import Duration
+from formats.predictions import Part
 from lab import paths
 from lab.reading import document
 from lab.scenarios import places
@@ -20,17 +21,13 @@ from lab.scenarios.resolved import ResolvedScenario
 OTHERS = "Others"
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Entry(Part):
     level: Literal[1, 2, 3]
     takes: Duration
     shows: str
 
 
-class _Subject(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Subject(Part):
     subject: str
     about: str
     scenarios: Mapping[str, _Entry]
@@ -94,7 +91,7 @@ def _in_words(ms: int) -> str:
     return f"{ms // 60_000} min" if ms % 60_000 == 0 else f"{ms // 1000} s"
 
 
-class Source(BaseModel):
+class Source(Part):
     """An article with experiments.
 
     Attributes:
@@ -102,8 +99,6 @@ class Source(BaseModel):
         date: None if it has none.
         used: the programs that it measured with.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str | None = None
     language: str
