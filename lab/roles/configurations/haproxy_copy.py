@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.roles.configurations.parsed import Adaptation, Change, Entry, Fault, Surroundings, WantedEntry
-from lab.roles.configurations.sections import Line, Section, read_sections
+from lab.roles.configurations.sections import Line, Section, names_led_to, read_sections
 from lab.roles.configurations.targets import (
     Target,
     is_loopback,
@@ -415,10 +415,7 @@ def _places(words: Sequence[str], left: Mapping[str, int]) -> dict[int, str | No
 
 def _servers_of(section: Section, sections: Sequence[Section]) -> Iterator[Line]:
     """Yield the server lines that a section's traffic may come to."""
-    named = {one.words[1] for one in section.all("use_backend") if len(one.words) > 1}
-    chosen = section.last("default_backend")
-    named |= {chosen.words[1]} if chosen is not None and len(chosen.words) > 1 else set()
-    any_of_them = any("%" in name for name in named)
+    named, any_of_them = names_led_to([section])
     for one in sections:
         if one is section or (one.kind in ("backend", "listen") and (any_of_them or one.name in named)):
             yield from one.all("server")

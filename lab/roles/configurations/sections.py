@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -60,6 +60,13 @@ class Section:
         return self.defaults.last(*begin) if self.defaults else None
 
 
+def names_led_to(sections: Iterable[Section]) -> tuple[set[str], bool]:
+    """Return the names that sections send requests to, and whether one depends on the request: it may be any then."""
+    lines = [line for one in sections for line in (*one.all("use_backend"), one.last("default_backend"))]
+    names = {line.words[1] for line in lines if line is not None and len(line.words) > 1}
+    return names, any("%" in name for name in names)
+
+
 class Sections:
     """A whole configuration."""
 
@@ -81,10 +88,7 @@ class Sections:
 
     def _used(self) -> list[Section]:
         """Return the sections with servers that the traffic may come to; all of them if a name depends on a request."""
-        named = {one.words[1] for section in self._traffic for one in section.all("use_backend")}
-        chosen = [section.last("default_backend") for section in self._traffic]
-        named |= {one.words[1] for one in chosen if one is not None}
-        any_of_them = any("%" in name for name in named)
+        named, any_of_them = names_led_to(self._traffic)
         return [
             one
             for one in self._sections
