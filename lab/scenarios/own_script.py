@@ -86,14 +86,10 @@ class OwnScript:
         """Return what k6 sees of the machine, read-only, each with the place where it sees it."""
         return {self.folder: MOUNTED} | ({self.modules.fetched: FETCHED} if self.fetches() else {})
 
-    def modules_read(self) -> list[Path]:
-        """Return the script and the modules that it reaches, as far as their text is here."""
-        reached = [one.path or self.modules.text_of(one.text) for one in self.named() if one.module]
-        return sorted({self.file, *(file for file in reached if file is not None and file.is_file())})
-
-    def files(self) -> list[Path]:
-        """Return the script and all files that it and its modules name."""
-        reached = [one.path or self.modules.text_of(one.text) for one in self.named()]
+    def files(self, *, modules_only: bool = False) -> list[Path]:
+        """Return the script and the files that it and its modules name, as far as they are here."""
+        named = (one for one in self.named() if one.module or not modules_only)
+        reached = [one.path or self.modules.text_of(one.text) for one in named]
         return sorted({self.file, *(file for file in reached if file is not None and file.is_file())})
 
 
@@ -263,7 +259,7 @@ def _misnamed_checks(resolved: ResolvedScenario, script: OwnScript) -> Iterator[
     """Yield the predictions about a check that the script does not make, and that it makes by almost the same name."""
     for stated, name in _predicted(resolved, _OF_CHECKS):
         check = name.removeprefix(_OF_CHECKS).rpartition(".")[0]
-        if not script.missing_modules() and (near := misnamed_check(script.modules_read(), check)):
+        if not script.missing_modules() and (near := misnamed_check(script.files(modules_only=True), check)):
             what = f"prediction '{stated.prediction.id}': the script makes no check named {check}"
             yield Problem(what, stated.where, f"did you mean {name.replace(check, near)}?")
 
