@@ -173,17 +173,13 @@ def _refuse_unwritable(text: str, line: int) -> None:
 
 
 def _broken(error: MarkedYAMLError) -> str:
-    return f"broken YAML: {_first_line(error)}"
+    text = str(error.problem or error.context or error)
+    return f"broken YAML: {text.strip().splitlines()[0]}"
 
 
 def _line(error: MarkedYAMLError) -> int:
     mark = error.problem_mark or error.context_mark
     return mark.line + 1 if mark else 1
-
-
-def _first_line(error: MarkedYAMLError) -> str:
-    text = str(error.problem or error.context or error)
-    return text.strip().splitlines()[0]
 
 
 class _Reader:
