@@ -27,6 +27,10 @@ _KBIT = {"gbit": 1_000_000, "mbit": 1000, "kbit": 1}
 _RATE = re.compile(r"(?P<number>[0-9]{1,9}(\.[0-9]{1,6})?)(?P<unit>kbit|mbit|gbit)")
 
 
+# What a scenario may write for a knob, a variable or a sysctl.
+KnobValue = bool | int | float | str
+
+
 def parse_duration(text: str) -> int:
     """Read `20s`, `500ms`, `2m`, `1.5h` as whole milliseconds.
 
@@ -66,7 +70,7 @@ def format_knob_value(value: object, unit: str | None) -> str:
     return '""' if value == "" else str(value)
 
 
-def spoken(value: float | bool | str) -> str:  # noqa: FBT001 # a scalar of YAML's
+def spoken(value: KnobValue) -> str:
     """Return a value as environments and build arguments spell it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

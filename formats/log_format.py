@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from formats.knob_types import refusal
-from formats.predictions import Part
+from formats.predictions import Part, Text
 
 # What a pattern in RE2, which reads the files, cannot: look around, and find again what was found.
 BEYOND_RE2 = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]")
@@ -52,8 +52,6 @@ FIELD_NAMES: Mapping[FieldName, str] = {
 }
 _DURATIONS = ("duration", "upstream_connect", "upstream_header", "upstream_duration")
 _UNITS_US = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
-
-Text = Annotated[str, Field(min_length=1)]
 
 
 class LogField(Part):

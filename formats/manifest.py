@@ -41,9 +41,11 @@ from formats.sanitize import format_validation_error
 FILE = "manifest.json"
 SOMAXCONN, PORT_RANGE = "net.core.somaxconn", "net.ipv4.ip_local_port_range"
 SCHEMA: Literal["connlab.manifest/1"] = "connlab.manifest/1"
-_KILLED = "the lab's process ended without a message (killed, or the machine went down)"
+KILLED = "the lab's process ended without a message (killed, or the machine went down)"
 Status = Literal["running", "complete", "aborted", "failed"]
 PhaseName = Literal["prepare", "warmup", "measure", "drain"]
+CaptureMode = Literal["headers", "handshakes", "off"]
+EventSource = Literal["off", "kernel"]
 # Who set a knob.
 Source = Literal["scenario", "set", "preset", "cell", "file", "default"]
 
@@ -329,10 +331,10 @@ class Observed(_Part):
     files: list[EvidenceFile] = []
     server: Annotated[str, Field(pattern=r"^[0-9a-f.:]{2,45}:[0-9]{1,5}$")] | None = None
     for_ms: Ms | None = None
-    capture: Literal["headers", "handshakes", "off"]
+    capture: CaptureMode
     capture_max_mb: Count | None = None
     interface: str | None = None
-    events: Literal["off", "kernel"] = "off"
+    events: EventSource = "off"
     connect_timeout_ms: Annotated[Ms, Field(gt=0)] | None = None
 
 
@@ -718,7 +720,7 @@ def load_manifest(run_dir: Path) -> Manifest:
     """
     found = read_manifest(run_dir)
     if found.status == "running" and run_liveness.is_abandoned(run_dir):
-        return found.model_copy(update={"status": "aborted", "reason": _KILLED})
+        return found.model_copy(update={"status": "aborted", "reason": KILLED})
     return found
 
 

@@ -20,7 +20,7 @@ from formats import knob_types
 from formats.field_types import Named, Port
 from formats.knob_types import DAY_MS, Duration, format_duration
 from formats.log_format import BEYOND_RE2, LogFormat, check_pattern
-from formats.predictions import Part
+from formats.predictions import Part, Text
 
 FILE = "role.yaml"
 # Where the lab's own servers take their traffic; management ports are apart.
@@ -37,7 +37,7 @@ Default = int | bool | str
 # What stands in place of a knob as `Configured.absent`.
 UNKNOWN = "unknown"
 
-Text = Annotated[str, Field(min_length=1)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 KnobName = Annotated[str, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
 
 
@@ -86,7 +86,7 @@ class Knob(Part, ABC):
     doc: Annotated[Text, Field(description="What it does, as the program's manual has it")]
     unit: Annotated[Text | None, Field(description="What a number counts; a duration has its own")] = None
     env: Annotated[
-        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None,
+        VariableName | None,
         Field(description="The environment variable that carries it; CONNLAB_<NAME>"),
     ] = None
     fixed: Annotated[bool, Field(description="Whether the program has it built in, so that nothing carries it")] = False

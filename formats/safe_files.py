@@ -15,7 +15,7 @@ from typing import BinaryIO
 # A manifest has some 100 KiB, and the largest JSON that is derived, of a run of 100,000 users, some MiB.
 _BYTES_MAX = 256 << 20
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -135,7 +135,7 @@ def _entered(root: Path, folders: list[str]) -> int:
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for folder in folders:
         try:
-            inner = os.open(folder, _FOLDER, dir_fd=descriptor)
+            inner = os.open(folder, OPEN_FOLDER, dir_fd=descriptor)
         finally:
             os.close(descriptor)
         descriptor = inner

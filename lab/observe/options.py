@@ -4,14 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 from formats.knob_types import parse_duration
+from formats.manifest import CaptureMode, EventSource
 from lab.errors import BadInput, Problem, parsed
 from lab.reading.validation_messages import did_you_mean
 
-Capture = Literal["headers", "handshakes", "off"]
-Events = Literal["off", "kernel"]
 _FOR_MIN_MS = 1_000
 _FOR_MAX_MS = 24 * 3_600_000
 # Names in a cluster: of namespaces, pods and containers.
@@ -28,10 +27,10 @@ class ObserveOptions:
     """
 
     for_ms: int
-    capture: Capture = "headers"
+    capture: CaptureMode = "headers"
     capture_max_mb: int = 256
     interface: str = "any"
-    events: Events = "off"
+    events: EventSource = "off"
     connect_timeout_ms: int | None = None
 
 
@@ -79,11 +78,11 @@ def parse_options(
         problems.append(Problem(f"'{duration}' is not from 1s to 24h", "--duration"))
     if timeout_ms == 0:
         problems.append(_NO_TIMEOUT)
-    modes = get_args(Capture)
+    modes = get_args(CaptureMode)
     if capture not in modes:
         hint = did_you_mean(capture, modes) or f"there are {', '.join(modes)}"
         problems.append(Problem(f"'{capture}' is not a way to capture", "--capture", hint))
-    if events not in get_args(Events):
+    if events not in get_args(EventSource):
         problems.append(Problem(f"'{events}' is no source of events", "--events", "write kernel, or off"))
     if interface is None:
         # With all interfaces of a host, a packet that crosses a bridge comes more than once.
@@ -93,7 +92,7 @@ def parse_options(
         problems.append(Problem(why, "--host", "name one: --interface eth0"))
     if problems or for_ms is None or not interface:
         raise BadInput(problems)
-    kinds = cast("Capture", capture), cast("Events", events)
+    kinds = cast("CaptureMode", capture), cast("EventSource", events)
     return ObserveOptions(for_ms, kinds[0], capture_max_mb, interface, kinds[1], timeout_ms)
 
 

@@ -8,17 +8,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from formats.series import FAILED_IN_A_ROW
 from lab import paths
 from lab.errors import ConnlabError, ExitCode, Interruption
 from lab.outcomes.run_and_judge import Outcome, OutcomeSummary, run_scenario, summarize_outcome
 from lab.runs import run_results
 from lab.runs.lock import machine_lock
-from lab.scenarios.model import Stop
 from lab.scenarios.resolved import ResolvedScenario
 from lab.signals import Interrupted
 
-# This many failures in a row mean that the machine is at fault: a series stops then, and so does this.
-FAILED_IN_A_ROW = Stop().failed_in_a_row
 # The worst first: what was not even run says least.
 _WORST = (ExitCode.LAB_FAILED, ExitCode.BAD_INPUT, ExitCode.NOT_REPRODUCED, ExitCode.INCONCLUSIVE)
 
@@ -90,6 +88,7 @@ def run_all(
                 )
                 outcome.print(results)
             failed_in_a_row = failed_in_a_row + 1 if ended[-1].code is ExitCode.LAB_FAILED else 0
+            # They mean that the machine is at fault: a series stops then, and so does this.
             if failed_in_a_row == FAILED_IN_A_ROW:
                 progress.print(Text(f"connlab: {explain_stop()}", "red"), soft_wrap=True)
                 break

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from formats.knob_types import KnobValue
 from formats.role import NO_LIMIT, passes_on
 from lab import paths
 from lab.engines import container_settings
@@ -13,7 +14,7 @@ from lab.errors import BadInput, LabError, Problem
 from lab.runs import machine, user_files
 from lab.runs.user_files import Configurations
 from lab.scenarios import forecast, sysctls
-from lab.scenarios.knobs import KnobValue, RoleName
+from lab.scenarios.knobs import RoleName
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import (
     COLLECTOR_MB,

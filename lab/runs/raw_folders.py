@@ -13,7 +13,7 @@ from pathlib import Path
 
 from analysis.evidence.rawfiles import Places
 from formats.manifest import Removed
-from formats.safe_files import kind
+from formats.safe_files import OPEN_FOLDER, kind
 from formats.sanitize import visible
 from lab.engines.container_settings import ROLE_UID, ROOT
 
@@ -22,7 +22,6 @@ _OWN = 0o755
 _SHARED = 0o775
 _ANY_USER = 0o777
 _WITH_RIGHTS = stat.S_ISUID | stat.S_ISGID
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A manifest names what was removed; a path may have any length.
 _SHOWN_MAX = 1000
 
@@ -70,7 +69,7 @@ def seal_raw_folders(raw: Path, *, ended: bool = True) -> list[Removed]:
     left: list[str] = []
     path: list[str] = [raw.name]
     above: list[tuple[tuple[int, int], list[str]]] = []
-    folder = os.open(raw, _FOLDER)
+    folder = os.open(raw, OPEN_FOLDER)
     try:
         with contextlib.suppress(PermissionError):
             _take(folder)
@@ -79,7 +78,7 @@ def seal_raw_folders(raw: Path, *, ended: bool = True) -> list[Removed]:
         while inner or above:
             if not inner:
                 here, inner = above.pop()
-                folder = _moved(folder, os.open("..", _FOLDER, dir_fd=folder))
+                folder = _moved(folder, os.open("..", OPEN_FOLDER, dir_fd=folder))
                 if _identity(folder) != here:
                     raise OSError(errno.EBUSY, "a folder was moved away", "/".join(path))
                 path.pop()
@@ -128,7 +127,7 @@ def _moved(former: int, folder: int) -> int:
 def _entered(name: str, folder: int) -> int | None:
     """Open a folder in another one and take it back; None for one that is closed to a lab that is not root."""
     try:
-        entered = os.open(name, _FOLDER, dir_fd=folder)
+        entered = os.open(name, OPEN_FOLDER, dir_fd=folder)
     except PermissionError:
         return None
     with contextlib.suppress(PermissionError):

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from analysis.evidence.rawfiles import Places
+from formats.knob_types import KnobValue
 from formats.manifest import Knob, Listener, Manifest, OwnProgram, listeners_of_traffic
 from formats.role import Role
 from formats.safe_files import open_regular
@@ -20,7 +21,7 @@ from lab.roles import readback_parser
 from lab.roles.configurations.parsed import ParsedConfiguration
 from lab.scenarios import forecast, own_configuration, sysctls
 from lab.scenarios.client_addresses import client_addresses
-from lab.scenarios.knobs import KnobValue, RoleName, format_knob
+from lab.scenarios.knobs import RoleName, format_knob
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology
 

@@ -7,13 +7,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 
+from formats.knob_types import KnobValue
 from formats.role import Role
 from formats.sanitize import visible
 from lab.engines.protocol import Engine
 from lab.errors import ConfigurationRefused, LabError, Problem, ScriptRefused
 from lab.roles.configurations.parsed import Change, ParsedConfiguration
 from lab.scenarios import own_configuration, own_script
-from lab.scenarios.knobs import KnobValue, format_knob
+from lab.scenarios.knobs import format_knob
 from lab.scenarios.own_script import Options, OwnScript
 from lab.scenarios.resolved import ResolvedScenario
 from lab.scenarios.topology import Topology

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from formats.field_types import Scalar
-from formats.knob_types import DURATION_SCHEMA, Unit, format_knob_value, spoken
+from formats.knob_types import DURATION_SCHEMA, KnobValue, Unit, format_knob_value, spoken
+from formats.manifest import CaptureMode, EventSource
 from formats.predictions import Part
 from formats.role import Role, Workload
 from lab.roles.declared_roles import ROLES
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     RoleName = str
 else:
     RoleName = Literal[tuple(ROLES)]
-
-KnobValue = int | float | bool | str
 
 
 class RoleKnobs(Part):
@@ -35,7 +34,7 @@ class Capture(Part):
     """Packet captures: each hop once, at its server's end (a proxy sees both of its hops)."""
 
     mode: Annotated[
-        Literal["headers", "handshakes", "off"],
+        CaptureMode,
         Field(description="headers = 128 bytes of each packet; handshakes = SYN, FIN and RST only"),
     ] = "headers"
     client: Annotated[
@@ -43,7 +42,7 @@ class Capture(Part):
     ] = "off"
     max_mb: Annotated[int, Field(ge=1, le=100_000, description="A capture ends at this size; MiB")] = 256
     events: Annotated[
-        Literal["off", "kernel"],
+        EventSource,
         Field(description="kernel = the kernel itself tells waits in accept queues, retransmissions, resets and drops"),
     ] = "off"
 

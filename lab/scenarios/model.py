@@ -8,9 +8,10 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, create_m
 
 from formats import knob_types
 from formats.field_types import HostName, Named, Port
-from formats.knob_types import Duration
+from formats.knob_types import Duration, KnobValue
 from formats.manifest import ActionKind, FilterAnswer
 from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
+from formats.role import VariableName
 from formats.series import FAILED_IN_A_ROW
 from lab.roles.declared_roles import ROLES
 from lab.scenarios.generator_programs import PROGRAMS
@@ -31,7 +32,6 @@ _WITHOUT_SERVICES: dict[str, Any] = {
     "then": {"properties": {"path": {"items": {"enum": list(ROLES)}}, "knobs": {"propertyNames": {"enum": _GROUPS}}}},
 }
 
-Value = bool | int | float | str
 # A service of the scenario's own is known by its name only there.
 _NAMED = {"type": "string", "examples": list(ROLES)}
 _PATH = {"type": "array", "items": _NAMED, "minItems": 2}
@@ -42,7 +42,7 @@ _LINK = {"type": "object", "additionalProperties": False, "properties": link_sch
 _NETWORK = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _LINK}}
 # Knobs by their full names, and `path`. What a value may be is the knob's to say, once it stands in its scenario.
 Settings = Annotated[
-    dict[str, Value | list[str]],
+    dict[str, KnobValue | list[str]],
     Field(description="Knobs by their full names, such as load.keep_alive: false; and path, if it differs"),
     WithJsonSchema(
         {
@@ -62,17 +62,17 @@ class Preset(Part):
     model_config = ConfigDict(
         extra="allow", json_schema_extra={"propertyNames": {"pattern": r"^(description|arms|[a-z0-9]+\..+)$"}}
     )
-    __pydantic_extra__: dict[str, Value]
+    __pydantic_extra__: dict[str, KnobValue]
 
     description: Annotated[
         Text | None, Field(description="What it is, and why the scenario's own size is different")
     ] = None
-    arms: Annotated[dict[Name, dict[str, Value]], Field(description="What it sets in one arm, by the arm's name")] = (
-        Field(default_factory=dict)
-    )
+    arms: Annotated[
+        dict[Name, dict[str, KnobValue]], Field(description="What it sets in one arm, by the arm's name")
+    ] = Field(default_factory=dict)
 
     @property
-    def knobs(self) -> dict[str, Value]:
+    def knobs(self) -> dict[str, KnobValue]:
         """Return what it sets in the scenario as a whole: knobs by their full names."""
         return self.__pydantic_extra__
 
@@ -246,7 +246,7 @@ class OwnLoad(Part):
     locust: _Arguments = None
     gatling: _Arguments = None
     environment: Annotated[
-        dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
+        dict[VariableName, str],
         Field(description="Its environment, in k6 __ENV; {target}, {host} and {port} as in arguments"),
     ] = Field(default_factory=dict)
 
@@ -295,7 +295,7 @@ class ConfigurationFile(Part):
         Literal["ecdsa", "rsa"], Field(description="The kind of key of certificates that are made for a run")
     ] = "ecdsa"
     environment: Annotated[
-        dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
+        dict[VariableName, str],
         Field(description="Variables that are filled in in the files, as nginx's official image does in *.template"),
     ] = Field(default_factory=dict)
 

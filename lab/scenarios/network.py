@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from formats.field_types import Port
-from formats.knob_types import Duration, Percent, Rate, Unit, format_knob_value
+from formats.knob_types import Duration, KnobValue, Percent, Rate, Unit, format_knob_value
 from formats.predictions import Part
 from lab.errors import Problem
-from lab.scenarios.knobs import KnobValue, KnownKnob
+from lab.scenarios.knobs import KnownKnob
 
 KEY = "network"
 

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from formats.knob_types import KnobValue
 from formats.renamed_keys import new_name
 from lab.errors import BadInput, Gathered, Problem
 from lab.reading.document import Document, Location
 from lab.reading.validation_messages import did_you_mean, nearest
 from lab.scenarios.knobs import CATALOGUE, KnownKnob
-from lab.scenarios.model import Preset, Scenario, Value
+from lab.scenarios.model import Preset, Scenario
 from lab.scenarios.network import KEY, Link, is_network_knob
 
 _EXAMPLE = "write it as backend.accept_count=10"
@@ -174,7 +175,7 @@ def preset_problems(scenario: Scenario, document: Document) -> Iterator[Problem]
             yield Problem(f"the preset '{name}' sets nothing", document.where(at), "leave it out, or give it a knob")
 
 
-def _problems(values: Mapping[str, Value], document: Document, at: Location) -> list[Problem]:
+def _problems(values: Mapping[str, KnobValue], document: Document, at: Location) -> list[Problem]:
     try:
         read_preset(values, document, at)
     except BadInput as error:
@@ -182,7 +183,7 @@ def _problems(values: Mapping[str, Value], document: Document, at: Location) -> 
     return []
 
 
-def read_preset(values: Mapping[str, Value], document: Document, at: Location) -> list[Override]:
+def read_preset(values: Mapping[str, KnobValue], document: Document, at: Location) -> list[Override]:
     """Read what a preset sets at a place of its document.
 
     Raises:

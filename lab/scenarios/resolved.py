@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from formats.knob_types import KnobValue
+from formats.manifest import Source
 from formats.predictions import Claim, Published
 from formats.role import Role, request_path
 from lab.errors import BadInput, Problem
@@ -26,15 +28,13 @@ from lab.reading.validation_messages import (
 from lab.roles.configurations.parsed import Entry, WantedEntry
 from lab.scenarios import generators, network, places
 from lab.scenarios.configuration_files import entry_by_file
-from lab.scenarios.knobs import CATALOGUE, KnobValue, KnownKnob, flat_values, format_knob
+from lab.scenarios.knobs import CATALOGUE, KnownKnob, flat_values, format_knob
 from lab.scenarios.load_url import LoadUrl, parse_url
 from lab.scenarios.model import IpFamily, Scenario
 from lab.scenarios.overrides import Override, knob_location, nearest_knob, parse_overrides, preset_overrides
 from lab.scenarios.places import Place
 from lab.scenarios.registry import Registry, read_registry
 from lab.scenarios.services import is_service_name, may_stand_on_path
-
-Source = Literal["scenario", "set", "preset", "cell", "file", "default"]
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,16 @@ from pydantic import (
 )
 
 from formats import knob_types
-from formats.knob_types import Duration, format_duration
+from formats.knob_types import Duration, KnobValue, format_duration
 from formats.log_format import WELL_KNOWN, LogFields, LogFormat
-from formats.predictions import Part
-from formats.role import CONTAINER_LOG, TRAFFIC_PORT, KnobName, Role
+from formats.predictions import Part, Text
+from formats.role import CONTAINER_LOG, TRAFFIC_PORT, KnobName, Role, VariableName
 from lab.roles.declared_roles import ROLES
 
-Text = Annotated[str, Field(min_length=1)]
 Limit = Literal["connections", "backlog", "threads", "pool"]
 Capability = Literal[
     "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "IPC_LOCK", "KILL", "NET_BIND_SERVICE", "SETGID", "SETPCAP", "SETUID"
 ]
-Scalar = bool | int | float | str
 _INSTANCES_MAX = 9
 _ANY_MAX = 2_147_483_647
 # The lab's own services, and the hosts that they reach one another by.
@@ -110,7 +108,7 @@ class ServiceKnob(Part):
     """One setting of a service: an environment variable, or what its program has built in."""
 
     env: Annotated[
-        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None,
+        VariableName | None,
         Field(description="The environment variable that carries it; left out for what the program has built in"),
     ] = None
     default: Annotated[int | bool | str, Field(description="Its value; other values have the same type")]
@@ -173,7 +171,7 @@ class Build(Part):
     context: Annotated[Text, Field(description="The folder of the Dockerfile, from the scenario's folder")]
     dockerfile: Annotated[Text | None, Field(description="The Dockerfile, from that folder")] = None
     target: Annotated[Text | None, Field(description="The stage that is built")] = None
-    args: Annotated[dict[Variable, Scalar], Field(description="Build arguments")] = Field(default_factory=dict)
+    args: Annotated[dict[Variable, KnobValue], Field(description="Build arguments")] = Field(default_factory=dict)
 
 
 # What can be said of a server that runs already.
@@ -299,9 +297,9 @@ class Service(Part):
     entrypoint: Annotated[list[str] | None, Field(description="Its program, in place of the image's")] = None
     command: Annotated[list[str] | None, Field(description="Its arguments, in place of the image's")] = None
     working_dir: Annotated[str | None, Field(pattern="^/", description="The folder that it starts in")] = None
-    environment: Annotated[dict[Variable, Scalar], Field(description="Its environment, besides what knobs carry")] = (
-        Field(default_factory=dict)
-    )
+    environment: Annotated[
+        dict[Variable, KnobValue], Field(description="Its environment, besides what knobs carry")
+    ] = Field(default_factory=dict)
     volumes: Annotated[
         list[Annotated[str, AfterValidator(_is_volume)]],
         Field(
@@ -344,7 +342,7 @@ class Service(Part):
         list[Capability], Field(description="Capabilities that it keeps; it has none otherwise")
     ] = Field(default_factory=list)
     sysctls: Annotated[
-        dict[Text, Scalar], Field(description="Sysctls of its namespace, below those of kernel.<service>")
+        dict[Text, KnobValue], Field(description="Sysctls of its namespace, below those of kernel.<service>")
     ] = Field(default_factory=dict)
     ulimits: Annotated[
         dict[Text, int | dict[Literal["soft", "hard"], int]], Field(description="Its limits, such as nofile: 65536")

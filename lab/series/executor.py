@@ -34,8 +34,6 @@ from lab.series.printing import Progress
 from lab.series.store import is_service_image
 from lab.signals import Interrupted, interruptible
 
-_LOST = "the lab's process ended without a message (killed, or the machine went down)"
-
 
 class Runner:
     """Runs and judges one place."""
@@ -234,7 +232,7 @@ def _take_status(place: PlannedRun) -> None:
         place.status, place.reason = "aborted", "its folder has no manifest that can be read"
         return
     if found.status == "running":
-        place.status, place.reason = "aborted", _LOST
+        place.status, place.reason = "aborted", manifest.KILLED
     else:
         place.status, place.reason = found.status, found.reason
 

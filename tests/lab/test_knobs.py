@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import formatting
+from formats.knob_types import KnobValue
 from formats.manifest import Knob
 from lab import paths
-from lab.scenarios.knobs import CATALOGUE, GROUPS, Knobs, KnobValue, KnownKnob, environment, flat_values, format_knob
+from lab.scenarios.knobs import CATALOGUE, GROUPS, Knobs, KnownKnob, environment, flat_values, format_knob
 
 
 def test_every_knob_has_a_description() -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from formats import manifest
+from formats.series import FAILED_IN_A_ROW
 from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.outcomes import catalogue_run
@@ -146,7 +147,7 @@ def _record(
             failed_in_a_row = failed_in_a_row + 1 if catalogue_run.failure_code(error) is ExitCode.LAB_FAILED else 0
         else:
             failed_in_a_row = 0
-        if failed_in_a_row == catalogue_run.FAILED_IN_A_ROW:
+        if failed_in_a_row == FAILED_IN_A_ROW:
             console.print(Text(catalogue_run.explain_stop(), "red"), soft_wrap=True)
             return
 
