@@ -9,7 +9,7 @@ from lab import terminal
 from lab.cli.execution import resolve_asked, say_next
 from lab.cli.groups import SCENARIOS, examples
 from lab.cli.options import ArmOption, EngineOption, JsonOption, PresetOption, ScenarioArgument, SetOption, SpreadOption
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, Gathered, Problem
 
 app = typer.Typer()
 
@@ -21,20 +21,18 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
     from lab.scenarios import places
     from lab.scenarios.catalogue import load_catalogue
 
-    summaries, problems = [], places.misnamed()
+    summaries, gathered = [], Gathered()
+    gathered.extend(places.misnamed())
     for subject in load_catalogue():
         for entry in subject.entries:
-            try:
+            with gathered:
                 summaries.append(listing.summarize_entry(subject.name, entry, whole=as_json))
-            except BadInput as error:
-                problems += error.problems
     if as_json:
         terminal.result_json(summaries)
     else:
         listing.print_list(terminal.stdout(), summaries)
         say_next(next_steps.after_list())
-    if problems:
-        raise BadInput(problems)
+    gathered.refuse()
 
 
 @app.command(
