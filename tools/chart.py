@@ -85,7 +85,7 @@ def _row(cause: Cause) -> Iterator[str]:
     limits = [found for name in cause.knobs if (found := _LIMIT.fullmatch(name))]
     yield ", ".join(dict.fromkeys(found[2].replace("_", " ") for found in limits)) or _NONE
     yield _knobs(cause) or _NONE
-    counters = dict.fromkeys(_COUNTER.findall(f"{cause.proof} {' '.join(cause.explains)}"))
+    counters = dict.fromkeys(_COUNTER.findall(f"{cause.proof} {cause.explains}"))
     counters |= {"ListenOverflows": None} if cause.accept_queue == "full" else {}
     yield ", ".join(f"`{name}`" for name in counters) or _NONE
     yield f"[{cause.lesson}](../scenarios/{cause.lesson}/README.md)" if cause.lesson else _NONE

@@ -204,7 +204,7 @@ def _why(record: Record, main: Reason) -> list[str]:
     # Only the sentence of a complete run says why.
     complete = record.manifest.status == "complete"
     found = [] if complete else [f"{main.because[0].upper()}{main.because[1:]}."]
-    found += main.cause.explains
+    found += main.cause.paragraphs
     if main.cause.name == PROXY_FULL:
         found += [HeldPlaces(**held).sentences for held in record.ledger.get("places", [])]
     if main.cause.name == SERVER_FULL:

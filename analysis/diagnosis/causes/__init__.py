@@ -30,6 +30,6 @@ def cause_named(name: str) -> Cause:
         label=plain,
         because=f"its cause is “{plain}”",
         where="See section 5.",
-        explains=(),
+        explains="",
         remedy=NO_KNOB,
     )

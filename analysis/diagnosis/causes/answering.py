@@ -295,11 +295,9 @@ CAUSES = (
         where="At {server}, which had to close connections or answer with an error.",
         hop=FIRST_HOP,
         explains=(
-            (
-                "Each process of the proxy has a fixed number of places for connections, and a request that it passes"
-                " on takes two: one for the client, one for the server. When they are gone, it closes the client's"
-                " connection without an answer or answers with an error (5xx)."
-            ),
+            "Each process of the proxy has a fixed number of places for connections, and a request that it passes on"
+            " takes two: one for the client, one for the server. When they are gone, it closes the client's connection"
+            " without an answer or answers with an error (5xx)."
         ),
         knobs={
             "{server}.process_connections": "the places of each process",
@@ -347,12 +345,10 @@ CAUSES = (
         where=_ON_CONNECTION,
         hop=LAST_HOP,
         explains=(
-            (
-                "A server may answer before it has read the whole request, as with 413 or 401. If it then closes the"
-                " connection, its kernel answers the rest of the request with a RST. A client or a proxy that is still"
-                " sending sees this first, and its user never gets the answer. A server that reads on for a while"
-                " after its answer (a lingering close) avoids that."
-            ),
+            "A server may answer before it has read the whole request, as with 413 or 401. If it then closes the"
+            " connection, its kernel answers the rest of the request with a RST. A client or a proxy that is still"
+            " sending sees this first, and its user never gets the answer. A server that reads on for a while after its"
+            " answer (a lingering close) avoids that."
         ),
         knobs={},
         remedy=(
@@ -393,10 +389,8 @@ CAUSES = (
         where=_ON_CONNECTION,
         hop="status > 0",
         explains=(
-            (
-                "The server may close a kept connection at any time. If a request is on its way just then, nothing"
-                " answers it. The side that sends requests should be the first to close an idle connection."
-            ),
+            "The server may close a kept connection at any time. If a request is on its way just then, nothing answers"
+            " it. The side that sends requests should be the first to close an idle connection."
         ),
         knobs={
             "{server}.idle": "how long {server} keeps an idle connection of a client",
@@ -429,11 +423,9 @@ CAUSES = (
         where=_ON_CONNECTION,
         hop=FIRST_HOP,
         explains=(
-            (
-                "A NAT or a firewall keeps a table of connections, and forgets those that are idle for too long. The"
-                " two ends do not know: the client sends, nothing answers, and its kernel sends again for minutes."
-                " Close idle connections sooner than the table forgets them, or send TCP keep-alive probes more often."
-            ),
+            "A NAT or a firewall keeps a table of connections, and forgets those that are idle for too long. The two"
+            " ends do not know: the client sends, nothing answers, and its kernel sends again for minutes. Close idle"
+            " connections sooner than the table forgets them, or send TCP keep-alive probes more often."
         ),
         knobs={"{client}.server_idle": "how long {client} keeps an idle connection to a server"},
         remedy="close idle connections sooner than what stands between forgets them, or send keep-alive probes",
@@ -462,10 +454,8 @@ CAUSES = (
         where="At {server}, between the client and the server.",
         hop=FIRST_HOP,
         explains=(
-            (
-                "A proxy's timeout for a server counts from one piece of the answer to the next. A stream that pauses"
-                " for longer is cut. The status was sent long before, so no log shows an error status."
-            ),
+            "A proxy's timeout for a server counts from one piece of the answer to the next. A stream that pauses for"
+            " longer is cut. The status was sent long before, so no log shows an error status."
         ),
         knobs={"{server}.answer_timeout": "how long {server} waits for the next piece of an answer"},
         remedy=_longer_silence,
@@ -505,7 +495,7 @@ CAUSES = (
         because="the server ended the connection in the midst of its answer",
         where="At the server, in the midst of its answer.",
         hop=LAST_HOP,
-        explains=("The status was sent before, so the client has neither an error status nor the whole answer.",),
+        explains="The status was sent before, so the client has neither an error status nor the whole answer.",
         knobs={},
         remedy="the server ended it: its log of that moment says why",
         lesson="worker-timeout-cuts-stream",
@@ -528,7 +518,7 @@ CAUSES = (
         because="the server sent nothing more after the beginning of its answer, and the client gave up",
         where="At the server, in the midst of its answer.",
         hop=FIRST_HOP,
-        explains=("Nothing on the path ended the stream. The client's own timeout did.",),
+        explains="Nothing on the path ended the stream. The client's own timeout did.",
         knobs={},
         remedy="let the server send a few bytes in each pause, or raise the client's timeout",
         lesson="stream-stands-still",
@@ -563,10 +553,8 @@ CAUSES = (
         where="At {server}, whose process held the connection.",
         hop="status > 0",
         explains=(
-            (
-                "When a process ends, the kernel closes its connections: with a RST where data was not read, else with"
-                " a FIN. Connections in an accept queue that other processes share live on."
-            ),
+            "When a process ends, the kernel closes its connections: with a RST where data was not read, else with a"
+            " FIN. Connections in an accept queue that other processes share live on."
         ),
         knobs={},
         remedy=(
@@ -604,12 +592,10 @@ CAUSES = (
         where="At {server}, right after it had accepted the connection.",
         hop="status > 0",
         explains=(
-            (
-                "Each connection is an open file of the process that has accepted it, and a process may open only so"
-                " many (ulimit -n). Some programs have a limit of connections besides. At the limit some programs stop"
-                " to accept, and new connections wait in the kernel's queue. Others, such as Node.js, accept and close"
-                " them at once. The kernel counts no drop, and idle connections that are kept take places, too."
-            ),
+            "Each connection is an open file of the process that has accepted it, and a process may open only so many"
+            " (ulimit -n). Some programs have a limit of connections besides. At the limit some programs stop to"
+            " accept, and new connections wait in the kernel's queue. Others, such as Node.js, accept and close them at"
+            " once. The kernel counts no drop, and idle connections that are kept take places, too."
         ),
         knobs={"{server}.connections": "how many connections {server} takes at once"},
         remedy=_more_room,
@@ -638,7 +624,7 @@ CAUSES = (
         because="{server} reset the connection (RST) before it answered",
         where=_ON_CONNECTION,
         hop=FIRST_HOP,
-        explains=("A reset ends a connection at once: data on its way is lost, and the client gets an error.",),
+        explains="A reset ends a connection at once: data on its way is lost, and the client gets an error.",
         knobs={},
         remedy=NO_KNOB,
         lesson="server-hangs-up",
@@ -675,7 +661,7 @@ CAUSES = (
         because="{server} closed the connection without an answer",
         where=_ON_CONNECTION,
         hop=FIRST_HOP,
-        explains=("The server ended the connection in an orderly way (FIN), but sent nothing before.",),
+        explains="The server ended the connection in an orderly way (FIN), but sent nothing before.",
         knobs={},
         remedy=NO_KNOB,
         lesson="server-hangs-up",
@@ -708,10 +694,8 @@ CAUSES = (
         where=_ON_CONNECTION,
         hop=FIRST_HOP,
         explains=(
-            (
-                "A session lasts until one side ends it. A proxy ends one that is silent for longer than its timeout,"
-                " and a server that restarts ends all of its own."
-            ),
+            "A session lasts until one side ends it. A proxy ends one that is silent for longer than its timeout, and a"
+            " server that restarts ends all of its own."
         ),
         knobs={"{server}.answer_timeout": "how long {server} lets the side behind it be silent"},
         remedy=NO_KNOB,
@@ -737,10 +721,8 @@ CAUSES = (
         where="At the proxy, which asked no server.",
         hop=LAST_HOP,
         explains=(
-            (
-                "If there are several servers, a proxy may exclude one for some time after some failed tries. When it"
-                " has excluded all, it answers with an error at once, even if the servers work again by then."
-            ),
+            "If there are several servers, a proxy may exclude one for some time after some failed tries. When it has"
+            " excluded all, it answers with an error at once, even if the servers work again by then."
         ),
         knobs={
             "{client}.failures": "after how many failed tries a server is excluded",
@@ -766,10 +748,8 @@ CAUSES = (
         where="At the proxy, which asked no server.",
         hop=LAST_HOP,
         explains=(
-            (
-                "A proxy that limits the requests at a server queues the others. When a request has waited until the"
-                " queue's timeout, the proxy answers 503, and the server's kernel knows nothing of the request."
-            ),
+            "A proxy that limits the requests at a server queues the others. When a request has waited until the"
+            " queue's timeout, the proxy answers 503, and the server's kernel knows nothing of the request."
         ),
         knobs={
             "{client}.server_connections": "how many requests a server gets at once; 0 sets no limit",
@@ -802,11 +782,8 @@ CAUSES = (
         where="At {server}, which asked no server.",
         hop=FIRST_HOP,
         explains=(
-            (
-                "A proxy answers some requests itself: those beyond a limit of requests or connections, those that a"
-                " rule denies, and those that are too large or too slow. No server sees them, so no server's log has"
-                " them."
-            ),
+            "A proxy answers some requests itself: those beyond a limit of requests or connections, those that a rule"
+            " denies, and those that are too large or too slow. No server sees them, so no server's log has them."
         ),
         knobs={},
         remedy=_rules,
@@ -841,12 +818,10 @@ CAUSES = (
         where="At {server}, between two programs of one machine.",
         hop=LAST_HOP,
         explains=(
-            (
-                "A listening unix socket has an accept queue, too, of backlog + 1 connections. There is no handshake"
-                " and nothing to send again: when the queue is full, connect() of a program that does not block ends at"
-                " once with EAGAIN, and a proxy answers 502 (nginx) or 503 (Apache). No counter of the kernel counts"
-                " it, and no packet shows it."
-            ),
+            "A listening unix socket has an accept queue, too, of backlog + 1 connections. There is no handshake and"
+            " nothing to send again: when the queue is full, connect() of a program that does not block ends at once"
+            " with EAGAIN, and a proxy answers 502 (nginx) or 503 (Apache). No counter of the kernel counts it, and no"
+            " packet shows it."
         ),
         knobs={"{server}.backlog": "how many connections may wait"},
         remedy=_unix_backlog,
@@ -878,7 +853,7 @@ CAUSES = (
         because="the proxy waited for the server until its own timeout, and answered 504",
         where="Between the proxy and the server.",
         hop=LAST_HOP,
-        explains=("A proxy gives up on a server when its own timeout ends, even if the answer is near.",),
+        explains="A proxy gives up on a server when its own timeout ends, even if the answer is near.",
         knobs={"{client}.answer_timeout": "how long {client} waits for a server's answer"},
         remedy=_patience,
         lesson="answered-too-late",
@@ -904,7 +879,7 @@ CAUSES = (
         because="the server or the connection to it failed while the proxy waited, and the proxy answered 502",
         where="Between the proxy and the server.",
         hop=LAST_HOP,
-        explains=("If a proxy gets no complete answer from a server, it answers the client with status 502.",),
+        explains="If a proxy gets no complete answer from a server, it answers the client with status 502.",
         knobs={},
         remedy=NO_KNOB,
         lesson="gateway-pool-throughput",
@@ -934,7 +909,7 @@ CAUSES = (
         because="the server answered with an error",
         where="At the server, which answered.",
         hop=FIRST_HOP,
-        explains=("The connection and the exchange were sound; the answer itself says that something failed.",),
+        explains="The connection and the exchange were sound; the answer itself says that something failed.",
         knobs={},
         remedy=NO_KNOB,
         lesson="backend-restart",

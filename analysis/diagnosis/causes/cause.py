@@ -40,7 +40,7 @@ class Cause:
         where: where on the path it happened.
         hop: whether a request met it on the last hop, not on the first: SQL over derived/requests.parquet. Most of a
             run's requests decide.
-        explains: how it comes about, one paragraph each.
+        explains: how it comes about; an empty line is between two paragraphs.
         knobs: what may be turned, the most telling first, and what each does: a knob of the load or the kernel, or
             `{client}` or `{server}` and a limit that the role declares, whatever its program calls that. A report shows
             those of the hop's roles.
@@ -62,7 +62,7 @@ class Cause:
     because: str
     where: str
     hop: str
-    explains: tuple[str, ...]
+    explains: str
     knobs: Mapping[str, str]
     remedy: Callable[[RunSettings], Remedy | str | None] | str
     accept_queue: Literal["full", "held"] | None = None
@@ -72,6 +72,11 @@ class Cause:
     def figure(self) -> str:
         """The name as part of a figure's name."""
         return self.name.replace("-", "_")
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The paragraphs of the explanation; none of a cause that is not known here."""
+        return self.explains.split("\n\n") if self.explains else []
 
 
 _DIAL = """format('dial {}/{} from {} to {} began at {}', instance, dial, coalesce(dial_local, 'an unknown port'),
@@ -135,7 +140,7 @@ UNEXPLAINED = Cause(
     because="no record proves why",
     where="Unknown.",
     hop=FIRST_HOP,
-    explains=("A cause is given only where records prove it. Section 5 lists what is missing.",),
+    explains="A cause is given only where records prove it. Section 5 lists what is missing.",
     knobs={},
     remedy="no record proves a cause; derived/ledger.json lists what is missing",
     lesson=None,

@@ -251,13 +251,11 @@ CAUSES = (
         where="At {client}, before any packet was sent.",
         hop=HOP_OF_DIAL,
         explains=(
-            (
-                "Each connection to one server takes a port of its own out of a range. The side that closes a"
-                " connection first keeps its port for another 60 seconds, in the state TIME_WAIT. A program that opens"
-                " and closes connections fast enough has the whole range in TIME_WAIT, and its kernel refuses to"
-                " connect (EADDRNOTAVAIL)."
-            ),
-            "It helps most to keep connections instead of opening a new one for each request.",
+            "Each connection to one server takes a port of its own out of a range. The side that closes a connection"
+            " first keeps its port for another 60 seconds, in the state TIME_WAIT. A program that opens and closes"
+            " connections fast enough has the whole range in TIME_WAIT, and its kernel refuses to connect"
+            " (EADDRNOTAVAIL).\n\n"
+            "It helps most to keep connections instead of opening a new one for each request."
         ),
         knobs={
             "load.keep_alive": "whether clients keep their connections",
@@ -294,7 +292,7 @@ CAUSES = (
         because="nothing listened at {server}, and its kernel refused the connection",
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
-        explains=("A port on which no program listens answers a SYN with a reset (RST): the client knows it at once.",),
+        explains="A port on which no program listens answers a SYN with a reset (RST): the client knows it at once.",
         knobs={},
         remedy=_ask_again,
         lesson="backend-restart",
@@ -327,11 +325,9 @@ CAUSES = (
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
         explains=(
-            (
-                "A router without a route, a host that nobody answers for (after 3 s), and a packet filter that rejects"
-                " instead of dropping say so by ICMP. The client's kernel then ends the dial at once: EHOSTUNREACH,"
-                " ENETUNREACH, or, for ICMP's port unreachable, ECONNREFUSED, as if nothing listened."
-            ),
+            "A router without a route, a host that nobody answers for (after 3 s), and a packet filter that rejects"
+            " instead of dropping say so by ICMP. The client's kernel then ends the dial at once: EHOSTUNREACH,"
+            " ENETUNREACH, or, for ICMP's port unreachable, ECONNREFUSED, as if nothing listened."
         ),
         knobs={},
         remedy=(
@@ -370,7 +366,7 @@ CAUSES = (
         because="{server} had no place for another connection: its accept queue was full each time {client} tried",
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
-        explains=(QUEUE, SILENCE),
+        explains=f"{QUEUE}\n\n{SILENCE}",
         knobs=KNOBS,
         remedy=more_places,
         accept_queue="full",
@@ -402,13 +398,11 @@ CAUSES = (
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
         explains=(
-            QUEUE,
-            (
-                "The kernel asks for room twice: when the SYN comes, and when the handshake's last packet does. Clients"
-                " that send their SYNs at the same moment may all find room the first time, and only some of them the"
-                " second. With the setting tcp_abort_on_overflow the kernel resets the others (RST); without it, the"
-                " kernel stays silent and they try again."
-            ),
+            f"{QUEUE}\n\n"
+            "The kernel asks for room twice: when the SYN comes, and when the handshake's last packet does. Clients"
+            " that send their SYNs at the same moment may all find room the first time, and only some of them the"
+            " second. With the setting tcp_abort_on_overflow the kernel resets the others (RST); without it, the kernel"
+            " stays silent and they try again."
         ),
         knobs={**KNOBS, "kernel.{server}.net.ipv4.tcp_abort_on_overflow": "whether the kernel resets or stays silent"},
         remedy=more_places,
@@ -439,16 +433,12 @@ CAUSES = (
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
         explains=(
-            (
-                "After the kernel has answered a SYN, the connection waits in the listening socket's SYN queue until"
-                " its client completes it. This queue has the same limit as the accept queue, and holds one more."
-                " Clients that never complete their connections fill it. Then the kernel drops the SYNs of all"
-                " others without an answer; it counts them as TcpExt.TCPReqQFullDrop."
-            ),
-            (
-                "With tcp_syncookies the kernel needs no place: it writes what it must know into the sequence number of"
-                " its answer, and makes the connection when that number comes back."
-            ),
+            "After the kernel has answered a SYN, the connection waits in the listening socket's SYN queue until its"
+            " client completes it. This queue has the same limit as the accept queue, and holds one more. Clients that"
+            " never complete their connections fill it. Then the kernel drops the SYNs of all others without an answer;"
+            " it counts them as TcpExt.TCPReqQFullDrop.\n\n"
+            "With tcp_syncookies the kernel needs no place: it writes what it must know into the sequence number of its"
+            " answer, and makes the connection when that number comes back."
         ),
         knobs={
             "kernel.{server}.net.ipv4.tcp_syncookies": "whether the kernel answers with cookies when the queue is full",
@@ -482,16 +472,12 @@ CAUSES = (
         where="At {server}, between its network interface and the listening socket.",
         hop=HOP_OF_DIAL,
         explains=(
-            (
-                "A capture sees a packet before the packet filter does. What the filter drops (nftables, iptables, a"
-                " full table of connections, reverse path filtering) comes to no socket, so that no queue and no"
-                " counter of TCP shows it. A filter may also drop the answer, before a capture there sees it."
-            ),
-            (
-                "Which rule it was, its own counter says: `nft list ruleset`, where the rule has `counter`, or"
-                " `iptables -nvL`. A full table is in `conntrack -S` and in the kernel's log: nf_conntrack: table full,"
-                " dropping packet."
-            ),
+            "A capture sees a packet before the packet filter does. What the filter drops (nftables, iptables, a full"
+            " table of connections, reverse path filtering) comes to no socket, so that no queue and no counter of TCP"
+            " shows it. A filter may also drop the answer, before a capture there sees it.\n\n"
+            "Which rule it was, its own counter says: `nft list ruleset`, where the rule has `counter`, or `iptables"
+            " -nvL`. A full table is in `conntrack -S` and in the kernel's log: nf_conntrack: table full, dropping"
+            " packet."
         ),
         knobs={},
         remedy=(
@@ -529,7 +515,7 @@ CAUSES = (
         because="{server} never answered the SYNs of {client}, and not because of a full accept queue",
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
-        explains=("The SYNs, or the answers to them, got lost on the way: the server's kernel dropped none of them.",),
+        explains="The SYNs, or the answers to them, got lost on the way: the server's kernel dropped none of them.",
         knobs={"{client}.connect_timeout": "how long {client} waits for a connection"},
         remedy=_lost_packets,
         lesson="no-answer-to-the-syn",

@@ -81,11 +81,9 @@ CAUSES = (
         where=_WHERE,
         hop=HOP_OF_DIAL,
         explains=(
-            (
-                "In the handshake both sides agree on a version and on keys, and the client checks the server's"
-                " certificate. Who cannot accept what the other offers sends an alert and closes the connection. A"
-                " repetition fails in the same way."
-            ),
+            "In the handshake both sides agree on a version and on keys, and the client checks the server's"
+            " certificate. Who cannot accept what the other offers sends an alert and closes the connection. A"
+            " repetition fails in the same way."
         ),
         knobs={},
         remedy="no number helps: both sides need a version in common, and the client must trust the certificate",
@@ -123,10 +121,8 @@ CAUSES = (
         where=_WHERE,
         hop=HOP_OF_DIAL,
         explains=(
-            (
-                "A server's program must compute a signature in each whole handshake. If many clients come at once it"
-                " computes one after the other, and a client that is not served in time gives up and comes again."
-            ),
+            "A server's program must compute a signature in each whole handshake. If many clients come at once it"
+            " computes one after the other, and a client that is not served in time gives up and comes again."
         ),
         knobs={
             "load.request_timeout": "how long the clients wait",

@@ -48,13 +48,11 @@ CAUSES = (
         where=_WHERE,
         hop=FIRST_HOP,
         explains=(
-            _SHARED,
-            (
-                "With a GOAWAY the server names the last stream that it serves. The client may send all later ones"
-                " again, whatever they ask for, and needs another connection for that first. nginx sends one after"
-                " keepalive_requests, keepalive_time and an idle keepalive_timeout, HAProxy after"
-                " tune.h2.fe.max-total-streams."
-            ),
+            f"{_SHARED}\n\n"
+            "With a GOAWAY the server names the last stream that it serves. The client may send all later ones again,"
+            " whatever they ask for, and needs another connection for that first. nginx sends one after"
+            " keepalive_requests, keepalive_time and an idle keepalive_timeout, HAProxy after"
+            " tune.h2.fe.max-total-streams."
         ),
         knobs={
             "{server}.requests": "after how many requests {server} ends a connection",
@@ -87,12 +85,10 @@ CAUSES = (
         where=_WHERE,
         hop=FIRST_HOP,
         explains=(
-            _SHARED,
-            (
-                "A client learns the number only from the server's first packet, and may have sent more by then. The"
-                " server refuses what is too much; the client sends it again, on this connection or on another. Go"
-                " waits for a second before the second repetition, and twice as long before each further one."
-            ),
+            f"{_SHARED}\n\n"
+            "A client learns the number only from the server's first packet, and may have sent more by then. The server"
+            " refuses what is too much; the client sends it again, on this connection or on another. Go waits for a"
+            " second before the second repetition, and twice as long before each further one."
         ),
         knobs={"{server}.streams": "how many streams a connection may have at once"},
         remedy="allow as many streams at once as a client has requests, or let clients ask for less at once",
@@ -114,8 +110,8 @@ CAUSES = (
         where="At {client}, before the request went on to {server}.",
         hop=FIRST_HOP,
         explains=(
-            _SHARED,
-            "gRPC's clients have one connection. If all its streams are in use, further calls wait at the client.",
+            f"{_SHARED}\n\n"
+            "gRPC's clients have one connection. If all its streams are in use, further calls wait at the client."
         ),
         knobs={"{server}.streams": "how many streams a connection may have at once"},
         remedy="allow more streams at once, or let the client have more connections",

@@ -148,7 +148,7 @@ CAUSES = (
         because="the request waited at {client} until one of its connections to {server} was free",
         where="At {client}, before the request went on to {server}.",
         hop="coalesce(up_pool_us, 0) > coalesce(pool_us, 0)",
-        explains=("If all connections are in use and the limit allows no more, further requests wait.",),
+        explains="If all connections are in use and the limit allows no more, further requests wait.",
         knobs={"{client}.server_connections": "how many connections to each server there may be; 0 sets no limit"},
         remedy=_connections,
         lesson="gateway-pool-too-small",
@@ -172,12 +172,9 @@ CAUSES = (
         where=BEFORE_CONNECTION,
         hop="coalesce(up_syn_us, 0) > coalesce(syn_us, 0)",
         explains=(
-            QUEUE,
-            SILENCE,
-            (
-                "Here a later SYN found a place. The user waited for whole seconds and saw no error, and most tools do"
-                " not count that time."
-            ),
+            f"{QUEUE}\n\n{SILENCE}\n\n"
+            "Here a later SYN found a place. The user waited for whole seconds and saw no error, and most tools do not"
+            " count that time."
         ),
         knobs=KNOBS,
         remedy=more_places,
@@ -213,10 +210,8 @@ CAUSES = (
         where=BEFORE_CONNECTION,
         hop="coalesce(up_lost_us, 0) > coalesce(lost_us, 0)",
         explains=(
-            (
-                "A client that gets no answer to its SYN sends it again after a second, then less and less often. It"
-                " cannot tell a lost packet from a full queue: only the server's counters and captures can."
-            ),
+            "A client that gets no answer to its SYN sends it again after a second, then less and less often. It cannot"
+            " tell a lost packet from a full queue: only the server's counters and captures can."
         ),
         knobs={},
         remedy="look for what loses packets between the two: a kept connection needs no SYN",
@@ -248,11 +243,9 @@ CAUSES = (
         where="On the way between {client} and {server}.",
         hop="coalesce(up_data_us, 0) > coalesce(data_us, 0)",
         explains=(
-            (
-                "A sender learns of a loss from the acknowledgements of what came later. Where nothing came later, as"
-                " with a short request or the end of an answer, it waits for its timeout: 200 ms at least, and twice as"
-                " long each time."
-            ),
+            "A sender learns of a loss from the acknowledgements of what came later. Where nothing came later, as with"
+            " a short request or the end of an answer, it waits for its timeout: 200 ms at least, and twice as long"
+            " each time."
         ),
         knobs={},
         remedy="look for what loses packets between the two: a link, a queue that is too short, a wireless hop",
@@ -281,12 +274,10 @@ CAUSES = (
         where="In the sender's kernel, between {client} and {server}.",
         hop="coalesce(up_ack_wait_us, 0) > coalesce(ack_wait_us, 0)",
         explains=(
-            (
-                "A program that writes a message in two parts lets its kernel send the first at once. The second is"
-                " small, so the kernel keeps it until the first is acknowledged (Nagle's algorithm). The other side's"
-                " kernel waits for some 40 ms whether its program will answer, before it sends a bare acknowledgement."
-                " A program that sets TCP_NODELAY, or writes the message at once, does not wait."
-            ),
+            "A program that writes a message in two parts lets its kernel send the first at once. The second is small,"
+            " so the kernel keeps it until the first is acknowledged (Nagle's algorithm). The other side's kernel waits"
+            " for some 40 ms whether its program will answer, before it sends a bare acknowledgement. A program that"
+            " sets TCP_NODELAY, or writes the message at once, does not wait."
         ),
         knobs={},
         remedy=(
@@ -319,13 +310,11 @@ CAUSES = (
         where=BEFORE_CONNECTION,
         hop="coalesce(up_ack_us, 0) > coalesce(ack_us, 0)",
         explains=(
-            QUEUE,
-            (
-                "A connection takes its place in the queue with the last packet of the handshake, the client's ACK."
-                " Here the queue had filled up since the SYN, so the kernel dropped the ACK. The client believes"
-                " that it is connected. The connection is made later, when the server's kernel sends its SYN-ACK again,"
-                " or the client its data."
-            ),
+            f"{QUEUE}\n\n"
+            "A connection takes its place in the queue with the last packet of the handshake, the client's ACK. Here"
+            " the queue had filled up since the SYN, so the kernel dropped the ACK. The client believes that it is"
+            " connected. The connection is made later, when the server's kernel sends its SYN-ACK again, or the client"
+            " its data."
         ),
         knobs=KNOBS,
         remedy=NO_KNOB,
@@ -353,11 +342,9 @@ CAUSES = (
         where="At {server}, after the connection was made and before the server accepted it.",
         hop="coalesce(up_queue_us, 0) > coalesce(queue_us, 0)",
         explains=(
-            QUEUE,
-            (
-                "The client sees a connection that is open and sends its request; nothing answers until the program"
-                " takes the connection out of the queue."
-            ),
+            f"{QUEUE}\n\n"
+            "The client sees a connection that is open and sends its request; nothing answers until the program takes"
+            " the connection out of the queue."
         ),
         knobs=KNOBS,
         remedy=served_at_once,
@@ -390,11 +377,9 @@ CAUSES = (
         # The files of a run without TLS have no column for either wait.
         hop="starts_with(evidence, 'the proxy tried ')",
         explains=(
-            (
-                "A whole handshake costs the server a signature, which takes far more processor time than the request"
-                " itself. Handshakes that come at the same time wait for each other. A resumed session costs no"
-                " signature, and a kept connection no handshake."
-            ),
+            "A whole handshake costs the server a signature, which takes far more processor time than the request"
+            " itself. Handshakes that come at the same time wait for each other. A resumed session costs no signature,"
+            " and a kept connection no handshake."
         ),
         knobs={
             "load.keep_alive": "whether clients keep their connections",
@@ -421,10 +406,8 @@ CAUSES = (
         where="Between the proxy and the servers.",
         hop=FIRST_HOP,
         explains=(
-            (
-                "A proxy that may try the next server, or the same one again, hides the first failure: the client sees"
-                " no error, only the time that the proxy waited for the first try."
-            ),
+            "A proxy that may try the next server, or the same one again, hides the first failure: the client sees no"
+            " error, only the time that the proxy waited for the first try."
         ),
         knobs={
             "{client}.connect_timeout": "how long {client} tries to connect to one server",
@@ -451,10 +434,8 @@ CAUSES = (
         where="At a server on the way, after the connection had been accepted.",
         hop=FIRST_HOP,
         explains=(
-            (
-                "A paused process does nothing, but its kernel continues without it: it completes connections and"
-                " acknowledges requests. To the client the server is silent."
-            ),
+            "A paused process does nothing, but its kernel continues without it: it completes connections and"
+            " acknowledges requests. To the client the server is silent."
         ),
         knobs={},
         remedy=NO_KNOB,
@@ -482,11 +463,9 @@ CAUSES = (
         where="At a server on the way, after the connection had been accepted.",
         hop=FIRST_HOP,
         explains=(
-            (
-                "A limit of processors is a share of each period of 100 ms. Once a container has used its share up,"
-                " the kernel lets none of its processes run until the next period. Connections are still completed and"
-                " data is acknowledged, because the kernel does that: the path looks slow, and nothing looks busy."
-            ),
+            "A limit of processors is a share of each period of 100 ms. Once a container has used its share up, the"
+            " kernel lets none of its processes run until the next period. Connections are still completed and data is"
+            " acknowledged, because the kernel does that: the path looks slow, and nothing looks busy."
         ),
         knobs={},
         remedy="raise the limit (Docker: --cpus; Kubernetes: limits.cpu) or take it away, or let the server do less",
@@ -511,10 +490,8 @@ CAUSES = (
         where="At {server}, after it had accepted the connection.",
         hop=LAST_HOP,
         explains=(
-            (
-                "A server works on as many requests at once as it has threads; further ones wait, with their"
-                " connection open."
-            ),
+            "A server works on as many requests at once as it has threads; further ones wait, with their connection"
+            " open."
         ),
         knobs={
             "{server}.threads": "how many requests {server} works on at once",
@@ -544,10 +521,8 @@ CAUSES = (
         where="At {server}, after it had accepted the connection.",
         hop=LAST_HOP,
         explains=(
-            (
-                "An event loop reads, answers and accepts for many connections, and runs their handlers. A handler that"
-                " blocks keeps all these connections waiting, even if other loops have nothing to do."
-            ),
+            "An event loop reads, answers and accepts for many connections, and runs their handlers. A handler that"
+            " blocks keeps all these connections waiting, even if other loops have nothing to do."
         ),
         knobs={"{server}.event_loops": "how many event loops {server} has"},
         remedy=(
@@ -574,7 +549,7 @@ CAUSES = (
         because="the server worked on it for that long",
         where="At {server}, in its handler.",
         hop=LAST_HOP,
-        explains=("The server accepted the connection at once; the time passed in the program itself.",),
+        explains="The server accepted the connection at once; the time passed in the program itself.",
         knobs={"load.handler_delay": "how long the handler takes"},
         remedy="the handler took that time; no setting of the path makes it faster",
         lesson="time-in-the-handler",
@@ -604,10 +579,8 @@ CAUSES = (
         where="At {server}, inside the program.",
         hop=LAST_HOP,
         explains=(
-            (
-                "The program had the connection and the request. Only the program itself could say whether it worked"
-                " on the request, or let it wait for a thread or for a database."
-            ),
+            "The program had the connection and the request. Only the program itself could say whether it worked on the"
+            " request, or let it wait for a thread or for a database."
         ),
         knobs={},
         remedy=_inside,
@@ -635,7 +608,7 @@ CAUSES = (
         because="the client was late by itself, for it had too little of a processor",
         where="At {client}, the load generator.",
         hop=FIRST_HOP,
-        explains=("The load generator had no processor time left, so it measured its own delay.",),
+        explains="The load generator had no processor time left, so it measured its own delay.",
         knobs={"load.users": "how many users there are"},
         remedy=(
             "the load generator was too slow, not the path: raise its processor limit, reduce the load, or spread it"
