@@ -6,9 +6,8 @@ import math
 import re
 from dataclasses import replace
 
-from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, OWN_LINE, UP_FLOW, Cause
+from analysis.diagnosis.causes.cause import ERROR, FLOW, LAST_HOP, LINE, OWN_LINE, UP_FLOW, Cause
 from analysis.diagnosis.causes.remedies import (
-    NO_KNOB,
     TIMEOUT_MARGIN_MS,
     Remedy,
     RunSettings,
@@ -293,7 +292,6 @@ CAUSES = (
         look="the proxy's error log: connections are not enough",
         because="{server} had no connection left",
         where="At {server}, which had to close connections or answer with an error.",
-        hop=FIRST_HOP,
         explains=(
             "Each process of the proxy has a fixed number of places for connections, and a request that it passes on"
             " takes two: one for the client, one for the server. When they are gone, it closes the client's connection"
@@ -350,7 +348,6 @@ CAUSES = (
             " sending sees this first, and its user never gets the answer. A server that reads on for a while after its"
             " answer (a lingering close) avoids that."
         ),
-        knobs={},
         remedy=(
             "let the server read the rest of a request that it refuses, before it closes (Tomcat: maxSwallowSize;"
             " nginx: lingering_close; in a program of your own: read the body to its end), refuse large requests at a"
@@ -421,7 +418,6 @@ CAUSES = (
         look="captures at both ends; `ss -ti` at the client: backoff; idle timeouts of NAT, firewall, balancer",
         because="something between {client} and {server} had forgotten the idle connection",
         where=_ON_CONNECTION,
-        hop=FIRST_HOP,
         explains=(
             "A NAT or a firewall keeps a table of connections, and forgets those that are idle for too long. The two"
             " ends do not know: the client sends, nothing answers, and its kernel sends again for minutes. Close idle"
@@ -452,7 +448,6 @@ CAUSES = (
         look="the proxy's error log: timed out while reading upstream",
         because="the server paused in the midst of its answer for longer than {server} bears, and {server} cut it",
         where="At {server}, between the client and the server.",
-        hop=FIRST_HOP,
         explains=(
             "A proxy's timeout for a server counts from one piece of the answer to the next. A stream that pauses for"
             " longer is cut. The status was sent long before, so no log shows an error status."
@@ -496,7 +491,6 @@ CAUSES = (
         where="At the server, in the midst of its answer.",
         hop=LAST_HOP,
         explains="The status was sent before, so the client has neither an error status nor the whole answer.",
-        knobs={},
         remedy="the server ended it: its log of that moment says why",
         lesson="worker-timeout-cuts-stream",
     ),
@@ -517,9 +511,7 @@ CAUSES = (
         look="the server's log: what does it wait for?",
         because="the server sent nothing more after the beginning of its answer, and the client gave up",
         where="At the server, in the midst of its answer.",
-        hop=FIRST_HOP,
         explains="Nothing on the path ended the stream. The client's own timeout did.",
-        knobs={},
         remedy="let the server send a few bytes in each pause, or raise the client's timeout",
         lesson="stream-stands-still",
     ),
@@ -556,7 +548,6 @@ CAUSES = (
             "When a process ends, the kernel closes its connections: with a RST where data was not read, else with a"
             " FIN. Connections in an accept queue that other processes share live on."
         ),
-        knobs={},
         remedy=(
             "let a process finish what it has accepted before it ends, recycle it less often (gunicorn:"
             " max_requests, with max_requests_jitter), or retry what can be repeated"
@@ -623,10 +614,7 @@ CAUSES = (
         look="a capture: who sent the RST; the server's log",
         because="{server} reset the connection (RST) before it answered",
         where=_ON_CONNECTION,
-        hop=FIRST_HOP,
         explains="A reset ends a connection at once: data on its way is lost, and the client gets an error.",
-        knobs={},
-        remedy=NO_KNOB,
         lesson="server-hangs-up",
     ),
     Cause(
@@ -660,10 +648,7 @@ CAUSES = (
         look="the server's log: did it restart or crash?",
         because="{server} closed the connection without an answer",
         where=_ON_CONNECTION,
-        hop=FIRST_HOP,
         explains="The server ended the connection in an orderly way (FIN), but sent nothing before.",
-        knobs={},
-        remedy=NO_KNOB,
         lesson="server-hangs-up",
     ),
     Cause(
@@ -692,13 +677,11 @@ CAUSES = (
         look="who sent the first FIN; the idle timeouts of proxy and server; a restart",
         because="{server} closed a WebSocket session that the client had not ended",
         where=_ON_CONNECTION,
-        hop=FIRST_HOP,
         explains=(
             "A session lasts until one side ends it. A proxy ends one that is silent for longer than its timeout, and a"
             " server that restarts ends all of its own."
         ),
         knobs={"{server}.answer_timeout": "how long {server} lets the side behind it be silent"},
-        remedy=NO_KNOB,
         lesson="websocket-falls-silent",
     ),
     Cause(
@@ -780,12 +763,10 @@ CAUSES = (
         look="the proxy's error log and its rules: limits, deny, return",
         because="{server} refused it by a rule of its own, and asked no server",
         where="At {server}, which asked no server.",
-        hop=FIRST_HOP,
         explains=(
             "A proxy answers some requests itself: those beyond a limit of requests or connections, those that a rule"
             " denies, and those that are too large or too slow. No server sees them, so no server's log has them."
         ),
-        knobs={},
         remedy=_rules,
         lesson="refused-by-proxy",
     ),
@@ -880,8 +861,6 @@ CAUSES = (
         where="Between the proxy and the server.",
         hop=LAST_HOP,
         explains="If a proxy gets no complete answer from a server, it answers the client with status 502.",
-        knobs={},
-        remedy=NO_KNOB,
         lesson="gateway-pool-throughput",
     ),
     Cause(
@@ -908,10 +887,7 @@ CAUSES = (
         look="the server's log of that request",
         because="the server answered with an error",
         where="At the server, which answered.",
-        hop=FIRST_HOP,
         explains="The connection and the exchange were sound; the answer itself says that something failed.",
-        knobs={},
-        remedy=NO_KNOB,
         lesson="backend-restart",
     ),
 )

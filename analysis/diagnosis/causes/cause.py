@@ -6,10 +6,10 @@ Also the SQL for evidence that several causes tell, and what stands in a cause's
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from analysis.diagnosis.causes.remedies import Remedy, RunSettings
+from analysis.diagnosis.causes.remedies import NO_KNOB, Remedy, RunSettings
 
 # Places on the path.
 BEFORE_CONNECTION = "Between {client} and {server}, while connecting."
@@ -61,10 +61,10 @@ class Cause:
     look: str
     because: str
     where: str
-    hop: str
+    hop: str = FIRST_HOP
     explains: str
-    knobs: Mapping[str, str]
-    remedy: Callable[[RunSettings], Remedy | str | None] | str
+    knobs: Mapping[str, str] = field(default_factory=dict)
+    remedy: Callable[[RunSettings], Remedy | str | None] | str = NO_KNOB
     accept_queue: Literal["full", "held"] | None = None
     lesson: str | None
 
@@ -139,9 +139,7 @@ UNEXPLAINED = Cause(
     look="the report: what is missing",
     because="no record proves why",
     where="Unknown.",
-    hop=FIRST_HOP,
     explains="A cause is given only where records prove it. Section 5 lists what is missing.",
-    knobs={},
     remedy="no record proves a cause; derived/ledger.json lists what is missing",
     lesson=None,
 )

@@ -293,7 +293,6 @@ CAUSES = (
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
         explains="A port on which no program listens answers a SYN with a reset (RST): the client knows it at once.",
-        knobs={},
         remedy=_ask_again,
         lesson="backend-restart",
     ),
@@ -329,7 +328,6 @@ CAUSES = (
             " instead of dropping say so by ICMP. The client's kernel then ends the dial at once: EHOSTUNREACH,"
             " ENETUNREACH, or, for ICMP's port unreachable, ECONNREFUSED, as if nothing listened."
         ),
-        knobs={},
         remedy=(
             "look for what sent the ICMP message (a capture of `icmp` at the client names its sender), or for a wrong"
             " address or route; no setting of the programs does it"
@@ -479,7 +477,6 @@ CAUSES = (
             " -nvL`. A full table is in `conntrack -S` and in the kernel's log: nf_conntrack: table full, dropping"
             " packet."
         ),
-        knobs={},
         remedy=(
             "change the packet filter in the server's namespace, or raise net.netfilter.nf_conntrack_max where the"
             " table of connections was full; no setting of the programs does it"

@@ -85,7 +85,6 @@ CAUSES = (
             " certificate. Who cannot accept what the other offers sends an alert and closes the connection. A"
             " repetition fails in the same way."
         ),
-        knobs={},
         remedy="no number helps: both sides need a version in common, and the client must trust the certificate",
         lesson="handshake-storm",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.diagnosis.causes.cause import FIRST_HOP, Cause
+from analysis.diagnosis.causes.cause import Cause
 from analysis.diagnosis.causes.waiting import APART, main_part
 
 _WHERE = "On the connection between {client} and {server}, which carries many requests at once."
@@ -46,7 +46,6 @@ CAUSES = (
         look="requests of one connection in the proxy's log: does each end at the same number, or age?",
         because="{server} ended a connection by a GOAWAY, and {client} had to send the request again, or it failed",
         where=_WHERE,
-        hop=FIRST_HOP,
         explains=(
             f"{_SHARED}\n\n"
             "With a GOAWAY the server names the last stream that it serves. The client may send all later ones again,"
@@ -83,7 +82,6 @@ CAUSES = (
         look="how many streams the server allows at once; nginx's error log at level info: concurrent streams exceeded",
         because="{server} refused its stream, and {client} sent it again",
         where=_WHERE,
-        hop=FIRST_HOP,
         explains=(
             f"{_SHARED}\n\n"
             "A client learns the number only from the server's first packet, and may have sent more by then. The server"
@@ -108,7 +106,6 @@ CAUSES = (
         look="requests at once of one connection, beside the streams that the server allows",
         because="the request waited at {client} until its connection to {server} had a free stream",
         where="At {client}, before the request went on to {server}.",
-        hop=FIRST_HOP,
         explains=(
             f"{_SHARED}\n\n"
             "gRPC's clients have one connection. If all its streams are in use, further calls wait at the client."

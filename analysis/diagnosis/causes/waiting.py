@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
-from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, FLOW, LAST_HOP, UP, UP_FLOW, Cause, syns
+from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FLOW, LAST_HOP, UP, UP_FLOW, Cause, syns
 from analysis.diagnosis.causes.remedies import (
     KNOBS,
-    NO_KNOB,
     QUEUE,
     SILENCE,
     Remedy,
@@ -130,13 +130,14 @@ def _data_says(part: str) -> str:
     return f"if({part} >= up_{part}, {FLOW}, {UP} || '; ' || {UP_FLOW})"
 
 
+_wait = partial(Cause, apart=APART)
+
 CAUSES = (
-    Cause(
+    _wait(
         name="waited-for-a-connection",
         meaning="The request waited until a connection in the client's or the proxy's pool was free.",
         proof="It used a connection that existed already, and was blocked before it got that connection.",
         when=f"{main_part('pool_us')} OR {main_part('up_pool_us')}",
-        apart=APART,
         says="""if(coalesce(pool_us, 0) >= coalesce(up_pool_us, 0),
                format('blocked for {} of {} before it got dial {}/{}', took(pool_us), took(total_us), instance, dial),
                format('{} line {}: waited for {} of {} before it got dial {}/{}', line_instance, line_line,
@@ -153,7 +154,7 @@ CAUSES = (
         remedy=_connections,
         lesson="gateway-pool-too-small",
     ),
-    Cause(
+    _wait(
         name="waited-for-syn-retry",
         meaning="Earlier SYNs of its connection met a full queue, and a later one was answered. No error shows this.",
         proof=(
@@ -162,7 +163,6 @@ CAUSES = (
             " SYNs were lost there."
         ),
         when=f"{main_part('syn_us')} OR {main_part('up_syn_us')}",
-        apart=APART,
         says=f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_recovered_says("flow", "syn_us")},
                {UP} || '; ' || {_recovered_says("up", "up_syn_us")})""",
         label="served after a lost SYN",
@@ -181,7 +181,7 @@ CAUSES = (
         accept_queue="full",
         lesson="nginx-backlog",
     ),
-    Cause(
+    _wait(
         name="syn-lost",
         meaning="A SYN of its connection, or the answer to it, got lost on the way, and a later one was answered.",
         proof=(
@@ -192,7 +192,6 @@ CAUSES = (
             " If no SYN is ever answered, the cause is `connect-timeout`."
         ),
         when=f"{main_part('lost_us')} OR {main_part('up_lost_us')}",
-        apart=APART,
         says=f"""if(coalesce(lost_us, 0) >= coalesce(up_lost_us, 0),
             if(coalesce(flow_syns_lost, 0) > 0, {_recovered_says("flow", "lost_us")} || {_NOT_DROPPED},
                {FLOW} || format(': the dial began at {{}}, and ', moment(dial_time_us))
@@ -213,11 +212,10 @@ CAUSES = (
             "A client that gets no answer to its SYN sends it again after a second, then less and less often. It cannot"
             " tell a lost packet from a full queue: only the server's counters and captures can."
         ),
-        knobs={},
         remedy="look for what loses packets between the two: a kept connection needs no SYN",
         lesson="lost-or-dropped",
     ),
-    Cause(
+    _wait(
         name="data-lost",
         meaning="Data of the request or of its answer got lost on the way, and came when it was sent again.",
         proof=(
@@ -227,7 +225,6 @@ CAUSES = (
             " (`Tcp.RetransSegs`) than the captures have."
         ),
         when=f"{main_part('data_us')} OR {main_part('up_data_us')}",
-        apart=APART,
         says=f"""{_data_says("data_us")}
             || format(CASE WHEN NOT data_asks THEN ': the answer''s data left at {{}}, and again at {{}}'
                            WHEN outcome = 'slow' THEN ': the request''s data was sent at {{}}, and first came at {{}}'
@@ -247,11 +244,10 @@ CAUSES = (
             " a short request or the end of an answer, it waits for its timeout: 200 ms at least, and twice as long"
             " each time."
         ),
-        knobs={},
         remedy="look for what loses packets between the two: a link, a queue that is too short, a wireless hop",
         lesson="lost-data",
     ),
-    Cause(
+    _wait(
         name="delayed-ack",
         meaning=(
             "A part of the request or the answer was held back by its sender's kernel until the other side had"
@@ -262,7 +258,6 @@ CAUSES = (
             " acknowledgement without data, and at most 2 ms after it the first side sends more."
         ),
         when=f"{main_part('ack_wait_us')} OR {main_part('up_ack_wait_us')}",
-        apart=APART,
         says=f"""{_data_says("ack_wait_us")}
             || format(': the first part of the {{}} was sent at {{}}, and the last one when that was acknowledged, at'
                       || ' {{}} ({{}} of {{}})', if(data_asks, 'request', 'answer'), moment(data_from_us),
@@ -279,14 +274,13 @@ CAUSES = (
             " for some 40 ms whether its program will answer, before it sends a bare acknowledgement. A program that"
             " sets TCP_NODELAY, or writes the message at once, does not wait."
         ),
-        knobs={},
         remedy=(
             "let the sender write a whole message at once, or set TCP_NODELAY, as Go, Node.js, Java's servers, nginx"
             " and HAProxy do by themselves (Python's http.server: wbufsize = -1, or disable_nagle_algorithm = True)"
         ),
         lesson="delayed-ack",
     ),
-    Cause(
+    _wait(
         name="waited-for-ack-retry",
         meaning=(
             "The last ACK of its handshake and its data met a full accept queue, until a retransmission of the data, or"
@@ -297,7 +291,6 @@ CAUSES = (
             " data, or had acknowledged no data when it sent its own. The server's kernel counted overflows."
         ),
         when=f"{main_part('ack_us')} OR {main_part('up_ack_us')}",
-        apart=APART,
         says=f"""if(coalesce(ack_us, 0) >= coalesce(up_ack_us, 0), {_made_late_says("flow", "ack_us")},
                {UP} || '; ' || {_made_late_says("up", "up_ack_us")})""",
         label="served after a lost ACK",
@@ -317,11 +310,10 @@ CAUSES = (
             " its data."
         ),
         knobs=KNOBS,
-        remedy=NO_KNOB,
         accept_queue="full",
         lesson="abort-on-overflow",
     ),
-    Cause(
+    _wait(
         name="waited-in-accept-queue",
         meaning="Its connection was complete and waited in the accept queue until the server accepted it.",
         proof=(
@@ -329,7 +321,6 @@ CAUSES = (
             " tick, show that it was still in the queue at the last tick before the server accepted it."
         ),
         when=f"{main_part('queue_us')} OR {main_part('up_queue_us')}",
-        apart=APART,
         says=f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0),
                if(waited_dial IS NULL, {_queued_says("flow", "queue_us")},
                   format('the connection on which it was sent first, dial {{}}/{{}}, lay in the accept queue for {{}}'
@@ -351,7 +342,7 @@ CAUSES = (
         accept_queue="held",
         lesson="accept-queue-turns",
     ),
-    Cause(
+    _wait(
         name="waited-for-tls-handshake",
         meaning="Its connection was made at once, and the TLS handshake on it took the time.",
         proof=(
@@ -360,7 +351,6 @@ CAUSES = (
             " its packets tell."
         ),
         when=f"{main_part('tls_wait_us')} OR {main_part('up_tls_wait_us')}",
-        apart=APART,
         says=f"""if(tls_wait_us >= up_tls_wait_us,
             format('dial {{}}/{{}} was connected at {{}}; its TLS handshake took {{}} of {{}}', instance,
                    coalesce(waited_dial, dial), moment(opened_us),
@@ -388,7 +378,7 @@ CAUSES = (
         remedy="keep connections, let clients resume sessions, or take a key that signs faster (ecdsa)",
         lesson="handshake-storm",
     ),
-    Cause(
+    _wait(
         name="waited-for-another-server",
         meaning=(
             "The proxy tried another server, or the same one, without success before the try that was answered. No"
@@ -396,7 +386,6 @@ CAUSES = (
         ),
         proof="The access line has more than one try.",
         when=main_part("retry_us"),
-        apart=APART,
         says="""format('the proxy tried {} at {} without success (status {}), and after {} of {} tried {}',
             first_server, moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
         label="retried elsewhere",
@@ -404,7 +393,6 @@ CAUSES = (
         look="the proxy's access log: more than one upstream in a line",
         because="the proxy had tried another server, or the same one, without success",
         where="Between the proxy and the servers.",
-        hop=FIRST_HOP,
         explains=(
             "A proxy that may try the next server, or the same one again, hides the first failure: the client sees no"
             " error, only the time that the proxy waited for the first try."
@@ -416,7 +404,7 @@ CAUSES = (
         remedy=more_places,
         lesson="proxy-hides-full-queue",
     ),
-    Cause(
+    _wait(
         name="server-paused",
         meaning="The lab paused the server, or the one behind the proxy, while it had the request.",
         proof=(
@@ -424,7 +412,6 @@ CAUSES = (
             " the pause: none of its SYNs was lost, and it was not in an accept queue."
         ),
         when=main_part("pause_us"),
-        apart=APART,
         says="""format('{} was paused for {} of the {} that it took', paused, took(pause_us), took(total_us))""",
         seen=True,
         label="server paused",
@@ -432,16 +419,13 @@ CAUSES = (
         look="the server's pauses: garbage collection, a frozen container",
         because="the lab had paused a server that had the request",
         where="At a server on the way, after the connection had been accepted.",
-        hop=FIRST_HOP,
         explains=(
             "A paused process does nothing, but its kernel continues without it: it completes connections and"
             " acknowledges requests. To the client the server is silent."
         ),
-        knobs={},
-        remedy=NO_KNOB,
         lesson="nginx-backlog",
     ),
-    Cause(
+    _wait(
         name="cpu-throttled",
         meaning="A processor limit held the server, or the one behind the proxy, while it had the request.",
         proof=(
@@ -452,7 +436,6 @@ CAUSES = (
             " and less what lost packets and the accept queue took."
         ),
         when=main_part("throttled_us"),
-        apart=APART,
         says="""format('{}: the limit held it for {} of the {} that the request took; it was {}', throttled_server,
             took(throttled_us), took(total_us), throttled_says)""",
         seen=True,
@@ -461,17 +444,15 @@ CAUSES = (
         look="`nr_throttled` in the cpu.stat of the server's control group",
         because="a processor limit held {server}, or {client}, while it had the request",
         where="At a server on the way, after the connection had been accepted.",
-        hop=FIRST_HOP,
         explains=(
             "A limit of processors is a share of each period of 100 ms. Once a container has used its share up, the"
             " kernel lets none of its processes run until the next period. Connections are still completed and data is"
             " acknowledged, because the kernel does that: the path looks slow, and nothing looks busy."
         ),
-        knobs={},
         remedy="raise the limit (Docker: --cpus; Kubernetes: limits.cpu) or take it away, or let the server do less",
         lesson="processor-limit",
     ),
-    Cause(
+    _wait(
         name="waited-for-a-thread",
         meaning="The server had accepted it, and it waited for one of the server's threads.",
         proof=(
@@ -480,7 +461,6 @@ CAUSES = (
             " before it. The handler's average time, the last of the request's, does not count as waiting."
         ),
         when=f"NOT has_loops AND {main_part('thread_us')}",
-        apart=APART,
         says=f"""format('all {{}} threads were busy in {{}} ({{}} of {{}})', threads_max, {_READINGS},
             took(thread_us), took(total_us))""",
         label="waited for a thread",
@@ -500,7 +480,7 @@ CAUSES = (
         remedy=_threads,
         lesson="threads-or-virtual-threads",
     ),
-    Cause(
+    _wait(
         name="waited-for-event-loop",
         meaning="The server had accepted it, and it waited for its connection's event loop, which a handler blocked.",
         proof=(
@@ -511,7 +491,6 @@ CAUSES = (
             " not count as waiting."
         ),
         when=f"has_loops AND {main_part('thread_us')}",
-        apart=APART,
         says=f"""format('of {{}} event loops some were blocked in {{}} ({{}} of {{}})', threads_max, {_READINGS},
             took(thread_us), took(total_us))""",
         label="waited for its event loop",
@@ -531,7 +510,7 @@ CAUSES = (
         ),
         lesson="slow-handlers",
     ),
-    Cause(
+    _wait(
         name="slow-handler",
         meaning="The server's handler worked on it for that long.",
         proof=(
@@ -540,7 +519,6 @@ CAUSES = (
             " of an average request counts. Through a proxy, the proxy timed the server's part."
         ),
         when=main_part("handler_us"),
-        apart=APART,
         says="""format('{} had it for {} of {}, with free threads in all {} readings from before it to after it',
             server, took(handler_us), took(total_us), scrapes + 2)""",
         label="the server's own work",
@@ -582,11 +560,10 @@ CAUSES = (
             "The program had the connection and the request. Only the program itself could say whether it worked on the"
             " request, or let it wait for a thread or for a database."
         ),
-        knobs={},
         remedy=_inside,
         lesson="database-pool-too-small",
     ),
-    Cause(
+    _wait(
         name="generator-starved",
         meaning="The client was late by itself: to send the request, or to read an answer that was on its way.",
         proof=(
@@ -595,7 +572,6 @@ CAUSES = (
             " the manifest has the limit, and it is proven and counted as for `cpu-throttled`."
         ),
         when=f"{main_part('starved_us')} OR ({main_part('lag_us')} AND idle_percent < idle_percent_min)",
-        apart=APART,
         says="""if(starved_us >= lag_us,
             format('{}: the limit held it for {} of the {} that the request took; it was {}', instance,
                    took(starved_us), took(total_us), starved_says),
@@ -607,7 +583,6 @@ CAUSES = (
         look="the processor of the client's machine; `nr_throttled` in the cpu.stat of the client's control group",
         because="the client was late by itself, for it had too little of a processor",
         where="At {client}, the load generator.",
-        hop=FIRST_HOP,
         explains="The load generator had no processor time left, so it measured its own delay.",
         knobs={"load.users": "how many users there are"},
         remedy=(
