@@ -4,52 +4,51 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from analysis.diagnosis.health import host
 from analysis.diagnosis.health.problems import Evidence, Report
-from analysis.evidence.records import Log
+from analysis.evidence import result_files
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.window import Window
 from analysis.formatting import excerpt, format_ms
+from formats.role import CONTAINER_LOG
 from formats.safe_files import open_regular
 
 
-def examine(
-    role: str,
-    instance: str,
-    exit_code: int | None,
-    cpu_percent: float | None,
-    results: tuple[str, Log] | None,
-    *,
-    said: str = "",
-    ended_after_ms: int | None = None,
-) -> Report:
-    """Report on one instance of a generator; its packets and its kernel have reports of their own.
-
-    Args:
-        role: its name on the path.
-        instance: its own.
-        exit_code: None if the manifest does not say.
-        cpu_percent: of its processes under the load.
-        results: its file of results and what that holds; None if it has none that the lab reads.
-        said: what it said of why it ended, as `own_words` finds it.
-        ended_after_ms: when the lab ended it, by load.max_duration; None if the load was over before.
-    """
+def examine(raw: RawRun, instance: str, window: Window | None) -> Report:
+    """Report on one instance of a generator; its packets and its kernel have reports of their own."""
+    role, exit_code = raw.manifest.client, raw.manifest.exits.get(instance)
+    cpu_percent = host.cpu_percent(raw, instance, window)
     report = Report(f"{role}/{instance}", {"exit_code": exit_code, "cpu_percent": cpu_percent})
-    if results is None:
+    results = [file for each, file, _ in raw.manifest.logged(result_files.FORMATS) if each == instance]
+    if not results:
         what = f"{role} leaves no record of its requests that the lab reads; packets and kernels tell of connections"
         report.add(what, Evidence.REQUESTS, Evidence.DIALS, Evidence.EVENTS)
     else:
-        file, log = results
+        file, log = results[-1], raw.records.requests[instance]
         report.figures["requests"] = log.count
         for message in log.damage.messages(file):
             report.add(message, Evidence.REQUESTS)
         if not log.count and log.damage.missing is None:
             report.add(f"{file} has no request", Evidence.REQUESTS)
         report.add(f"{file} does not tell of each connection, nor of its port", Evidence.DIALS, Evidence.EVENTS)
+    ended_after_ms = _ended_after_ms(raw)
     if exit_code and ended_after_ms is not None:
         limit = f"load.max_duration ({format_ms(ended_after_ms)})"
         report.add(f"the lab ended {role} at {limit}, before it was done: raise that, or give {role} less to do")
     elif exit_code:
+        said = own_words(raw.places.log(instance, CONTAINER_LOG))
         words = f": {excerpt(said)}" if said else ""
         report.add(f"{role} ended with exit code {exit_code}{words} (container.log has all that it said)")
     return report
+
+
+def _ended_after_ms(raw: RawRun) -> int | None:
+    """Return load.max_duration, if the load lasted as long: then the lab ended it."""
+    knob = raw.manifest.knobs.get("load.max_duration")
+    measured = next((one for one in raw.manifest.phases if one.name == "measure"), None)
+    if knob is None or not isinstance(knob.value, int) or measured is None or measured.end_us is None:
+        return None
+    return knob.value if measured.end_us - measured.start_us >= 1000 * knob.value else None
 
 
 # How much of a log's beginning and end is looked at.

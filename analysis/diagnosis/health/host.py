@@ -49,6 +49,11 @@ def examine(raw: RawRun, window: Window | None) -> Report:
     return report
 
 
+def cpu_percent(raw: RawRun, instance: str, window: Window | None) -> float | None:
+    """Return what an instance's processes used under the load, in percent of one processor; None if not known."""
+    return processes.cpu_percent(processes.under_load(raw.processes[instance], window)) if window else None
+
+
 def _all(values: Sequence[float | None], worst: Callable[[list[float]], float]) -> float | None:
     known = [each for each in values if each is not None]
     return worst(known) if known and len(known) == len(values) else None
@@ -121,7 +126,7 @@ def _k6_share_percent(raw: RawRun, window: Window, clients: list[str]) -> float 
     header = raw.samples[clients[0]].header
     # The manifest's host is the machine on which the lab ran.
     cpus = (integer(header, "cpus") if header else None) if raw.clocks.machines else raw.manifest.host.cpus
-    taken = [processes.cpu_percent(processes.under_load(raw.processes[instance], window)) for instance in clients]
+    taken = [cpu_percent(raw, instance, window) for instance in clients]
     known = [percent for percent in taken if percent is not None]
     if cpus is None or not known or len(known) < len(taken):
         return None

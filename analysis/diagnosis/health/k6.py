@@ -1,28 +1,21 @@
 """Examines what one k6 instance recorded, and whether it put on the load it was asked for."""
 
-from analysis.diagnosis.health import limits
+from analysis.diagnosis.health import host, limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.evidence.k6_files import Client
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import Log
+from analysis.evidence.window import Window
+from analysis.expressions.values import is_number
 from analysis.formatting import format_count
 
 # The workloads with so many users, each of whom sends a request at least.
 _OF_USERS = ("users", "tcp", "long_polling", "half_open")
 
 
-def examine(
-    instance: str, client: Client, exit_code: int | None, cpu_percent: float | None, due: float | None
-) -> Report:
-    """Report on one k6 instance.
-
-    Args:
-        instance: its name.
-        client: what it recorded.
-        exit_code: None if the manifest does not say.
-        cpu_percent: of its process under the load, in percent of one processor, None if not known.
-        due: how many requests it was to begin; None where that is for the answers to say.
-    """
+def examine(raw: RawRun, instance: str, window: Window | None) -> Report:
+    """Report on one k6 instance."""
+    client, exit_code = raw.clients[instance], raw.manifest.exits.get(instance)
     report = Report(f"k6/{instance}")
     report.figures = {
         "exit_code": exit_code,
@@ -33,13 +26,13 @@ def examine(
         "dropped_iterations": client.dropped_iterations,
         "interrupted_iterations": client.interrupted_iterations,
         "log_errors": client.log_errors,
-        "cpu_percent": cpu_percent,
+        "cpu_percent": host.cpu_percent(raw, instance, window),
     }
     examine_log(report, "k6", "requests", client.requests, Evidence.REQUESTS)
     examine_log(report, "k6", "dials", client.dials, Evidence.DIALS)
     examine_log(report, "k6", "events", client.events, Evidence.EVENTS)
     _examine_load(report, client, exit_code)
-    _examine_arrivals(report, client.requests.count, due)
+    _examine_arrivals(report, client.requests.count, _due(raw))
     if client.log_errors:
         report.add(f"k6.log has {client.log_errors} errors")
     return report
@@ -94,6 +87,15 @@ def _examine_load(report: Report, client: Client, exit_code: int | None) -> None
             " load.max_duration: requests in progress have no record",
             Evidence.LOAD,
         )
+
+
+def _due(raw: RawRun) -> float | None:
+    """Return the requests that each k6 instance had to begin, where their moments are set: those of a spike."""
+    knobs = {name: knob.value for name, knob in raw.manifest.knobs.items()}
+    rate_per_second, duration_ms = knobs.get("load.rate_per_second"), knobs.get("load.duration")
+    if knobs.get("load.workload") != "spike" or not (is_number(rate_per_second) and is_number(duration_ms)):
+        return None
+    return rate_per_second * duration_ms / 1000 / len(raw.clients)
 
 
 def _examine_arrivals(report: Report, begun: int, due: float | None) -> None:

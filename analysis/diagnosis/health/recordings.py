@@ -1,18 +1,17 @@
 """Examines scrapes, access logs and captures."""
 
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from analysis.database import sql
 from analysis.diagnosis.health import k6, limits
 from analysis.diagnosis.health.problems import Evidence, Report
-from analysis.evidence import window_readings
+from analysis.evidence import logs, window_readings
 from analysis.evidence.captures import Capture
 from analysis.evidence.flows import Reduction
 from analysis.evidence.jsonl import Record, integer, why_unreadable
 from analysis.evidence.kernel_events import KernelEvents
-from analysis.evidence.rawrun import Scraped
+from analysis.evidence.rawrun import RawRun, Scraped
 from analysis.evidence.records import Log, Records
 from analysis.evidence.window import Window
 from analysis.formatting import format_count
@@ -52,29 +51,19 @@ def examine_scrape(scraped: Scraped, window: Window | None, ends: int) -> Report
     return report
 
 
-def examine_access(
-    records: Records,
-    instance: str,
-    file: str,
-    *,
-    exit_codes: Sequence[int | None],
-    counted: Scraped | None,
-    answers: int,
-) -> Report:
+def access_logs(raw: RawRun) -> list[tuple[str, str]]:
+    """Return the proxies' access logs, whose lines the account needs: each instance, and its file."""
+    known = [(instance, file) for instance, file, _ in raw.manifest.logged(logs.ACCESS)]
+    declared = [(instance, file) for instance, file, _ in raw.manifest.declared_logs()]
+    return [one for one in (*known, *declared) if one[0] in raw.records.access]
+
+
+def examine_access(raw: RawRun, instance: str, file: str) -> Report:
     """Report on a proxy's access log; the proxy writes its last lines as it ends.
 
     The log has no end of its own, so others must say how many lines it should have.
-
-    Args:
-        records: the run's.
-        instance: whose log it is.
-        file: the log's name.
-        exit_codes: the proxy's, of each of its ends; None if the manifest does not say.
-        counted: the page on which the proxy counts its requests; None if there is none, and for a proxy that was ended
-            within the run, because it counts anew then.
-        answers: how many answers the clients read: each has its line.
     """
-    log = records.access[instance]
+    log, exit_codes = raw.records.access[instance], _exits(raw, instance)
     report = Report(f"access/{instance}", {"lines": log.count, "exit_code": exit_codes[-1]})
     for message in log.damage.messages(file):
         report.add(message, Evidence.ACCESS)
@@ -84,11 +73,40 @@ def examine_access(
         report.add(what, Evidence.ACCESS)
     if log.damage.missing is not None:
         return report
+    answers = _answers(raw, instance)
     if log.count < answers:
         report.add(f"{file} has {log.count} lines, and the clients read {answers} answers", Evidence.ACCESS)
+    counted = _counted(raw, instance)
     if counted is not None:
-        _compare_with_count(report, records, counted)
+        _compare_with_count(report, raw.records, counted)
     return report
+
+
+def _exits(raw: RawRun, instance: str) -> list[int | None]:
+    """Return the exit codes of a server's processes; one that was stopped has ended once."""
+    ends = raw.manifest.ends_of(instance)
+    started = any(each.instance == instance and each.do == "start" for each in raw.manifest.actions)
+    before = [each.exit_code for each in ends if each.do == "restart" or started]
+    return [*before, raw.manifest.exits.get(instance)]
+
+
+def _counted(raw: RawRun, instance: str) -> Scraped | None:
+    """Return a page on which the program counts the lines of its log, as far as it can be one count of them all."""
+    if raw.manifest.recounts_of(instance):
+        return None
+    pages = (each for each in raw.scraped if each.instance == instance)
+    return next((each for each in pages if any(value.log for value in each.page.values.values())), None)
+
+
+def _answers(raw: RawRun, proxy: str) -> int:
+    """Return the answers that the clients read, whatever their status; 0 of a proxy that does not carry the requests.
+
+    On a path with a proxy all are the proxy's. One behind a service has requests of that service's own.
+    """
+    if not any(proxy in raw.manifest.of_role(role) for role in raw.manifest.request_path):
+        return 0
+    count: int = raw.records.row("SELECT count(*) FILTER (status > 0) AS answered FROM requests")["answered"]
+    return count
 
 
 def _compare_with_count(report: Report, records: Records, counted: Scraped) -> None:
