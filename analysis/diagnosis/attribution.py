@@ -10,10 +10,12 @@ import duckdb
 
 from analysis.database import composed, create, make, sql
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause
-from analysis.diagnosis.health import limits
-from analysis.diagnosis.joins import Joined
+from analysis.diagnosis.health import Evidence, Health, limits
+from analysis.diagnosis.joins import Hop, Joined
 from analysis.diagnosis.joins.exchanges import silent_servers
 from analysis.diagnosis.joins.requests import CLOCK_SLACK_US, NGINX_TURN_US, SYN_TIMEOUT_US
+from analysis.evidence import captures
+from analysis.evidence.rawrun import RawRun
 from formats.knob_types import format_duration
 from formats.manifest import Manifest
 
@@ -22,49 +24,31 @@ TABLES = ("waits", "attributed", "endings")
 _ANY = (*CAUSES, UNEXPLAINED)
 
 
-def attribute(
-    joined: Joined,
-    manifest: Manifest,
-    start_us: int,
-    *,
-    captured: bool,
-    captured_behind: bool,
-    whole_until_us: int | None,
-    apart_us: int | None,
-    syns_again: Mapping[str, int],
-) -> None:
+def attribute(joined: Joined, raw: RawRun, health: Health, start_us: int) -> None:
     """Make the tables `waits`, `known`, `decided`, `attributed` and `endings`.
 
     Args:
         joined: the run.
-        manifest: the run's.
+        raw: its files, read.
+        health: that of its instruments.
         start_us: when the measurement began; evidence tells times from there.
-        captured: whether there is a sound capture of the client's connections, so that what is not in it was not there.
-        captured_behind: the same of the connections of the proxies and services behind it.
-        whole_until_us: until when the captures hold all packets; None: to their end. What came of a request after that
-            may be missing.
-        apart_us: how far the times of two instances may be off against each other; None if nobody knows.
-        syns_again: how many SYNs the kernel of each client and proxy sent again whose connections are captured.
     """
+    manifest, apart_us = raw.manifest, raw.clocks.apart_us
     proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
+    captured = [hop for hop in joined.hops if _is_captured(hop, health)]
     joined.need("cases", "exchanges", "data_waits")
     database = joined.database
     database.execute(composed(__name__, "macros_of_evidence", start_us=str(start_us)))
     known_us = apart_us or 0
-    build_waits(
-        database,
-        proxied=proxied,
-        silent=silent_servers(manifest),
-        loops=_with_loops(manifest),
-        apart_us=known_us,
-        unseen_syns=_with_unseen_syns(database, syns_again),
-    )
+    unseen_syns = _with_unseen_syns(database, _syns_again(raw, captured))
+    _build_waits(database, manifest, known_us, unseen_syns, proxied=proxied)
     constants = {
         "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
         "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
-        "captured": captured,
-        "captured_behind": captured_behind,
-        "whole_until_us": whole_until_us,
+        "captured": any(hop in captured for hop in joined.hops[:1]),
+        # Those of the proxies and services behind the client's.
+        "captured_behind": all(hop in captured for hop in joined.hops[1:]),
+        "whole_until_us": _whole_until_us(raw),
         "proxied": proxied,
         "relayed": any(role.relays for role in manifest.roles.values()),
         "keep_alive_us": _keep_alive_us(manifest),
@@ -90,6 +74,27 @@ def attribute(
 def count_causes(joined: Joined) -> dict[str, dict[str, int]]:
     """Return how many requests each cause has by its name: of those that `failed`, were `slow`, and in `total`."""
     return joined.row(sql(__name__, "causes"))
+
+
+def _is_captured(hop: Hop, health: Health) -> bool:
+    """Return whether there is a sound capture of a hop's connections, so that what is not in it was not there."""
+    return bool(hop.observers) and not any(health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in hop.observers)
+
+
+def _syns_again(raw: RawRun, captured: Sequence[Hop]) -> dict[str, int]:
+    """Return how many SYNs each kernel sent again while it was sampled, of those whose connections are captured."""
+    counters = {one: samples.counters.get("TcpExt.TCPSynRetrans") for one, samples in raw.samples.items()}
+    senders = {one for hop in captured for one in raw.manifest.of_role(hop.client)}
+    return {one: found.values[-1] - found.values[0] for one, found in counters.items() if found and one in senders}
+
+
+def _whole_until_us(raw: RawRun) -> int | None:
+    """Return until when every capture of the run holds all packets; None: to its end.
+
+    What came of a request after that may be missing.
+    """
+    ends_us = [captures.whole_until_us(one, raw.reductions[instance]) for instance, one in raw.captures.items()]
+    return min((end_us for end_us in ends_us if end_us is not None), default=None)
 
 
 def _with_loops(manifest: Manifest) -> list[str]:
@@ -162,25 +167,11 @@ def _with_unseen_syns(database: duckdb.DuckDBPyConnection, syns_again: Mapping[s
     return [one for one, sent in syns_again.items() if sent > captured.get(one, 0)]
 
 
-def build_waits(
-    database: duckdb.DuckDBPyConnection,
-    *,
-    proxied: bool,
-    silent: list[str],
-    loops: list[str],
-    apart_us: int,
-    unseen_syns: Sequence[str] = (),
+def _build_waits(
+    database: duckdb.DuckDBPyConnection, manifest: Manifest, apart_us: int, unseen_syns: list[str], *, proxied: bool
 ) -> None:
-    """Make the table `waits`.
-
-    Args:
-        database: with the cases.
-        proxied: whether a proxy stands on the path.
-        silent: servers none of whose pages tells of their threads.
-        loops: servers whose requests wait for the event loop of their connection.
-        apart_us: how far the times of two instances may be off.
-        unseen_syns: instances whose kernels sent SYNs that no capture has.
-    """
+    """Make the table `waits`; `unseen_syns`: the instances whose kernels sent SYNs that no capture has."""
+    loops = _with_loops(manifest)
     database.execute(sql(__name__, "scraped"), {"gap_us": 1000 * limits.SECONDLY_GAP_MS, "loops": loops})
     database.execute(sql(__name__, "queued_ticks"))
     database.execute(sql(__name__, "idle_spans"))
@@ -192,10 +183,10 @@ def build_waits(
     database.execute(
         sql(__name__, "waits"),
         {
-            "silent": silent,
+            "silent": silent_servers(manifest),
             "loops": loops,
             "settling_us": _SETTLING_US,
-            "unseen_syns": list(unseen_syns),
+            "unseen_syns": unseen_syns,
             "syn_timeout_us": SYN_TIMEOUT_US,
         },
     )

@@ -18,7 +18,7 @@ from analysis.diagnosis import attribution, health, joins, observed
 from analysis.diagnosis.health import Evidence, Health, limits
 from analysis.diagnosis.identities import IdentityEntry
 from analysis.diagnosis.joins import Hop, Joined
-from analysis.evidence import captures, window, window_readings
+from analysis.evidence import window, window_readings
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.evidence.window_readings import Span
@@ -64,36 +64,11 @@ class Run:
         if isinstance(found, Unknown):
             return found
         joined = joins.join(self.raw, self.health, found)
-        first, *others = [self._is_captured(hop) for hop in joined.hops] or [False]
         # What the tables wait for must not hold the run: its scratch files end with it.
-        attribute = partial(
-            attribution.attribute, proxy(joined), self.raw.manifest, found.start_us, captured=first,
-            captured_behind=all(others), whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us,
-            syns_again=self._syns_again(joined.hops),
-        )  # fmt: skip
+        attribute = partial(attribution.attribute, proxy(joined), self.raw, self.health, found.start_us)
         joined.make_later(attribute, *attribution.TABLES)
         joined.make_later(partial(observed.build_ledger_of_run, joined.database, self.raw, found), "spans", "ledger")
         return joined
-
-    def _is_captured(self, hop: joins.Hop) -> bool:
-        """Return whether there is a sound capture of a hop's connections."""
-        return bool(hop.observers) and not any(
-            self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in hop.observers
-        )
-
-    def _syns_again(self, hops: Iterable[Hop]) -> dict[str, int]:
-        """Return how many SYNs each kernel sent again while it was sampled, of those whose connections are captured."""
-        counters = {one: samples.counters.get("TcpExt.TCPSynRetrans") for one, samples in self.raw.samples.items()}
-        senders = {one for hop in hops if self._is_captured(hop) for one in self.raw.manifest.of_role(hop.client)}
-        return {one: found.values[-1] - found.values[0] for one, found in counters.items() if found and one in senders}
-
-    def _whole_until_us(self) -> int | None:
-        """Return until when every capture of the run holds all packets; None: to its end."""
-        ends_us = [
-            captures.whole_until_us(capture, self.raw.reductions[instance])
-            for instance, capture in self.raw.captures.items()
-        ]
-        return min((end_us for end_us in ends_us if end_us is not None), default=None)
 
     def without(self, evidence: frozenset[Evidence]) -> Run:
         """Return this run for figures that do not need some evidence."""
