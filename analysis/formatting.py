@@ -1,6 +1,7 @@
 """How numbers, durations, knobs and texts from outside are written for a reader."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -45,6 +46,16 @@ def format_number(value: Number | None, digits: int = 3, *, signed: bool = False
 def format_ms(ms: Number) -> str:
     """Return a duration in a sentence."""
     return f"{format_number(ms)} ms" if abs(ms) < _MS_PER_S else f"{format_number(ms / _MS_PER_S)} s"
+
+
+def format_moment(time_us: int | None) -> str | None:
+    """Return a time in UTC; None if there is none, or none that a calendar has."""
+    if time_us is None:
+        return None
+    try:
+        return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def format_knob(knob: Knob) -> str:

@@ -9,15 +9,16 @@ from pydantic import Field
 from analysis.database import Row, sql
 from analysis.diagnosis.observed import Observation, counters, path_losses, server_closes, stalls
 from analysis.diagnosis.observed.counters import Finding as Found
+from analysis.diagnosis.observed.path_losses import Losses
 from analysis.diagnosis.observed.stalls import Stall
 from analysis.evidence import given_logs
 from analysis.evidence.flows import captured_servers
 from analysis.evidence.given_logs import GivenLog
 from analysis.evidence.logs import lines_of
 from analysis.figures import Run
-from analysis.formatting import format_count, format_number
+from analysis.formatting import format_count, format_moment, format_number
 from analysis.output import Written
-from analysis.verdicts.record_next import format_moment, what_to_record
+from analysis.verdicts.record_next import what_to_record
 from formats.manifest import EvidenceFile, Observed
 from formats.safe_files import open_regular
 
@@ -62,29 +63,6 @@ class ReportedConnection(Written):
     cause: str | None
     says: str
     more: Annotated[int, Field(description="How many connections are alike and not listed; at the last one of these")]
-
-
-class LostPacket(Written):
-    """A packet that one end sent and the other never saw."""
-
-    connection: str
-    sent_by: str
-    number: Annotated[int, Field(description="In the sender's capture, as Wireshark's frame.number")]
-    time: str
-    what: str
-
-
-class Losses(Written):
-    """What got lost between two captures."""
-
-    client_end: str
-    server_end: str
-    both: Annotated[int, Field(description="Connections that both captures have")]
-    differing: Annotated[int, Field(description="Those of which they have unequal packets or data")]
-    compared: Annotated[int, Field(description="Those of them that were compared packet by packet")]
-    packets: Annotated[int, Field(description="How many packets of these came to no other end")]
-    clocks_apart_us: Annotated[int | None, Field(description="How far the two clocks may still be off; null: unknown")]
-    named: list[LostPacket]
 
 
 class AtServer(Written):
@@ -381,26 +359,8 @@ def _losses(run: Run, seen: Observation, observed: Observed) -> Iterator[Losses]
             if not seen.row(sql(__name__, "is_on_the_way"), **ends)["towards"]:
                 continue
             found = path_losses.find_losses(run.raw, seen, client_end, server_end)
-            if found is None:
-                continue
-            yield Losses(
-                **ends,
-                both=found.both,
-                differing=found.differing,
-                compared=found.compared,
-                packets=found.packets,
-                clocks_apart_us=run.raw.clocks.apart_us,
-                named=[
-                    LostPacket(
-                        connection=each.connection,
-                        sent_by=each.sent_by,
-                        number=each.number,
-                        time=format_moment(each.time_us) or "",
-                        what=each.what,
-                    )
-                    for each in found.named
-                ],
-            )
+            if found is not None:
+                yield found
 
 
 def _of_logs(observed: Observed, logs: list[Log]) -> Iterator[Finding]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from datetime import UTC, datetime
 
 from analysis.diagnosis.observed import Observation
 from analysis.figures import Run
+from analysis.formatting import format_moment
 from formats.manifest import Observed
 
 
@@ -73,13 +73,3 @@ def _apart(run: Run, instances: list[str]) -> str | None:
         f"`nstat -az` before and after the capture ({captured}): the dumps are of {format_moment(min(us))} to"
         f" {format_moment(max(us))}; a time without a zone counts as UTC, so use `date -u`"
     )
-
-
-def format_moment(time_us: int | None) -> str | None:
-    """Return a time in UTC; None if there is none, or none that a calendar has."""
-    if time_us is None:
-        return None
-    try:
-        return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except (OverflowError, ValueError, OSError):
-        return None

@@ -6,7 +6,9 @@ is compared byte by byte; SYN, FIN, RST and packets that only acknowledge are co
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from analysis.database import sql
 from analysis.diagnosis.observed import Observation
@@ -14,6 +16,8 @@ from analysis.diagnosis.observed.stalls import connection_of
 from analysis.evidence import flows
 from analysis.evidence.flows import Flags, Packet
 from analysis.evidence.rawrun import RawRun
+from analysis.formatting import format_moment
+from analysis.output import Written
 
 # The most connections that are compared packet by packet; those with the most missing packets come first.
 CONNECTIONS_MAX = 500
@@ -22,38 +26,27 @@ NAMED_MAX = 50
 _EDGE_US = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class LostPacket:
-    """A packet that left one end and never came to the other.
-
-    Attributes:
-        number: its place in the sender's capture, as Wireshark's frame.number.
-    """
+class LostPacket(Written):
+    """A packet that one end sent and the other never saw."""
 
     connection: str
     sent_by: str
-    number: int
-    time_us: int
+    number: Annotated[int, Field(description="In the sender's capture, as Wireshark's frame.number")]
+    time: str
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """What got lost between two ends.
-
-    Attributes:
-        compared: how many connections were compared packet by packet, of `differing` that have unequal packets or data.
-        packets: how many were lost of these.
-        named: the first of them.
-    """
+class Losses(Written):
+    """What got lost between two captures."""
 
     client_end: str
     server_end: str
-    both: int
-    differing: int
-    compared: int
-    packets: int
-    named: tuple[LostPacket, ...]
+    both: Annotated[int, Field(description="Connections that both captures have")]
+    differing: Annotated[int, Field(description="Those of which they have unequal packets or data")]
+    compared: Annotated[int, Field(description="Those of them that were compared packet by packet")]
+    packets: Annotated[int, Field(description="How many packets of these came to no other end")]
+    clocks_apart_us: Annotated[int | None, Field(description="How far the two clocks may still be off; null: unknown")]
+    named: list[LostPacket]
 
 
 def find_losses(raw: RawRun, seen: Observation, client_end: str, server_end: str) -> Losses | None:
@@ -73,24 +66,38 @@ def find_losses(raw: RawRun, seen: Observation, client_end: str, server_end: str
         ).packets
         for each in (client_end, server_end)
     ]
-    lost: list[LostPacket] = []
+    lost: list[tuple[str, str, Packet]] = []
     for row, at_client, at_server in zip(chosen, *packets, strict=True):
         name = f"{row['client']} → {row['server']}"
         for sender, here, there in (("client", at_client, at_server), ("server", at_server, at_client)):
             mine = [each for each in here if each.from_client is (sender == "client")]
             theirs = [each for each in there if each.from_client is (sender == "client")]
             lost += [
-                LostPacket(name, sender, each.number, each.time_us, _what(each))
+                (name, sender, each)
                 for each in _missing(mine, theirs)
-                if edges["start_us"] <= each.time_us <= edges["end_us"] - _EDGE_US or _came_later(each, there)
+                if edges["start_us"] <= each.time_us <= edges["end_us"] - _EDGE_US
+                # The other end's capture went on after it had been sent.
+                or (there and there[-1].time_us > each.time_us)
             ]
-    lost.sort(key=lambda each: (each.time_us, each.number))
-    return Losses(client_end, server_end, both, len(rows), len(chosen), len(lost), tuple(lost[:NAMED_MAX]))
-
-
-def _came_later(lost: Packet, there: Sequence[Packet]) -> bool:
-    """Return whether the other end's capture went on after a packet had been sent."""
-    return bool(there) and there[-1].time_us > lost.time_us
+    lost.sort(key=lambda one: (one[2].time_us, one[2].number))
+    return Losses(
+        **ends,
+        both=both,
+        differing=len(rows),
+        compared=len(chosen),
+        packets=len(lost),
+        clocks_apart_us=raw.clocks.apart_us,
+        named=[
+            LostPacket(
+                connection=name,
+                sent_by=sender,
+                number=packet.number,
+                time=format_moment(packet.time_us) or "",
+                what=_what(packet),
+            )
+            for name, sender, packet in lost[:NAMED_MAX]
+        ],
+    )
 
 
 _ONES = Flags.SYN | Flags.FIN | Flags.RST
