@@ -209,7 +209,7 @@ def _connections(run: Run, seen: Observation) -> tuple[list[ReportedConnection],
             stalled, looked, there = stalls.find_stalls(run.raw, seen, instance)
         examined, of = examined + looked, of + there
         ids = sorted(stalled)[:10_000]
-        alerts = ["; ".join(_alerts(stalled[each])) for each in ids]
+        alerts = ["; ".join(stalled[each].alerts) for each in ids]
         asked = {"stalled": ids, "alerts": alerts, "long_us": _LONG_US, "alike": _ALIKE_MAX}
         rows = seen.rows(sql(__name__, "told"), observer=instance, **asked)
         for row in rows:
@@ -335,12 +335,7 @@ def _stalls(stall: Stall) -> Iterator[str]:
         lasted = _seconds(each.longest_us)
         how = f"to the capture's end ({lasted})" if each.for_ever else f"for {lasted}"
         yield f"the {each.by}'s receive window was 0 {how}"
-    yield from _alerts(stall)
-
-
-def _alerts(stall: Stall) -> Iterator[str]:
-    for alert in stall.alerts:
-        yield f"the {alert.by} sent the TLS alert {alert.name}"
+    yield from stall.alerts
 
 
 def _seconds(microseconds: int) -> str:

@@ -43,20 +43,16 @@ class ZeroWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
-    """An alert of TLS that a side sent in clear, by its name; the usual close_notify is none."""
-
-    by: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Stall:
-    """What held one connection up, or broke it off."""
+    """What held one connection up, or broke it off.
+
+    Attributes:
+        alerts: of TLS, that a side sent in clear, in words; the usual close_notify is none.
+    """
 
     resent: tuple[Resent, ...]
     zero_windows: tuple[ZeroWindow, ...]
-    alerts: tuple[Alert, ...]
+    alerts: tuple[str, ...]
 
 
 def has_twice(seen: Observation, instance: str) -> bool:
@@ -89,7 +85,7 @@ def _stall(packets: Sequence[Packet]) -> Stall:
     resent = (_resent(name, of_side) for name, of_side in sides)
     windows = (_zero_windows(name, of_side, packets[-1].time_us if packets else 0) for name, of_side in sides)
     alerts = dict.fromkeys(
-        Alert("client" if each.from_client else "server", each.tls.removeprefix(_ALERT))
+        f"the {'client' if each.from_client else 'server'} sent the TLS alert {each.tls.removeprefix(_ALERT)}"
         for each in packets
         if each.tls is not None and each.tls.startswith(_ALERT) and each.tls != f"{_ALERT}close_notify"
     )
