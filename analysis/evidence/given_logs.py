@@ -5,19 +5,17 @@ The lab's own runs have logs with all that it needs (analysis.evidence.logs); th
 
 import json
 import re
-from calendar import month_abbr
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from analysis.evidence.logs import ERROR_LEVELS, MONTHS, NGINX_ERROR, utc_us
 from formats.manifest import EvidenceKind
 
 # The most servers, and the most clients of HAProxy, that are counted in one log.
 _SERVERS_MAX: Final = 1000
 _CLIENTS_MAX: Final = 1_000_000
-_MONTHS: Final = {name: n for n, name in enumerate(month_abbr) if name}
 
 
 class Line(NamedTuple):
@@ -66,9 +64,6 @@ REFUSED, TIMED_OUT, NO_PORT = "refused by the server", "connect timeout", "no lo
 # What a proxy's log tells of a failure to connect, and the outcomes of connections that are the same by packets.
 BY_PACKETS: Final = {REFUSED: ("refused",), TIMED_OUT: ("never-answered", "undecided")}
 
-_NGINX_ERROR = re.compile(
-    rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w{1,10})\] \d{1,10}#\d{1,10}: (?:\*\d{1,15} )?(.*)"
-)
 _UPSTREAM = re.compile(rb'upstream: "\w+://([^/",]{1,255})')
 _NGINX_FAILURES: Final = (
     (re.compile(rb"\(111: "), REFUSED),
@@ -98,7 +93,6 @@ SETTINGS: Final = {
     " burst decide, and no queue.",
     "refused by limit_conn": "limit_conn answered itself (503, or limit_conn_status): its number decides, no queue.",
 }
-_LEVELS: Final = (b"error", b"crit", b"alert", b"emerg")
 _NGINX_ACCESS = re.compile(
     rb'\S{1,255} \S{1,255} [^\[]{1,255}\[(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-]\d{4})\] "[^"]*" (\d{3}) .*'
 )
@@ -156,14 +150,14 @@ def read_log(kind: EvidenceKind, lines: Iterable[bytes]) -> GivenLog:
 
 
 def _nginx_error(line: bytes) -> Line | None:
-    match = _NGINX_ERROR.fullmatch(line)
+    match = NGINX_ERROR.fullmatch(line)
     if match is None:
         return None
-    upstream = _UPSTREAM.search(match[8])
-    said = next((failure for words, failure in _NGINX_FAILURES if words.search(match[8])), None)
-    if said is None and match[7] in _LEVELS:
+    upstream = _UPSTREAM.search(match[9])
+    said = next((failure for words, failure in _NGINX_FAILURES if words.search(match[9])), None)
+    if said is None and match[7] in ERROR_LEVELS:
         said = "another error"
-    time_us = _moment(*(int(match[n]) for n in range(1, 7)))
+    time_us = utc_us(*map(int, match.group(1, 2, 3, 4, 5, 6)))
     return Line(time_us, said, upstream[1].decode("ascii", "replace") if upstream else None)
 
 
@@ -171,9 +165,9 @@ def _nginx_access(line: bytes) -> Line | None:
     if line.startswith(b"{"):
         return _json_access(line)
     match = _NGINX_ACCESS.fullmatch(line)
-    if match is None or (month := _MONTHS.get(match[2].decode("ascii", "replace"))) is None:
+    if match is None or (month := MONTHS.get(match[2].decode("ascii", "replace"))) is None:
         return None
-    time_us = _moment(int(match[3]), month, int(match[1]), *(int(match[n]) for n in (4, 5, 6)))
+    time_us = utc_us(int(match[3]), month, int(match[1]), *(int(match[n]) for n in (4, 5, 6)))
     shift_s = (60 * int(match[7][1:3]) + int(match[7][3:])) * (60 if match[7].startswith(b"+") else -60)
     return Line(time_us and time_us - 1_000_000 * shift_s, _STATUSES.get(int(match[8])), zone_s=shift_s)
 
@@ -195,9 +189,9 @@ def _json_access(line: bytes) -> Line | None:
 
 def _haproxy(line: bytes) -> Line | None:
     match = _HAPROXY.fullmatch(line)
-    if match is None or (month := _MONTHS.get(match[4].decode("ascii", "replace"))) is None:
+    if match is None or (month := MONTHS.get(match[4].decode("ascii", "replace"))) is None:
         return None
-    time_us = _moment(int(match[5]), month, int(match[3]), *(int(match[n]) for n in (6, 7, 8)))
+    time_us = utc_us(int(match[5]), month, int(match[3]), *(int(match[n]) for n in (6, 7, 8)))
     address = match[1].decode("ascii", "replace").strip("[]").removeprefix("::ffff:")
     server = f"{match[10].decode('utf-8', 'replace')}/{match[11].decode('utf-8', 'replace')}"
     failure = _TERMINATIONS.get(match[12])
@@ -212,13 +206,3 @@ READERS: Final[dict[EvidenceKind, Callable[[bytes], Line | None]]] = {
     "haproxy": _haproxy,
     "nginx-access": _nginx_access,
 }
-
-
-def _moment(*parts: int) -> int | None:
-    """Return a time in UTC, from its year to its second; None if there is no such time."""
-    *day, hour, minute, second = parts
-    try:
-        at = datetime(day[0], day[1], day[2], hour, minute, min(second, 59), tzinfo=UTC)
-    except ValueError:
-        return None
-    return max(round(at.timestamp()), 0) * 1_000_000

@@ -7,6 +7,7 @@ program. It knows no role, and nothing of a run but the file at hand.
 from __future__ import annotations
 
 import re
+from calendar import month_abbr
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -97,30 +98,40 @@ def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         number += begins
 
 
+MONTHS: Mapping[str, int] = {name: number for number, name in enumerate(month_abbr) if name}
+
+
+def utc_us(*parts: int) -> int | None:
+    """Return a time in UTC, from its year to its second; None if there is no such time."""
+    year, month, day, hour, minute, second = parts
+    try:
+        # A leap second counts as the one before it.
+        at = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
+    except ValueError:
+        return None
+    return max(round(at.timestamp()), 0) * 1_000_000
+
+
 NGINX_ACCESS = Format(COLUMNS)
 
 # 2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream, …
 # A connection's number never has more than 15 digits: a longer one is something else, and may not fit into 64 bits.
-_NGINX_ERROR = re.compile(
+NGINX_ERROR = re.compile(
     rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d{1,15}) )?(.*)", re.ASCII
 )
-_ERROR_LEVELS = (b"error", b"crit", b"alert", b"emerg")
+ERROR_LEVELS = (b"error", b"crit", b"alert", b"emerg")
 # Only a warning, but nginx closes connections of clients for it: once a second it says so, without naming them.
 _REUSES = b"worker_connections are not enough, reusing connections"
 
 
 def read_nginx_error(line: bytes) -> Message | None:
     """Return what a line of error.log says; None if it is not an error."""
-    match = _NGINX_ERROR.fullmatch(line)
-    if match is None or not (match[7] in _ERROR_LEVELS or (match[7] == b"warn" and _REUSES in match[9])):
+    match = NGINX_ERROR.fullmatch(line)
+    if match is None or not (match[7] in ERROR_LEVELS or (match[7] == b"warn" and _REUSES in match[9])):
         return None
-    try:
-        # nginx writes local time, and its container's is UTC; the gateway writes UTC.
-        second = datetime(*(int(match[part]) for part in range(1, 7)), tzinfo=UTC)  # type: ignore[misc, arg-type]
-    except ValueError:
-        return None
-    text = match[9].decode("utf-8", "replace")
-    return Message(round(second.timestamp()) * 1_000_000, int(match[8] or 0), text)
+    # nginx writes local time, and its container's is UTC; the gateway writes UTC.
+    time_us = utc_us(*map(int, match.group(1, 2, 3, 4, 5, 6)))
+    return None if time_us is None else Message(time_us, int(match[8] or 0), match[9].decode("utf-8", "replace"))
 
 
 # The second letter of `termination` is the phase in which the request ended; none went to a server out of the queue.

@@ -1,12 +1,11 @@
 """The times that a paste tells, of `date`, of `watch` or in ISO's form; without a zone they are UTC."""
 
 import re
-from calendar import month_abbr
-from datetime import UTC, datetime
 from typing import Final
 
-_MONTHS: Final = {name: n for n, name in enumerate(month_abbr) if name}
-_NAMES: Final = "|".join(_MONTHS)
+from analysis.evidence.logs import MONTHS, utc_us
+
+_NAMES: Final = "|".join(MONTHS)
 # `date` in its usual form, and what `watch` writes at the right of its first line.
 _DATE = re.compile(
     rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:({_NAMES}) +(\d{{1,2}})|(\d{{1,2}}) ({_NAMES})),?"
@@ -27,7 +26,7 @@ def time_in(line: str) -> int | None:
     if _EPOCH.fullmatch(line):
         return round(float(line) * 1_000_000)
     if match := _ISO.search(line):
-        time_us = _moment(match.group(1, 2, 3, 4, 5, 6))
+        time_us = utc_us(*map(int, match.group(1, 2, 3, 4, 5, 6)))
         if time_us is None:
             return None
         if match[8]:
@@ -41,7 +40,9 @@ def time_in(line: str) -> int | None:
     hour = int(match[6])
     if match[9]:
         hour = hour % _HALF_DAY + (_HALF_DAY if match[9] == "P" else 0)
-    time_us = _moment((year, _MONTHS[match[1] or match[4]], match[2] or match[3], hour, match[7], match[8]))
+    time_us = utc_us(
+        int(year), MONTHS[match[1] or match[4]], int(match[2] or match[3]), hour, int(match[7]), int(match[8])
+    )
     return None if time_us is None else max(time_us - 1_000_000 * _east_s(match[10] or "UTC"), 0)
 
 
@@ -51,13 +52,3 @@ def _east_s(zone: str) -> int:
         digits = zone[1:].ljust(4, "0")
         return (60 * int(digits[:2]) + int(digits[2:])) * (60 if zone[0] == "+" else -60)
     return 3600 * _ZONES.get(zone, 0)
-
-
-def _moment(parts: tuple[str | int, ...]) -> int | None:
-    """Return a time in UTC, from its year to its second; None if there is no such time."""
-    year, month, day, hour, minute, second = map(int, parts)
-    try:
-        at = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
-    except ValueError:
-        return None
-    return max(round(at.timestamp()), 0) * 1_000_000
