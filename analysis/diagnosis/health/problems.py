@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from analysis.diagnosis.health import limits
 from analysis.expressions.values import Unknown
@@ -19,50 +19,36 @@ HealthFigure: TypeAlias = bool | int | float | str | None
 class Evidence(StrEnum):
     """What a figure can rest on; a problem spoils some of it, and with it the figures that rest on that."""
 
-    COUNTERS = "counters"
-    TICKS = "ticks"
-    SOCKETS = "sockets"
-    PROCESSES = "processes"
-    REQUESTS = "requests"
-    DIALS = "dials"
-    EVENTS = "events"
-    LOAD = "load"
-    CLOCK = "clock"
-    TIMES = "times"
-    SCRAPES = "scrapes"
-    ACCESS = "access"
-    ERRORS = "errors"
-    PACKETS = "packets"
-    KERNEL_EVENTS = "kernel_events"
+    meaning: str
 
-    @property
-    def meaning(self) -> str:
-        """Return what it is, for the documentation."""
-        return _MEANINGS[self]
+    def __new__(cls, value: str, meaning: str) -> Self:
+        """Make a member; its meaning is for the documentation."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    COUNTERS = "counters", "the kernel's counters at both edges of the window"
+    TICKS = "ticks", "the sampler's ticks, unbroken over the window"
+    SOCKETS = "sockets", "the sockets by state, unbroken over the window"
+    PROCESSES = "processes", "what the processes used, unbroken over the window"
+    REQUESTS = "requests", "every request of a k6 instance"
+    DIALS = "dials", "every dial of a k6 instance, or of a proxy that records its dials"
+    EVENTS = "events", "every event of a k6 instance"
+    LOAD = "load", "the requested load, at the requested time"
+    CLOCK = "clock", "which ticks enclose the window"
+    TIMES = "times", "a wall clock that showed no time of the window twice"
+    SCRAPES = "scrapes", "the scrapes of a server, unbroken over the window"
+    ACCESS = "access", "every line of an access log"
+    ERRORS = "errors", "the error log of a proxy"
+    PACKETS = "packets", "every packet of a capture"
+    KERNEL_EVENTS = "kernel_events", "every event that the kernel of an instance told"
 
     @property
     def spoilt_by(self) -> str:
         """Return what spoils it, for the documentation."""
         return _SPOILT_BY[self]
 
-
-_MEANINGS = {
-    Evidence.COUNTERS: "the kernel's counters at both edges of the window",
-    Evidence.TICKS: "the sampler's ticks, unbroken over the window",
-    Evidence.SOCKETS: "the sockets by state, unbroken over the window",
-    Evidence.PROCESSES: "what the processes used, unbroken over the window",
-    Evidence.REQUESTS: "every request of a k6 instance",
-    Evidence.DIALS: "every dial of a k6 instance, or of a proxy that records its dials",
-    Evidence.EVENTS: "every event of a k6 instance",
-    Evidence.LOAD: "the requested load, at the requested time",
-    Evidence.CLOCK: "which ticks enclose the window",
-    Evidence.TIMES: "a wall clock that showed no time of the window twice",
-    Evidence.SCRAPES: "the scrapes of a server, unbroken over the window",
-    Evidence.ACCESS: "every line of an access log",
-    Evidence.ERRORS: "the error log of a proxy",
-    Evidence.PACKETS: "every packet of a capture",
-    Evidence.KERNEL_EVENTS: "every event that the kernel of an instance told",
-}
 
 _HOLE = f"no reading for more than {limits.SECONDLY_GAP_MS / 1000:g} s"
 _LOST = "a missing file, header or last line; a corrupt line; fewer records than the last line says"
