@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import Joined
+from analysis.evidence.window import Window
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.run import Run
 
@@ -93,6 +94,22 @@ def of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]], 
             return observers
         evidence = {Evidence.PACKETS: "capture", Evidence.TIMES: ""}
         return run.resting_on(observers, evidence, lambda _: value(run, joined, servers, found))
+
+    return compute
+
+
+def over_instances(
+    evidence: dict[Evidence, str],
+    combine: Callable[[Iterable[Value]], Value],
+    value: Callable[[Run, str, Window, Mapping[str, str]], Value],
+) -> Compute:
+    """Return a value of each instance of a role in the window, combined."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        instances = run.instances(found["role"])
+        return run.resting_on(
+            instances, evidence, lambda window: combine(value(run, each, window, found) for each in instances)
+        )
 
     return compute
 

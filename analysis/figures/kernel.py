@@ -15,7 +15,7 @@ from analysis.evidence.samples import Counter, InnerQueue, Listener, Samples
 from analysis.evidence.window import Window
 from analysis.evidence.window_readings import Span
 from analysis.expressions.values import Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure
+from analysis.figures.declaration import Compute, Figure, over_instances
 from analysis.figures.run import Run, greatest, total
 
 _figure = partial(Figure, source="collector: samples.jsonl")
@@ -47,30 +47,18 @@ def _over_ticks(
 ) -> Compute:
     """Return a value from the ticks that enclose the window, combined over the instances of a role."""
 
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        instances = run.instances(found["role"])
+    def of_instance(run: Run, instance: str, _window: Window, found: Mapping[str, str]) -> Value:
+        span = run.spans[instance]
+        return span if isinstance(span, Unknown) else value(run.raw.samples[instance], span, found)
 
-        def of(instance: str) -> Value:
-            span = run.spans[instance]
-            return span if isinstance(span, Unknown) else value(run.raw.samples[instance], span, found)
-
-        return run.resting_on(instances, evidence, lambda _: combine(of(instance) for instance in instances))
-
-    return compute
+    return over_instances(evidence, combine, of_instance)
 
 
 def _over_readings(value: Callable[[Samples, Window, Mapping[str, str]], Value]) -> Compute:
     """Return the greatest over the instances of a role of a value from the sockets read now and then."""
-
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        instances = run.instances(found["role"])
-        return run.resting_on(
-            instances,
-            _ALL_SOCKETS,
-            lambda window: greatest(value(run.raw.samples[each], window, found) for each in instances),
-        )
-
-    return compute
+    return over_instances(
+        _ALL_SOCKETS, greatest, lambda run, each, window, found: value(run.raw.samples[each], window, found)
+    )
 
 
 def _difference(samples: Samples, span: Span, found: Mapping[str, str]) -> Value:

@@ -6,12 +6,11 @@ from itertools import pairwise
 
 from analysis.diagnosis.health import Evidence
 from analysis.evidence import processes, window_readings
-from analysis.evidence.captures import Capture
 from analysis.evidence.jsonl import Record, integer
 from analysis.evidence.rawrun import Scraped
 from analysis.evidence.window import Window
 from analysis.expressions.values import Value, unknown
-from analysis.figures.declaration import Compute, Figure
+from analysis.figures.declaration import Compute, Figure, over_instances
 from analysis.figures.run import Run, greatest, total
 from formats.role import Role
 
@@ -25,14 +24,7 @@ _KB_PER_MB = 1024
 def _of_processes(
     combine: Callable[[Iterable[Value]], Value], value: Callable[[list[Record], Window], Value]
 ) -> Compute:
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        instances = run.instances(found["role"])
-        readings = run.raw.processes
-        return run.resting_on(
-            instances, _PROCESSES, lambda window: combine(value(readings[each], window) for each in instances)
-        )
-
-    return compute
+    return over_instances(_PROCESSES, combine, lambda run, each, window, _: value(run.raw.processes[each], window))
 
 
 def _cpu_mean(series: list[Record], window: Window) -> Value:
@@ -60,28 +52,15 @@ def _most(key: str, unit: int = 1) -> Callable[[list[Record], Window], Value]:
     return value
 
 
-def _samplers(run: Run, found: Mapping[str, str]) -> Value:
-    instances, samples = run.instances(found["role"]), run.raw.samples
-    return run.resting_on(
-        instances, _PROCESSES, lambda window: total(_sampler_mean(samples[each].selves, window) for each in instances)
-    )
-
-
-def _sampler_mean(selves: list[Record], window: Window) -> Value:
-    percent = processes.own_cpu_percent(processes.under_load(selves, window))
+def _sampler_mean(run: Run, instance: str, window: Window, _found: Mapping[str, str]) -> Value:
+    percent = processes.own_cpu_percent(processes.under_load(run.raw.samples[instance].selves, window))
     return unknown("there are too few records of the sampler itself") if percent is None else percent
 
 
-def _captures(run: Run, found: Mapping[str, str]) -> Value:
-    instances, captures = run.instances(found["role"]), run.raw.captures
-    return run.resting_on(
-        instances,
-        {},
-        lambda window: total(_tcpdump_mean(captures[each], window) if each in captures else 0 for each in instances),
-    )
-
-
-def _tcpdump_mean(capture: Capture, window: Window) -> Value:
+def _tcpdump_mean(run: Run, instance: str, window: Window, _found: Mapping[str, str]) -> Value:
+    capture = run.raw.captures.get(instance)
+    if capture is None:
+        return 0
     used_ms = integer(capture.report or {}, "cpu_ms")
     if used_ms is None:
         return unknown("no capture.json says what tcpdump used")
@@ -123,14 +102,14 @@ FIGURES: tuple[Figure, ...] = (
         "process.<role>.collector.cpu_percent.mean",
         "Processor time of the collectors beside the role's instances under the load, without tcpdump; the sum of the"
         " instances.",
-        _samplers,
+        over_instances(_PROCESSES, total, _sampler_mean),
         unit="% of one processor",
     ),
     Figure(
         "process.<role>.tcpdump.cpu_percent.mean",
         "Processor time of tcpdump beside the role's instances: all of it, from its start to its end, as if it were"
         " under the load; the sum of the instances. 0 where nothing is captured.",
-        _captures,
+        over_instances({}, total, _tcpdump_mean),
         "collector: capture.json",
         unit="% of one processor",
     ),
