@@ -10,11 +10,12 @@ from functools import partial
 
 from analysis.database import Row, sql
 from analysis.diagnosis.health import CLIENT, Evidence
+from analysis.diagnosis.joins import Joined
 from analysis.evidence.jsonl import Record, integer
 from analysis.evidence.k6_files import Client, ScriptResults, figure_name
 from analysis.evidence.records import Records
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure, figures_of_times
+from analysis.figures.declaration import Compute, Figure, figures_of_times, of_joined
 from analysis.figures.run import Run, list_or_statistic, statistic, status_bounds
 
 _REQUESTS = {Evidence.REQUESTS: CLIENT, Evidence.LOAD: ""}
@@ -97,10 +98,8 @@ def _takes_http2(run: Run) -> bool | None:
 
 
 def _of_sent_again(column: str) -> Compute:
-    def compute(run: Run, _found: Mapping[str, str]) -> Value:
-        joined = run.joined
-        if isinstance(joined, Unknown):
-            return joined
+    @of_joined
+    def compute(run: Run, joined: Joined, _found: Mapping[str, str]) -> Value:
         return run.resting_on(
             run.clients, {**_REQUESTS, **_DIALS}, lambda _: int(joined.row(sql(__name__, "sent_again"))[column])
         )

@@ -81,13 +81,21 @@ class Figure:
         return re.sub(r"<(\w+)>", lambda match: parameters[match[1]], self.pattern)
 
 
-def of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]], Value]) -> Compute:
-    """Return a value of the connections to a server role, or to one of its instances."""
+def of_joined(value: Callable[[Run, Joined, Mapping[str, str]], Value]) -> Compute:
+    """Return a value of what the observers saw, joined; unknown where nothing could be."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         joined = run.joined
-        if isinstance(joined, Unknown):
-            return joined
+        return joined if isinstance(joined, Unknown) else value(run, joined, found)
+
+    return compute
+
+
+def of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]], Value]) -> Compute:
+    """Return a value of the connections to a server role, or to one of its instances."""
+
+    @of_joined
+    def compute(run: Run, joined: Joined, found: Mapping[str, str]) -> Value:
         servers = run.instances(found["server"])
         observers = run.observers_to(servers)
         if isinstance(observers, Unknown):

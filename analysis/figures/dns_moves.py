@@ -7,9 +7,10 @@ from functools import partial
 
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import Joined
 from analysis.evidence.window import Window
-from analysis.expressions.values import Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure
+from analysis.expressions.values import Value, unknown
+from analysis.figures.declaration import Compute, Figure, of_joined
 from analysis.figures.run import Run
 
 PREFIX = "moved."
@@ -20,10 +21,8 @@ Tries = Sequence[tuple[int, bool]]
 
 
 def _of_moves(read: Callable[[int, Tries], int], over: Callable[[Sequence[int]], int]) -> Compute:
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined, proxies = run.joined, run.instances(found["proxy"])
-        if isinstance(joined, Unknown):
-            return joined
+    @of_joined
+    def compute(run: Run, joined: Joined, found: Mapping[str, str]) -> Value:
         moves = [one for one in run.raw.manifest.actions if one.do == "dns" and one.start_us is not None]
         if not moves:
             return unknown("the lab moved no name")
@@ -33,7 +32,7 @@ def _of_moves(read: Callable[[int, Tries], int], over: Callable[[Sequence[int]],
             for move in moves:
                 later = [one.start_us for one in moves if one.name == move.name and one.at_ms > move.at_ms]
                 asked = {"start": move.start_us, "until": min(filter(None, later), default=None)}
-                ends = {"former": move.was, "latter": move.instance, "proxies": list(proxies)}
+                ends = {"former": move.was, "latter": move.instance, "proxies": run.instances(found["proxy"])}
                 rows = joined.execute(sql(__name__, "tries_after_move"), **asked, **ends).fetchall()
                 counts.append(read(int(move.start_us or 0), rows))
             return over(counts)

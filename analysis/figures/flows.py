@@ -14,7 +14,7 @@ from analysis.diagnosis.syn_ladder import timer_lateness_ms
 from analysis.evidence.logs import ACCESS
 from analysis.evidence.samples import Samples
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure, figures_of_times, of_connections
+from analysis.figures.declaration import Compute, Figure, figures_of_times, of_connections, of_joined
 from analysis.figures.run import Run, list_or_statistic, total
 
 _SOURCE = "capture.pcap of one end"
@@ -148,10 +148,9 @@ _OVERFLOWS = "TcpExt.TCPTimeWaitOverflow"
 
 
 def _time_wait(bound: str) -> Compute:
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined, instances = run.joined, run.instances(found["role"])
-        if isinstance(joined, Unknown):
-            return joined
+    @of_joined
+    def compute(run: Run, joined: Joined, found: Mapping[str, str]) -> Value:
+        instances = run.instances(found["role"])
         if len(instances) != 1:
             return unknown("TIME_WAIT is counted by instance")
         observers = run.observers_of(instances[0])

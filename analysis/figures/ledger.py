@@ -11,7 +11,7 @@ from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.diagnosis.health import CLIENT, Evidence
 from analysis.diagnosis.joins import Joined
 from analysis.expressions.values import Unknown, Value, merge, unknown
-from analysis.figures.declaration import Compute, Figure
+from analysis.figures.declaration import Compute, Figure, of_joined
 from analysis.figures.run import Run
 
 _figure = partial(Figure, source="derived/ledger.json")
@@ -21,11 +21,9 @@ _OF_CLIENT = {Evidence.REQUESTS: CLIENT, Evidence.DIALS: CLIENT, Evidence.TIMES:
 _OF_SERVERS = {Evidence.COUNTERS: "sampler", Evidence.TICKS: "sampler"}
 
 
-def _by_cause(run: Run, found: Mapping[str, str]) -> Value:
+@of_joined
+def _by_cause(run: Run, joined: Joined, found: Mapping[str, str]) -> Value:
     """Return the requests of a cause; where there is anything to explain, all evidence must be sound."""
-    joined = run.joined
-    if isinstance(joined, Unknown):
-        return joined
     causes = attribution.count_causes(joined)["total"]
     count = causes.get(found.get("cause", UNEXPLAINED.name).replace("_", "-"), 0)
     if not causes:
@@ -36,10 +34,8 @@ def _by_cause(run: Run, found: Mapping[str, str]) -> Value:
 
 
 def _with_outcome(outcome: str) -> Compute:
-    def compute(run: Run, _found: Mapping[str, str]) -> Value:
-        joined = run.joined
-        if isinstance(joined, Unknown):
-            return joined
+    @of_joined
+    def compute(run: Run, joined: Joined, _found: Mapping[str, str]) -> Value:
         return run.resting_on(run.clients, _REQUESTS, lambda _: joins.count_outcomes(joined)[outcome])
 
     return compute
@@ -69,11 +65,10 @@ def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
 
 
 def _without_port(of: str | None, evidence: dict[Evidence, str]) -> Compute:
-    def compute(run: Run, _found: Mapping[str, str]) -> Value:
+    @of_joined
+    def compute(run: Run, joined: Joined, _found: Mapping[str, str]) -> Value:
         role = of or run.raw.manifest.client
-        joined, instances = run.joined, run.instances(role)
-        if isinstance(joined, Unknown):
-            return joined
+        instances = run.instances(role)
         found = joined.row(sql(__name__, "without_port"), role=role)
         if not found["failed"]:
             return run.resting_on(instances, evidence, lambda _: 0)

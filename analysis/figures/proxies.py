@@ -7,10 +7,10 @@ from functools import partial
 
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
-from analysis.diagnosis.joins import Row
+from analysis.diagnosis.joins import Joined, Row
 from analysis.evidence.window import Window
-from analysis.expressions.values import Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure
+from analysis.expressions.values import Value, unknown
+from analysis.figures.declaration import Compute, Figure, of_joined
 from analysis.figures.run import Run, status_bounds
 
 _ACCESS = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
@@ -42,11 +42,8 @@ def _lines(run: Run, found: Mapping[str, str]) -> Value:
 def _in_window(query: str, column: str, evidence: dict[Evidence, str] = _ACCESS) -> Compute:
     """Return a count of the window: a column of a query, whose further parameters are those of the figure's name."""
 
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined = run.joined
-        if isinstance(joined, Unknown):
-            return joined
-
+    @of_joined
+    def compute(run: Run, joined: Joined, found: Mapping[str, str]) -> Value:
         def count(window: Window) -> Value:
             named = {name: value for name, value in found.items() if name != "proxy"}
             return int(joined.row(sql(__name__, query), **window.edges, **named)[column])
@@ -88,11 +85,8 @@ _GATEWAY_COUNTS = {
 def _at_gateway(evidence: dict[Evidence, str], value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
     """Return a value of what the gateway did in the window, the row of at_gateway.sql."""
 
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined = run.joined
-        if isinstance(joined, Unknown):
-            return joined
-
+    @of_joined
+    def compute(run: Run, joined: Joined, found: Mapping[str, str]) -> Value:
         def in_window(window: Window) -> Value:
             return value(joined.row(sql(__name__, "at_gateway"), role=_GATEWAY, **window.edges), found)
 

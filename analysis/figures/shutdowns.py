@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from analysis.diagnosis.health import CLIENT, Evidence
+from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.shutdowns import Ending, find_endings
-from analysis.expressions.values import Unknown, Value, unknown
-from analysis.figures.declaration import Compute, Figure
+from analysis.expressions.values import Value, unknown
+from analysis.figures.declaration import Compute, Figure, of_joined
 from analysis.figures.ledger import spoilt_evidence
 from analysis.figures.run import Run
 
@@ -17,10 +18,9 @@ _figure = partial(Figure, source="derived/ledger.json")
 
 
 def _sum(read: Callable[[Ending], int]) -> Compute:
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined, role = run.joined, found["role"]
-        if isinstance(joined, Unknown):
-            return joined
+    @of_joined
+    def compute(run: Run, joined: Joined, found: Mapping[str, str]) -> Value:
+        role = found["role"]
         instances = run.instances(role)
         own = [one for one in find_endings(joined, run.raw.manifest) if one.instance in instances]
         if not own:
