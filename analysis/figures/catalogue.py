@@ -22,9 +22,9 @@ from analysis.evidence.jsonl import ERROR_KINDS
 from analysis.evidence.k6_files import figure_name
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
 from analysis.figures import (
+    actions,
     client,
     declaration,
-    dns_moves,
     exchanges,
     flows,
     kernel,
@@ -34,7 +34,6 @@ from analysis.figures import (
     model,
     programs,
     proxies,
-    shutdowns,
 )
 from analysis.figures.declaration import Compute, Figure, comparable_value
 from analysis.figures.run import STATISTICS, Run
@@ -51,8 +50,7 @@ _OBSERVED: tuple[Figure, ...] = tuple(
         kernel_events,
         exchanges,
         links,
-        shutdowns,
-        dns_moves,
+        actions,
         ledger,
     )
     for figure in module.FIGURES
@@ -299,9 +297,9 @@ def figure_names(run: Run) -> Iterator[str]:
             continue
         if figure.pattern.startswith("link.") and not manifest.round_trips:
             continue
-        if figure.pattern.startswith(dns_moves.PREFIX) and not any(one.do == "dns" for one in manifest.actions):
+        if figure.pattern.startswith(actions.MOVED) and not any(one.do == "dns" for one in manifest.actions):
             continue
-        if figure.pattern.startswith(shutdowns.PREFIX) and not any(one.is_ending for one in manifest.actions):
+        if figure.pattern.startswith(actions.ENDED) and not any(one.is_ending for one in manifest.actions):
             continue
         # Where requests are known, these say the same in other words.
         if figure.pattern.startswith(("ledger.connections.", exchanges.PREFIX)) and exchanges.records_requests(run):
@@ -329,7 +327,7 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
     if figure.pattern.startswith(flows.TLS_PREFIX):
         secured = {one for name, role in scope.path.items() if role.tls for one in run.raw.manifest.of_role(name)}
         found = [name for name in found if secured & set(run.instances(name))]
-    if figure.pattern.startswith(shutdowns.PREFIX):
+    if figure.pattern.startswith(actions.ENDED):
         ended = {one.instance for one in run.raw.manifest.actions if one.is_ending}
         found = [name for name in found if ended & set(run.instances(name))]
     if parameter == "Counter":
