@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
+
 from analysis.database import Row, sql
 from analysis.diagnosis.health import CLIENT, Evidence
 from analysis.diagnosis.joins import Joined
@@ -28,26 +30,18 @@ _DIALS_FILE = "k6: dials.jsonl"
 _EVENTS_FILE = "k6: events.jsonl"
 
 
-def _of_requests(value: Callable[[Row, Mapping[str, str]], Value]) -> Compute:
-    """Return how to compute a figure from the row of requests_of_clients.sql, over all instances of k6."""
+def _of_row(query: str, evidence: dict[Evidence, str], value: Callable[[Row, Mapping[str, str]], Value]) -> Compute:
+    """Return how to compute a figure from the one row of a query, over all instances of k6."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
-        asked = sql(__name__, "requests_of_clients")
-        return run.resting_on(run.clients, _REQUESTS, lambda _: value(run.raw.records.row(asked), found))
+        asked = {"instances": run.clients} if "$instances" in query else {}
+        return run.resting_on(run.clients, evidence, lambda _: value(run.raw.records.row(query, **asked), found))
 
     return compute
 
 
-def _of_dials(value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
-    """Return how to compute a figure from the row of dials_of_clients.sql."""
-
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        asked = sql(__name__, "dials_of_clients")
-        return run.resting_on(
-            run.clients, _DIALS, lambda _: value(run.raw.records.row(asked, instances=run.clients), found)
-        )
-
-    return compute
+_of_requests = partial(_of_row, sql(__name__, "requests_of_clients"), _REQUESTS)
+_of_dials = partial(_of_row, sql(__name__, "dials_of_clients"), _DIALS)
 
 
 def _times(evidence: dict[Evidence, str], query: str) -> Compute:
@@ -72,7 +66,8 @@ def _of_streams(column: str) -> Compute:
     def compute(run: Run, _found: Mapping[str, str]) -> Value:
         row = run.raw.records.row(sql(__name__, "streams_of_clients"))
         found = row[column]
-        in_doubt = not row["connections"] and _takes_http2(run) is not False and _over_tls(run) > 0
+        requests = run.raw.records.row(sql(__name__, "requests_of_clients"))
+        in_doubt = not row["connections"] and _takes_http2(run) is not False and requests["over_tls"] > 0
 
         def value(_: object) -> Value:
             if in_doubt:
@@ -82,10 +77,6 @@ def _of_streams(column: str) -> Compute:
         return run.resting_on(run.clients, _REQUESTS, value)
 
     return compute
-
-
-def _over_tls(run: Run) -> int:
-    return int(run.raw.records.row(sql(__name__, "requests_over_tls"))["over_tls"])
 
 
 def _takes_http2(run: Run) -> bool | None:
@@ -154,16 +145,10 @@ def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
 
 def _early(turns: list[tuple[int, int]]) -> int:
     """Return how many of the turns, which are in order of time, have a number above one that comes at a later time."""
-    early, lowest_later = 0, None
-    pending: list[int] = []
-    previous_us = None
-    for turn_us, number in reversed(turns):
-        if turn_us != previous_us:
-            lowest_later = min([*pending, *([] if lowest_later is None else [lowest_later])], default=None)
-            pending, previous_us = [], turn_us
-        pending.append(number)
-        early += lowest_later is not None and number > lowest_later
-    return early
+    times_us, numbers = np.array(turns, dtype=np.int64).reshape(-1, 2).T
+    # The lowest number from each turn on; no number is as high as the last.
+    lowest = np.append(np.minimum.accumulate(numbers[::-1])[::-1], np.iinfo(np.int64).max)
+    return int(np.count_nonzero(numbers > lowest[np.searchsorted(times_us, times_us, side="right")]))
 
 
 def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
@@ -204,8 +189,8 @@ def _count_of_named(parameter: str, count: str) -> Compute:
 
 def _latency_of_named(parameter: str) -> Compute:
     def latency(records: Records, row: Row, found: Mapping[str, str]) -> Value:
-        times_us = records.integers(sql(__name__, "took_with_name"), parameter=parameter, given=row["given"])
-        return statistic(times_us, found["statistic"])
+        query = f"{_TOOK} AND if($parameter = 'group', \"group\", name) = $given"
+        return statistic(records.integers(query, parameter=parameter, given=row["given"]), found["statistic"])
 
     return _of_named(parameter, latency)
 

@@ -89,8 +89,7 @@ def _waits(run: Run, found: Mapping[str, str]) -> Value:
 
 def _differing(column: str) -> Compute:
     def differing(run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
-        query = sql(__name__, "sampled_otherwise" if column == "accepts" else "told_by_kernels")
-        slack = {"slack_us": _SAMPLE_SLACK_US} if column == "accepts" else {}
+        query, slack = sql(__name__, "told_by_kernels"), {"slack_us": _SAMPLE_SLACK_US}
         clients = [hop.client for hop in joined.hops if set(run.raw.manifest.of_role(hop.server)) & set(servers)]
         ends = [*servers, *(each for role in clients for each in run.raw.manifest.of_role(role))]
         return _resting_on(

@@ -1,5 +1,5 @@
 -- How many connections to an instance that began in the window the kernels of their ends told otherwise than the
--- packets.
+-- packets, or than the samples of its queue.
 -- An event is of the last connection between its ends that had begun by then.
 WITH events AS (
     SELECT instance, kind, flags, time_us, true AS by_client, local AS client_address, local_port AS client_port,
@@ -25,6 +25,8 @@ WITH events AS (
 SELECT count(*) FILTER (coalesce(syns, 0) <> syn_retransmissions) AS syns,
        count(*) FILTER (coalesce(synacks, 0) <> greatest(synack_count - 1, 0)) AS synacks,
        count(*) FILTER (coalesce(client_rsts, 0) <> client_rst_count
-                        OR coalesce(server_rsts, 0) <> server_rst_count) AS resets
-  FROM connections LEFT JOIN told USING (observer, id)
+                        OR coalesce(server_rsts, 0) <> server_rst_count) AS resets,
+       -- Accepted when the samples say that they were not.
+       count(*) FILTER (told_us NOT BETWEEN sampled_after_us - $slack_us AND sampled_before_us + $slack_us) AS accepts
+  FROM connections LEFT JOIN told USING (observer, id) LEFT JOIN told_accepts USING (observer, id)
  WHERE in_window AND to_instance = $instance;
