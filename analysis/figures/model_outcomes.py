@@ -68,11 +68,8 @@ def users_served(settings: Settings) -> int:
 
 def users_failed(settings: Settings) -> int:
     """Return the users who get none."""
-    if settings.get("load.workload") == "long_polling":
-        return max(settings.integer("load.users") - _long_polling_capacity(settings), 0)
-    if answering_role(settings) != BACKEND:
-        return settings.integer("load.users") - _all_fit(settings)
-    return _certain(_outcome(settings).failed)
+    served = users_served(settings)
+    return settings.integer("load.users") - served
 
 
 def dropped_syns(settings: Settings) -> int:
@@ -235,7 +232,7 @@ def _require_patience(settings: Settings, load: Load, outcome: UsersOutcome) -> 
         f" {_limit(settings, 'idle')}, before the last SYN is sent, and chance decides which user gets its place",
     )
     require(
-        load.calls == 1 or outcome.failed == 0,
+        load.calls == 1 or outcome.served == load.users,
         "users who fail dial again for their next call, which the model does not follow",
     )
 

@@ -78,7 +78,6 @@ class UsersOutcome:
     """
 
     served: int | None
-    failed: int | None
     dropped_syns: int | None
     first_ms: tuple[int, ...]
     later: tuple[int, int]
@@ -105,7 +104,6 @@ def simulate(server: Capacity, load: Load) -> UsersOutcome:
     earliest, contested = runs[0], any(run.contested for run in runs)
     return UsersOutcome(
         served=None if contested else _agreed(run.served for run in runs),
-        failed=None if contested else _agreed(run.failed for run in runs),
         dropped_syns=None if contested else _agreed(run.dropped_syns for run in runs),
         first_ms=earliest.first_ms,
         later=earliest.later,
@@ -158,7 +156,6 @@ class _Course:
                 self._accept(time_ms, event)
         return UsersOutcome(
             served=self._load.users - self._failed,
-            failed=self._failed,
             dropped_syns=self._dropped,
             first_ms=tuple(sorted(self._first_ms)),
             later=(len(self._first_ms) * (self._load.calls - 1), self._load.handler_ms),
