@@ -24,6 +24,7 @@ TIMEOUT_MAX_MS = 120_000
 SYN_RETRIES = "net.ipv4.tcp_syn_retries"
 LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"
 TIMEOUT_MAX = "net.ipv4.tcp_rto_max_ms"
+SYSCTLS = (SYN_RETRIES, LINEAR_TIMEOUTS, TIMEOUT_MAX)
 
 # The tick rates that a kernel can be built with (kernel/Kconfig.hz); a program cannot tell which.
 _TICK_RATES_HZ = (100, 250, 300, 1000)
@@ -99,18 +100,16 @@ def ladder_of_users(settings: Settings) -> tuple[Syn, ...]:
 
 def ladder_of_role(settings: Settings, role: str) -> tuple[Syn, ...]:
     """Return the SYNs of a role's dial that nothing answers; all of its instances must have the same ladder."""
-    ladders = {_ladder_of(settings, instance) for instance in settings.instances(role)}
+    ladders = {syn_ladder(*sysctls_of(settings, instance).values()) for instance in settings.instances(role)}
     require(len(ladders) == 1, f"the instances of {role} have different sysctls")
     return ladders.pop()
 
 
-def _ladder_of(settings: Settings, instance: str) -> tuple[Syn, ...]:
-    syn_retries = settings.sysctl(instance, SYN_RETRIES)
-    if syn_retries is None:
+def sysctls_of(settings: Settings, instance: str) -> dict[str, int]:
+    """Return an instance's SYSCTLS, in their order."""
+    values = {name: settings.sysctl(instance, name) for name in SYSCTLS}
+    if values[SYN_RETRIES] is None:
         raise ModelNotApplicable(f"the kernel of {instance} has no {SYN_RETRIES}")
-    return syn_ladder(
-        syn_retries,
-        # A kernel without these behaves as if it had them at these values.
-        settings.sysctl(instance, LINEAR_TIMEOUTS) or 0,
-        settings.sysctl(instance, TIMEOUT_MAX) or TIMEOUT_MAX_MS,
-    )
+    # A kernel without the others behaves as if it had them at these values.
+    without = {LINEAR_TIMEOUTS: 0, TIMEOUT_MAX: TIMEOUT_MAX_MS}
+    return {name: without[name] if value is None else value for name, value in values.items()}

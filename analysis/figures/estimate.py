@@ -18,16 +18,16 @@ from analysis.diagnosis.model_settings import ModelNotApplicable, Settings
 from analysis.diagnosis.syn_ladder import (
     LINEAR_TIMEOUTS,
     SYN_RETRIES,
+    SYSCTLS,
     TIMEOUT_MAX,
     TIMEOUT_MAX_MS,
     Syn,
     before,
     syn_ladder,
+    sysctls_of,
 )
 from analysis.expressions.values import Unknown, Value, is_number, merge, unknown
 from analysis.figures import Run
-
-SYSCTLS = (SYN_RETRIES, LINEAR_TIMEOUTS, TIMEOUT_MAX)
 
 _OVERFLOWS = "ListenOverflows"
 _DEFAULTS = {SYN_RETRIES: 6, TIMEOUT_MAX: TIMEOUT_MAX_MS}
@@ -94,7 +94,7 @@ class Estimate:
     @property
     def bounds(self) -> FailedBounds:
         """For any mixture of the clients."""
-        return _bounds(
+        return bounds_by_syns(
             self.overflows,
             min(client.syns_min for client in self.clients),
             max(client.syns_max for client in self.clients),
@@ -102,10 +102,11 @@ class Estimate:
 
     def bounds_of(self, client: SynTimers) -> FailedBounds:
         """If all clients were as this one."""
-        return _bounds(self.overflows, client.syns_min, client.syns_max)
+        return bounds_by_syns(self.overflows, client.syns_min, client.syns_max)
 
 
-def _bounds(overflows: int, syns_min: int, syns_max: int) -> FailedBounds:
+def bounds_by_syns(overflows: int, syns_min: int, syns_max: int) -> FailedBounds:
+    """Return the bounds where a failed connection sends so many SYNs at the least and at the most."""
     most = overflows // syns_min
     # Rounded up, it may pass `most`: then no number of failures alone makes that many overflows.
     return FailedBounds(min(-(-overflows // syns_max), most), most)
@@ -179,20 +180,14 @@ def _estimate_of(run: Run, server: str) -> Estimate | Unknown:
         return overflows
     settings = Settings(run.raw.manifest)
     try:
-        clients = tuple(_client(settings, instance) for instance in settings.instances(settings.manifest.client))
+        timeout_ms = settings.integer("load.connect_timeout")
+        clients = tuple(
+            SynTimers(each, sysctls_of(settings, each), timeout_ms)
+            for each in settings.instances(settings.manifest.client)
+        )
     except ModelNotApplicable as undefined:
         return unknown(str(undefined))
     return Estimate(overflows, clients)
-
-
-def _client(settings: Settings, instance: str) -> SynTimers:
-    values = {name: settings.sysctl(instance, name) for name in SYSCTLS}
-    if values[SYN_RETRIES] is None:
-        raise ModelNotApplicable(f"the kernel of {instance} has no {SYN_RETRIES}")
-    # A kernel without the others behaves as if it had them at these values.
-    without = {LINEAR_TIMEOUTS: 0, TIMEOUT_MAX: TIMEOUT_MAX_MS}
-    known = {name: without[name] if value is None else value for name, value in values.items()}
-    return SynTimers(instance, known, settings.integer("load.connect_timeout"))
 
 
 def _failed(run: Run) -> int | Unknown:

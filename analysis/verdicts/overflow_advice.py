@@ -82,8 +82,9 @@ def _bounds(run: Run, overflows: int, syns_min: int | None, syns_max: int | None
         return bounds.least_if_none_got_in, bounds.most, f"clients that wait {timeout_ms / 1000:g} s for a connection"
     if syns_min and syns_max:
         rests_on = f"{syns_min}" if syns_min == syns_max else f"{syns_min} to {syns_max}"
-        least, most = -(-overflows // syns_max), overflows // syns_min
-        return min(least, most), most, f"the {rests_on} SYNs that each failed connection sent in the capture"
+        bounds = estimate.bounds_by_syns(overflows, syns_min, syns_max)
+        how = f"the {rests_on} SYNs that each failed connection sent in the capture"
+        return bounds.least_if_none_got_in, bounds.most, how
     return None, None, "the clients' connect timeout is unknown: give --connect-timeout"
 
 

@@ -7,7 +7,14 @@ from textwrap import wrap
 from typing import Any
 
 from analysis import figures
-from analysis.diagnosis.syn_ladder import INITIAL_TIMEOUT_MS, LINEAR_TIMEOUTS, SYN_RETRIES, TIMEOUT_MAX, TIMEOUT_MAX_MS
+from analysis.diagnosis.syn_ladder import (
+    INITIAL_TIMEOUT_MS,
+    LINEAR_TIMEOUTS,
+    SYN_RETRIES,
+    SYSCTLS,
+    TIMEOUT_MAX,
+    TIMEOUT_MAX_MS,
+)
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
@@ -81,8 +88,8 @@ def _sysctls(settings: Iterable[str], problems: list[Problem]) -> dict[str, int]
         where = f"--sysctl {text}"
         if not equals:
             problems.append(Problem("a sysctl has a name, '=' and a value", where, f"as in {SYN_RETRIES}=6"))
-        elif name not in estimate.SYSCTLS:
-            hint = did_you_mean(name, estimate.SYSCTLS) or f"there are {', '.join(estimate.SYSCTLS)}"
+        elif name not in SYSCTLS:
+            hint = did_you_mean(name, SYSCTLS) or f"there are {', '.join(SYSCTLS)}"
             problems.append(Problem(f"'{name}' does not change when a client sends SYNs", where, hint))
         elif name in known:
             problems.append(Problem(f"{name} is set twice", where, f"before, to {known[name]}"))
@@ -212,7 +219,7 @@ def _of_client(found: Estimate, client: SynTimers) -> Iterator[str]:
 
 
 def _settings(client: SynTimers) -> Iterator[str]:
-    for name in estimate.SYSCTLS:
+    for name in SYSCTLS:
         if name != TIMEOUT_MAX or client.sysctls[name] != TIMEOUT_MAX_MS:
             yield f"{name.removeprefix('net.ipv4.')} = {client.sysctls[name]}"
 
