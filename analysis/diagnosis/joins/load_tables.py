@@ -253,20 +253,15 @@ def _load_processes(database: duckdb.DuckDBPyConnection, instance: str, readings
     rows = [
         (
             reading["time_us"],
-            process["pid"],
+            process["pid"] or None,
             str(process.get("comm")),
-            *(-1 if (value := integer(process, name)) is None else value for name in _FILES),
+            *(integer(process, name) for name in _FILES),
         )
         for reading in readings
         for process in [*records(reading, "processes"), {"pid": 0}]
         if integer(process, "pid") is not None
     ]
-    columns = ("time_us", "pid", "comm", *_FILES)
-    select = (
-        f"'{instance}' AS instance, time_us, nullif(pid, 0) AS pid, comm, nullif(open_files, -1) AS open_files,"
-        " nullif(open_files_limit, -1) AS open_files_limit"
-    )
-    insert_rows(database, "server_processes", columns, rows, select)
+    insert_rows(database, "server_processes", ("time_us", "pid", "comm", *_FILES), rows, f"'{instance}' AS instance, *")
 
 
 def create_ticks(database: duckdb.DuckDBPyConnection) -> None:
@@ -310,10 +305,8 @@ def _load_scrapes(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         # A page that says nothing of threads is another one.
         if not {"threads_busy", "threads_max"} <= scraped.page.values.keys() or not scraped.values:
             continue
-        found = {
-            column: np.array([values.get(name, -1) for values in scraped.values], dtype=np.int64)
-            for column, name in columns.items()
-        }
-        found["time_us"] = np.array(scraped.scrape.times_us, dtype=np.int64)
-        select = ", ".join([f"'{scraped.instance}' AS instance", *(f"nullif({name}, -1) AS {name}" for name in found)])
-        insert(database, "scrapes", found, select)
+        rows = [
+            (time_us, *(values.get(name) for name in columns.values()))
+            for time_us, values in zip(scraped.scrape.times_us, scraped.values, strict=True)
+        ]
+        insert_rows(database, "scrapes", ("time_us", *columns), rows, f"'{scraped.instance}' AS instance, *")
