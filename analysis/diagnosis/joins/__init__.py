@@ -60,14 +60,12 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     found = find_hops(raw, health)
     database = load_tables.open_database(raw)
     build_connections(database, raw, found, window)
-    build_links(database, raw.clocks.apart_us or 0, raw.with_results)
+    build_links(database, raw)
     link_tries_by_exchange(database, raw)
     build_port_shortages(database, raw.manifest)
     joined = Joined(found, database)
-    behind = len(raw.manifest.path) > len(raw.manifest.request_path)
-    later = partial(build_cases, database, raw.manifest.slow_ms, raw.clocks.apart_us or 0, behind=behind)
     of_cases = ("cases", "behind", "idle_closes", "ended_processes", "full_processes", "turned_away", "inside")
-    joined.make_later(later, *of_cases)
+    joined.make_later(partial(build_cases, database, raw), *of_cases)
     joined.make_later(partial(build_exchanges, database, raw), "exchanges", "unread_exchanges")
     joined.make_later(partial(build_data_waits, database, raw), "sent_packets", "data_waits", "unseen_data")
     return joined
@@ -109,7 +107,8 @@ def find_story(joined: Joined, instance: str, request: int) -> Story | None:
             {**flow, "try": each}
             for each, observer, id_ in keys
             if observer is not None
-            for flow in _of_connection(joined, observer, id_)
+            # In every capture that has it.
+            for flow in joined.rows(sql(__name__, "captures_of_flow"), observer=observer, id=id_)
         ],
         line=line,
         tries=tries,
@@ -132,8 +131,3 @@ def _at_the_proxy(joined: Joined, case: Row) -> tuple[Row | None, list[Row], lis
         end_us=case["end_us"],
     )
     return line, tries, errors
-
-
-def _of_connection(joined: Joined, observer: str, flow: int) -> list[Row]:
-    """Return a connection in every capture that has it."""
-    return joined.rows(sql(__name__, "captures_of_flow"), observer=observer, id=flow)

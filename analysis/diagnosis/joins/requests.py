@@ -9,12 +9,11 @@ last server that the proxy tried), `first_` (the one it tried first), `up_` (the
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import duckdb
 
 from analysis.database import create, has_rows, make, sql
 from analysis.diagnosis.joins.results import link_results
+from analysis.evidence.rawrun import RawRun
 
 # How far two observers' times of one event may lie apart when both read the same clock. Where they do not,
 # `Clocks.apart_us` (analysis.evidence.clocks) comes on top. A program reads the clock, then the kernel sends a packet,
@@ -44,20 +43,15 @@ _NGINX_LATE_US = 1_000_000
 _ALONE_US = 5_000
 
 
-def build_links(database: duckdb.DuckDBPyConnection, apart_us: int, results: Collection[str] = ()) -> None:
-    """Make the tables `resent`, `dial_links`, `sessions`, `request_links`, `tries` and `try_links`.
-
-    Args:
-        database: that of the run.
-        apart_us: how far the times of two instances may be off against each other.
-        results: the instances whose requests are from a file of results, which names no ports.
-    """
+def build_links(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """Make the tables `resent`, `dial_links`, `sessions`, `request_links`, `tries` and `try_links`."""
+    apart_us = raw.clocks.apart_us or 0
     slack_us = CLOCK_SLACK_US + apart_us
     make(database, ["requests WHERE sent_again > 0"], {sql(__name__, "resent"): _RESENT})
     database.execute(sql(__name__, "addressed_dials"))
     database.execute(sql(__name__, "dials_of_unknown_port"))
     database.execute(sql(__name__, "dial_links_by_address"), {"slack_us": slack_us})
-    link_results(database, results, apart_us)
+    link_results(database, raw.with_results, apart_us)
     if has_rows(database, "dials_of_unknown_port"):
         database.execute(sql(__name__, "dial_links_by_time"), {"slack_us": slack_us})
         database.execute(sql(__name__, "dial_links_by_group"), {"slack_us": slack_us})
@@ -116,25 +110,21 @@ _CLOSED_AT_ONCE_US, _CLOSES_MIN = 10_000, 5
 _TURNED_AWAY = {"at_once_us": 50_000, "lag_us": 50_000, "refusals": 5}
 
 
-def build_cases(database: duckdb.DuckDBPyConnection, slow_ms: int | None, apart_us: int, *, behind: bool) -> None:
-    """Make the tables of what became of requests: `cases`, and what the proofs of their causes rest on.
-
-    Args:
-        database: that of the run.
-        slow_ms: a request that takes longer is slow; None for no bound.
-        apart_us: how far the times of two instances may be off against each other.
-        behind: whether the server that answers the requests asks another one.
-    """
+def build_cases(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """Make the tables of what became of requests: `cases`, and what the proofs of their causes rest on."""
+    manifest, slack_us = raw.manifest, CLOCK_SLACK_US + (raw.clocks.apart_us or 0)
     database.execute(sql(__name__, "flows_with_proof"))
     make(database, ["request_links"], {sql(__name__, "proxied"): {"slack_us": CLOCK_SLACK_US}})
-    database.execute(sql(__name__, "cases"), {"slow_us": None if slow_ms is None else slow_ms * 1000})
-    closes = {"idle_us": _CLOSED_AT_ONCE_US, "closes": _CLOSES_MIN, "slack_us": CLOCK_SLACK_US + apart_us}
+    database.execute(sql(__name__, "cases"), {"slow_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms})
+    closes = {"idle_us": _CLOSED_AT_ONCE_US, "closes": _CLOSES_MIN, "slack_us": slack_us}
     make(database, ["server_processes"], {sql(__name__, "ended_processes"): {}})
     make(database, ["connections"], {sql(__name__, "idle_closes"): closes})
     make(database, ["server_processes WHERE open_files >= open_files_limit"], {sql(__name__, "full_processes"): {}})
     unanswered = "arriving_flows WHERE established AND server_first_data_time_us IS NULL"
     make(database, [unanswered], {sql(__name__, "turned_away"): _TURNED_AWAY})
-    source = "requests WHERE status >= 500" if behind else "requests WHERE false"
-    make(database, [source], {sql(__name__, "behind"): {"apart_us": CLOCK_SLACK_US + apart_us}})
+    # Whether the server that answers the requests asks another one.
+    asks = len(manifest.path) > len(manifest.request_path)
+    source = "requests WHERE status >= 500" if asks else "requests WHERE false"
+    make(database, [source], {sql(__name__, "behind"): {"apart_us": slack_us}})
     any_inside = "(SELECT name FROM inner_queues UNION ALL SELECT name FROM inner_refusals)"
     make(database, [any_inside], {sql(__name__, "inside"): {"turn_us": NGINX_TURN_US, "at_once_us": _AT_ONCE_US}})
