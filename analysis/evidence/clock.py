@@ -102,7 +102,8 @@ class Clock:
             return times_us
         found: list[int] = []
         for time_us in times_us:
-            meant = [self._rated(each) for each in self._possible(time_us)]
+            shifts_us = [each.shift_us for each in self._meant(time_us, None)] if self.stretches else [0]
+            meant = [self._rated(time_us + shift_us) for shift_us in shifts_us]
             found.append(next((each for each in meant if not found or each >= found[-1]), meant[-1]))
         return found
 
@@ -158,9 +159,6 @@ class Clock:
 
     def _rated(self, time_us: int) -> int:
         return time_us if self.rate == SAME else time_us + self.rate.more_us(time_us)
-
-    def _possible(self, time_us: int) -> list[int]:
-        return [time_us + each.shift_us for each in self._meant(time_us, None)] if self.stretches else [time_us]
 
     def _meant(self, time_us: int, mono_us: int | None) -> list[Stretch]:
         """Return the stretches in which it may have shown a time; the nearest one if none showed it."""

@@ -195,8 +195,9 @@ def run(
     except subprocess.TimeoutExpired:
         return f"flows did not end within {seconds} s; hint: see what it does with {_CAPTURE}, by hand"
     if done.returncode not in (_ALL_READ, _PART_READ):
+        said = done.stderr.strip().splitlines() or [f"flows ended with exit code {done.returncode}"]
         # Messages are the same wherever a run is analysed.
-        return _last_line(done.stderr, done.returncode).replace(name, _CAPTURE)
+        return said[-1].replace(name, _CAPTURE)
     return done
 
 
@@ -210,11 +211,6 @@ def find_program() -> Path | str:
         return EXPORTED
     found = shutil.which("flows")
     return Path(found).resolve() if found else f"the program `flows`, which reads captures, is missing; {_HINT}"
-
-
-def _last_line(stderr: str, code: int) -> str:
-    lines = stderr.strip().splitlines()
-    return lines[-1] if lines else f"flows ended with exit code {code}"
 
 
 def _read(rows: Path) -> Reduction:
