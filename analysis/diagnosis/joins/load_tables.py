@@ -20,7 +20,7 @@ from analysis.evidence.logs import lines_of
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.records import put_on_steady, tell_processes_apart
 from analysis.evidence.samples import Listener, Samples, read_machine_ms
-from analysis.evidence.throttling import throttled
+from formats.manifest import ActionRecord
 from formats.role import CONTAINER_LOG
 from formats.safe_files import open_regular
 
@@ -79,9 +79,37 @@ def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "actions", columns | {"throttled": "VARCHAR", "start_us": "BIGINT", "until_us": "BIGINT"})
     for number, action in enumerate(manifest.actions):
         if action.start_us is not None:
-            row = [number, action.concerns, action.do, action.words, action.is_ending, throttled(raw, action)]
+            row = [number, action.concerns, action.do, action.words, action.is_ending, _throttled(raw, action)]
             times = [action.start_us, manifest.until_us(action)]
             database.execute("INSERT INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [*row, *times])
+
+
+# The kernel gives a limited container its share anew in each period.
+_PERIOD_US = 100_000
+# A limit that held its server in fewer of the periods is not the wait of most requests.
+_PERIODS_MIN = 0.5
+# A reading counts processor time in ticks of 10 ms, one for each process.
+_USED_MIN = 0.9
+
+
+def _throttled(raw: RawRun, action: ActionRecord) -> str | None:
+    """Return how the evidence shows that a limit held its server for most of its time; None where it shows none."""
+    if action.do != "cpu" or action.cpus is None or action.start_us is None or action.end_us is None:
+        return None
+    if action.throttled_periods is not None:
+        periods = (action.end_us - action.start_us) // _PERIOD_US
+        if action.throttled_periods < _PERIODS_MIN * periods:
+            return None
+        return f"throttled in {min(action.throttled_periods, periods)} of {periods} periods of 100 ms (nr_throttled)"
+    within = [
+        reading
+        for reading in raw.processes.get(action.instance, ())
+        if action.start_us <= reading["time_us"] <= action.end_us
+    ]
+    percent = processes.cpu_percent(within)
+    if percent is None or percent < _USED_MIN * 100 * action.cpus:
+        return None
+    return f"at its limit: its processes used {percent / 100:.2g} processors"
 
 
 # So many messages of an error log are in memory before they become rows.
