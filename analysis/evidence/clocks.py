@@ -17,11 +17,10 @@ import duckdb
 import numpy as np
 
 from analysis.database import Integers, composed, create, in_memory, insert_rows, literal, sql
-from analysis.evidence import clock, logs
+from analysis.evidence import clock, jsonl, logs
 from analysis.evidence.clock import Clock
 from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
 from analysis.evidence.flows import Reduction
-from analysis.evidence.jsonl import WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.rawfiles import Places, descriptor_path
 from analysis.evidence.samples import Samples
 from formats.manifest import Manifest
@@ -253,16 +252,18 @@ def _add_events(
     for instance, path in rows.items():
         captured = {"instance": instance, "path": path, "one_of": one_of}
         database.execute(sql(__name__, "events_captured"), captured)
-    dialled = composed(__name__, "dialled_both_ends", whole=WHOLE_DIAL)
-    answered = composed(__name__, "answered", whole=WHOLE_REQUEST)
+    dialled = composed(__name__, "dialled_both_ends", whole=jsonl.WHOLE_DIAL)
+    of_dials = {"one_of": one_of, "fields": jsonl.HEADER | jsonl.DIALS}
+    answered = composed(__name__, "answered", whole=jsonl.WHOLE_REQUEST)
+    of_requests = {"fields": jsonl.HEADER | jsonl.REQUESTS}
     for instance, file, _ in manifest.logged(logs.DIALS):
-        if _read(database, dialled, places.role(instance, file), one_of=one_of):
+        if _read(database, dialled, places.role(instance, file), **of_dials):
             database.execute(sql(__name__, "events_dialled"), {"instance": instance})
     for instance in manifest.of_role("k6"):
-        if not _read(database, dialled, places.role(instance, "dials.jsonl"), one_of=one_of):
+        if not _read(database, dialled, places.role(instance, "dials.jsonl"), **of_dials):
             continue
         database.execute(sql(__name__, "events_dialled"), {"instance": instance})
-        if _read(database, answered, places.role(instance, "requests.jsonl")):
+        if _read(database, answered, places.role(instance, "requests.jsonl"), **of_requests):
             database.execute(sql(__name__, "events_requested"), {"instance": instance})
     database.execute("DELETE FROM events WHERE machine IS NULL")
 

@@ -30,6 +30,8 @@ from formats.safe_files import open_regular
 # Enough for the longest line of a record; servers bound a URL at 8 KiB.
 _TAIL_BYTES = 1 << 16
 
+# The fields of the end line that say how many records there are.
+_ANNOUNCED = {"requests": "BIGINT", "dials": "BIGINT"}
 # The columns of the table `dials` that only lines of closes have.
 _OF_CLOSES = ("bytes_sent", "bytes_received")
 
@@ -88,8 +90,8 @@ class Records(Tables):
 
     def load_requests(self, path: Path, instance: str, clock: Clock = NEVER_SET) -> None:
         """Load a client's requests.jsonl."""
-        query = composed(__name__, "lines_of_requests", whole=jsonl.WHOLE_REQUEST)
-        fields = {**jsonl.HEADER, **jsonl.REQUESTS, "requests": "BIGINT"}
+        query = composed(__name__, "lines_of_records", records="requests", whole=jsonl.WHOLE_REQUEST, closed="false")
+        fields = {**jsonl.HEADER, **jsonl.REQUESTS, **_ANNOUNCED}
         self.requests[instance] = self._load("requests", query, path, instance, fields=fields, writers=[instance])
         self._keep_records("requests", instance)
         put_on_steady(self.database, "requests", instance, clock, "time_us", "end_us")
@@ -110,8 +112,8 @@ class Records(Tables):
     def load_dials(self, path: Path, instance: str, role: str, clock: Clock = NEVER_SET) -> None:
         """Load the dials.jsonl of a client or a proxy, whose header may name the role."""
         whole, closed = jsonl.WHOLE_DIAL, jsonl.WHOLE_CLOSE
-        query = composed(__name__, "lines_of_dials", whole=whole, closed=closed)
-        fields = {**jsonl.HEADER, **jsonl.DIALS, **jsonl.CLOSES, "dials": "BIGINT"}
+        query = composed(__name__, "lines_of_records", records="dials", whole=whole, closed=closed)
+        fields = {**jsonl.HEADER, **jsonl.DIALS, **jsonl.CLOSES, **_ANNOUNCED}
         self.dials[instance] = self._load("dials", query, path, instance, fields=fields, writers=[instance, role])
         self.database.execute(sql(__name__, "closes"), {"instance": instance})
         self._keep_records("dials", instance)

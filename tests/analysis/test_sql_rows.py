@@ -13,6 +13,7 @@ from analysis.database import create, in_memory
 from analysis.derivation import judge
 from analysis.diagnosis.joins import Joined
 from analysis.diagnosis.joins.load_tables import FLOWS
+from analysis.evidence import jsonl
 from tests.analysis.whole import make_run
 
 Row = dict[str, Any]
@@ -2599,9 +2600,9 @@ def test_lines_of_requests_tell_records_header_end_and_what_is_corrupt(apart: Ta
         {"kind": "header", "schema": "connlab.requests/1", "instance": "k6-2"}, {"kind": "header", "schema": "else"},
         {"id": 3}, "{broken\n", {"kind": "end", "requests": 1},
     )  # fmt: skip
-    fields = {**dict.fromkeys(("kind", "schema", "instance"), "VARCHAR"), "id": "BIGINT", "requests": "BIGINT"}
-    whole = {"whole": "kind IS NULL AND id IS NOT NULL"}
-    found = apart.made("lines_of_requests", "*", whole, path=path, instance="k6-1", writers=["k6-1"], fields=fields)
+    fields = jsonl.HEADER | dict.fromkeys(("id", "requests", "dials"), "BIGINT")
+    parts = {"records": "requests", "whole": "kind IS NULL AND id IS NOT NULL", "closed": "false"}
+    found = apart.made("lines_of_records", "*", parts, path=path, instance="k6-1", writers=["k6-1"], fields=fields)
     kinds = [(None, None, 1), (None, None, 3), (None, None, 3), (3, None, 0), (None, None, 4), (None, 1, 2)]
     assert found == [(number, "k6-1", announced, kind) for number, announced, kind in kinds]
 
@@ -2611,10 +2612,10 @@ def test_lines_of_dials_tell_closes_too(apart: Tables, tmp_path: Path) -> None:
         tmp_path, {"kind": "header", "schema": "connlab.dials/1", "instance": "gateway"}, {"kind": "dial", "id": 1},
         {"kind": "close", "id": 1}, {"kind": "close"}, {"kind": "end", "dials": 1}, {"id": 1},
     )  # fmt: skip
-    fields = {**dict.fromkeys(("kind", "schema", "instance"), "VARCHAR"), "id": "BIGINT", "dials": "BIGINT"}
-    parts = {"whole": "kind = 'dial'", "closed": "kind = 'close' AND id IS NOT NULL"}
+    fields = jsonl.HEADER | dict.fromkeys(("id", "requests", "dials"), "BIGINT")
+    parts = {"records": "dials", "whole": "kind = 'dial'", "closed": "kind = 'close' AND id IS NOT NULL"}
     writers = {"instance": "gateway-1", "writers": ["gateway-1", "gateway"]}
-    found = apart.made("lines_of_dials", "*", parts, path=path, fields=fields, **writers)
+    found = apart.made("lines_of_records", "*", parts, path=path, fields=fields, **writers)
     assert [(id_, announced, kind) for id_, _, announced, kind in found] == [
         (None, None, 1), (1, None, 0), (1, None, 5), (None, None, 3), (None, 1, 2), (1, None, 4),
     ]  # fmt: skip
@@ -2676,7 +2677,8 @@ def test_dialled_has_dials_with_both_ends_as_a_capture_names_them(apart: Tables,
         ends | {"kind": "close", "id": 1},
     )  # fmt: skip
     columns = "id, client, server, place, places"
-    found = apart.made("dialled_both_ends", columns, {"whole": "kind = 'dial'"}, path=path, one_of=1)
+    fields = jsonl.HEADER | jsonl.DIALS
+    found = apart.made("dialled_both_ends", columns, {"whole": "kind = 'dial'"}, path=path, one_of=1, fields=fields)
     assert found == [(1, "::1 1000", "10.0.0.2 80", 1, 2), (2, "::1 1000", "10.0.0.2 80", 2, 2)]
 
 
@@ -2689,7 +2691,8 @@ def test_answered_bounds_the_requests_of_a_plain_connection(apart: Tables, tmp_p
         request | {"dial": 3, "url": "https://s/", "time_us": 10}, request | {"time_us": 10},
         request | {"dial": 1, "id": 9},
     )  # fmt: skip
-    assert apart.made("answered", "*", {"whole": "id IS NULL"}, path=path) == [(1, 11, 21, 15)]
+    found = apart.made("answered", "*", {"whole": "id IS NULL"}, path=path, fields=jsonl.HEADER | jsonl.REQUESTS)
+    assert found == [(1, 11, 21, 15)]
 
 
 def test_lines_of_an_access_log_have_numbers_and_the_format_s_columns(apart: Tables, tmp_path: Path) -> None:

@@ -4,9 +4,7 @@ SELECT *, row_number() OVER (PARTITION BY client, server ORDER BY time_us, id) A
        count(*) OVER (PARTITION BY client, server) AS places
   FROM (SELECT *, regexp_replace(replace(replace(local, '[', ''), ']', ''), ':(\d+)$', ' \1') AS client,
                regexp_replace(replace(replace(remote, '[', ''), ']', ''), ':(\d+)$', ' \1') AS server
-          FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {
-               kind: 'VARCHAR', id: 'BIGINT', time_us: 'BIGINT', duration_us: 'BIGINT', local: 'VARCHAR',
-               remote: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR' })
+          FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = $fields)
          WHERE $whole AND local IS NOT NULL AND remote IS NOT NULL
            AND error_kind IS DISTINCT FROM 'address-not-available')
  WHERE hash(client) % $one_of = 0;
