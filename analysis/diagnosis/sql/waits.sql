@@ -180,24 +180,14 @@ SELECT instance, id, server, left_us, scrapes, scrapes_waiting, threads_max,
             THEN 100.0 * (last_idle.idle_before_ms + last_idle.idle_ms - first_idle.idle_before_ms)
                  / nullif(last_idle.total_before_ms + last_idle.total_ms - first_idle.total_before_ms, 0)
         END AS idle_percent,
-       greatest(pool_us, 0) AS pool_us, greatest(up_pool_us, 0) AS up_pool_us,
-       greatest(stream_us, 0) AS stream_us, greatest(goaway_us, 0) AS goaway_us,
-       greatest(refused_us, 0) AS refused_us, greatest(unanswered_us, 0) AS unanswered_us,
-       greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
-       greatest(lost_us, 0) AS lost_us, greatest(up_lost_us, 0) AS up_lost_us,
+       greatest(COLUMNS(['pool_us', 'up_pool_us', 'stream_us', 'goaway_us', 'refused_us', 'unanswered_us', 'syn_us',
+                         'up_syn_us', 'lost_us', 'up_lost_us', 'ack_us', 'up_ack_us', 'queue_us', 'up_queue_us',
+                         'tls_wait_us', 'up_tls_wait_us', 'thread_us', 'server_us', 'unread_us', 'handler_us', 'lag_us',
+                         'retry_us', 'pause_us', 'throttled_us', 'starved_us']), 0) AS '\0',
        coalesce(data_us, 0) AS data_us, coalesce(up_data_us, 0) AS up_data_us,
        coalesce(ack_wait_us, 0) AS ack_wait_us, coalesce(up_ack_wait_us, 0) AS up_ack_wait_us,
-       data_from_us, data_until_us, data_asks,
-       greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
-       greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
-       greatest(tls_wait_us, 0) AS tls_wait_us, greatest(up_tls_wait_us, 0) AS up_tls_wait_us, waited_dial, opened_us,
-       greatest(thread_us, 0) AS thread_us,
-       greatest(server_us, 0) AS server_us, greatest(unread_us, 0) AS unread_us, taken_us,
-       greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
-       greatest(retry_us, 0) AS retry_us,
-       greatest(pause_us, 0) AS pause_us, paused,
-       greatest(throttled_us, 0) AS throttled_us, throttled_server, throttled_says,
-       greatest(starved_us, 0) AS starved_us, starved_says
+       data_from_us, data_until_us, data_asks, waited_dial, opened_us, taken_us, paused, throttled_server,
+       throttled_says, starved_says
   FROM parts
        LEFT JOIN machines USING (instance)
        ASOF LEFT JOIN (FROM idle_spans WHERE end_us IS NOT NULL) AS first_idle
