@@ -1143,8 +1143,9 @@ def test_a_connection_is_followed_through_all_tables_that_name_it(tables: Tables
     tables.given("accepted", **ends, accepted_before_us=30)
     tables.given("ahead", **ends, ahead=3)
     tables.given("syn_drop_proof", **ends, syns_overflowed=1)
-    columns = "id, syns_lost, tls_end_time_us, accepted_before_us, ahead, syns_overflowed"
-    assert tables.made("flows_with_proof", columns) == [(7, 1, 40, 30, 3, 1)]
+    tables.given("before_socket", **ends, synacks_again=2)
+    columns = "id, syns_lost, tls_end_time_us, accepted_before_us, ahead, syns_overflowed, synacks_again"
+    assert tables.made("flows_with_proof", columns) == [(7, 1, 40, 30, 3, 1, 2)]
 
 
 def test_a_port_is_held_in_time_wait(tables: Tables) -> None:

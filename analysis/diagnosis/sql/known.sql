@@ -45,21 +45,15 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        resent.ended_us AS sent_ended_us, resent.together AS sent_together,
        beside.* EXCLUDE (instance, id), behind.* EXCLUDE (instance, id),
        inside.* EXCLUDE (instance, id),
-       flow_socket.synacks_again AS flow_synacks_again, flow_socket.cookies_sent AS flow_cookies_sent,
-       flow_socket.untracked AS flow_untracked, flow_socket.tracked AS flow_tracked,
-       flow_socket.tracked_max AS flow_tracked_max, up_socket.synacks_again AS up_synacks_again,
-       up_socket.cookies_sent AS up_cookies_sent, up_socket.untracked AS up_untracked,
-       up_socket.tracked AS up_tracked, up_socket.tracked_max AS up_tracked_max,
        $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
        $captured_behind AS captured_behind, $proxied AS proxied, $relayed AS relayed, $apart_us::BIGINT AS apart_us,
-       $keep_alive_us::BIGINT AS keep_alive_us,
        coalesce(end_us > $whole_until_us, false) AS torn,
        CASE WHEN $proxied THEN flow_idle.kept_us
             ELSE coalesce($keep_alive_us::BIGINT, flow_idle.kept_us - $slack_us) END AS flow_keep_us,
        coalesce($keep_alive_us::BIGINT, up_idle.kept_us - $slack_us) AS up_keep_us,
-       flow_idle.closes AS flow_idle_closes, flow_idle.low_us AS flow_idle_low_us,
-       flow_idle.high_us AS flow_idle_high_us, up_idle.closes AS up_idle_closes, up_idle.low_us AS up_idle_low_us,
-       up_idle.high_us AS up_idle_high_us, heard.flow_heard_us, ended.* EXCLUDE (instance, id),
+       COLUMNS(flow_idle.* EXCLUDE (instance, kept_us)) AS 'flow_idle_\0',
+       COLUMNS(up_idle.* EXCLUDE (instance, kept_us)) AS 'up_idle_\0',
+       heard.flow_heard_us, ended.* EXCLUDE (instance, id),
        first_lines.* EXCLUDE (instance, id),
        if(status = 0, flow_away, up_away) AS away,
        timers.connect_timer, timers.answer_timer,
@@ -75,10 +69,6 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        LEFT JOIN first_lines USING (instance, id)
        LEFT JOIN timers ON timers.instance = broken.line_instance
        LEFT JOIN timers AS own_timers ON own_timers.instance = broken.own_instance
-       LEFT JOIN before_socket AS flow_socket
-            ON flow_socket.observer = broken.flow_observer AND flow_socket.id = broken.flow_id
-       LEFT JOIN before_socket AS up_socket
-            ON up_socket.observer = broken.up_observer AND up_socket.id = broken.up_id
        LEFT JOIN turned_away AS flow_away
             ON flow_away.observer = broken.flow_observer AND flow_away.id = broken.flow_id
        LEFT JOIN turned_away AS up_away ON up_away.observer = broken.up_observer AND up_away.id = broken.up_id
