@@ -31,10 +31,9 @@ COLUMNS: Mapping[str, str] = {
     "request_length": "BIGINT", "request_time": "DOUBLE", "status": "BIGINT", "bytes_sent": "BIGINT",
     "sent_http_connection": "VARCHAR", "upstream_addr": "VARCHAR", "upstream_status": "VARCHAR",
     "upstream_connect_time": "VARCHAR", "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR",
-    "upstream_connection": "VARCHAR", "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
-    "upstream_local_port": "VARCHAR", "upstream_bytes_sent": "VARCHAR", "gave_up": "VARCHAR", "request_id": "VARCHAR",
-    "resolution_us": "BIGINT", "guessed": "BOOLEAN", "unsent": "BOOLEAN",
-    "ssl_protocol": "VARCHAR", "ssl_session_reused": "VARCHAR",
+    "upstream_connection": "VARCHAR", "upstream_reused": "VARCHAR", "upstream_local_port": "VARCHAR",
+    "upstream_bytes_sent": "VARCHAR", "gave_up": "VARCHAR", "request_id": "VARCHAR", "resolution_us": "BIGINT",
+    "guessed": "BOOLEAN", "unsent": "BOOLEAN", "ssl_protocol": "VARCHAR", "ssl_session_reused": "VARCHAR",
 }  # fmt: skip
 
 

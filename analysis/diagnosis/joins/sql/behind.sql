@@ -62,8 +62,7 @@ SELECT asked.instance, asked.id, asked.service AS behind_from, held.held AS behi
        last.observer AS behind_observer, last.flow AS behind_id, last.established AS behind_established,
        last.refused AS behind_refused, last.answered_us AS behind_answered_us, last.syn_count AS behind_syn_count,
        last.syn_times_us AS behind_syn_times_us, last.syns_lost AS behind_syns_lost,
-       proof.syns_overflowed AS behind_syns_overflowed, proof.syns_syn_queue_full AS behind_syns_syn_queue_full,
-       proof.syns_not_dropped AS behind_syns_not_dropped, proof.depth_min AS behind_depth_min,
+       proof.syns_overflowed AS behind_syns_overflowed, proof.depth_min AS behind_depth_min,
        proof.depth_max AS behind_depth_max, proof.queue_limit AS behind_queue_limit, proof.queues AS behind_queues,
        proof.queue AS behind_queue
   FROM asked

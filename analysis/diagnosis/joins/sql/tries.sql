@@ -25,7 +25,6 @@ WITH told AS (
            seconds_of(upstream_header_time) AS headers,
            seconds_of(upstream_response_time) AS answers,
            string_split(upstream_connection, ', ') AS dials,
-           string_split(upstream_connection_requests, ', ') AS places,
            string_split(upstream_reused, ', ') AS kept,
            string_split(upstream_local_port, ', ') AS ports,
            request_length, string_split(upstream_bytes_sent, ', ') AS sent
@@ -49,8 +48,7 @@ SELECT instance, line, try, len(servers) AS tries, servers[try] AS server,
        guessed, len(list_filter(said, lambda text: contains(text, 'while SSL handshaking'))) > 0 AS securing,
        len(said) > 0 AND NOT securing AS had, connects[try] IS NOT NULL OR securing OR had
            OR (guessed AND connects IS NULL AND line_status NOT IN (502, 503, 504)) AS connected,
-       try_cast(places[try] AS BIGINT) AS place, try_cast(kept[try] AS BOOLEAN) AS reused,
-       try_cast(ports[try] AS BIGINT) AS local_port,
+       try_cast(kept[try] AS BOOLEAN) AS reused, try_cast(ports[try] AS BIGINT) AS local_port,
        if(request_length - try_cast(sent[try] AS BIGINT) > $headers_bytes,
           request_length - try_cast(sent[try] AS BIGINT), NULL) AS unsent_bytes
   FROM heard

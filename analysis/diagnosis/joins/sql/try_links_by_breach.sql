@@ -4,7 +4,7 @@
 -- connection whose own try is known was kept after it, if that was over a turn before its last data.
 INSERT INTO try_links
 WITH broken AS (
-    SELECT * EXCLUDE (place), start_us + response_us AS end_us,
+    SELECT *, start_us + response_us AS end_us,
            count(*) OVER (PARTITION BY instance, server) AS total,
            row_number() OVER (PARTITION BY instance, server ORDER BY start_us + response_us, line, try) AS place
       FROM tries ANTI JOIN try_links USING (instance, line, try)

@@ -6,7 +6,7 @@
 -- `guessed`: only tries of a log whose format is declared.
 INSERT INTO try_links
 WITH open_tries AS (
-    SELECT * EXCLUDE (place), coalesce(connect_us >= $retry_us, false) AS late
+    SELECT *, coalesce(connect_us >= $retry_us, false) AS late
       FROM tries ANTI JOIN try_links USING (instance, line, try)
      WHERE server_port IS NOT NULL AND NOT names_dial AND (guessed OR NOT $guessed)
 ), unclaimed AS (
