@@ -747,11 +747,13 @@ def read_manifest(run_dir: Path) -> Manifest:
 
 
 def port_count(text: str | None) -> int | None:
-    """Return how many ports a range such as "32768	60999" has."""
+    """Return how many ports a range such as "32768	60999" has; None if it is no range."""
     numbers = (text or "").split()
-    if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):  # noqa: PLR2004  lowest and highest
+    # No port has more than five digits.
+    if len(numbers) != 2 or not all(number.isdecimal() and len(number) <= 5 for number in numbers):  # noqa: PLR2004  lowest and highest
         return None
-    return int(numbers[1]) - int(numbers[0]) + 1
+    low, high = map(int, numbers)
+    return high - low + 1 if high >= low else None
 
 
 def _now_us() -> tuple[int, int]:

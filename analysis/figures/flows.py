@@ -12,16 +12,13 @@ from analysis.diagnosis.joins import Joined, Row
 from analysis.diagnosis.joins.connections import TIME_WAIT_MS
 from analysis.diagnosis.syn_ladder import timer_lateness_ms
 from analysis.evidence.logs import ACCESS
-from analysis.evidence.samples import Samples
+from analysis.evidence.samples import TICK_SLACK_US, Samples
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure, figures_of_times, of_connections, of_joined
 from analysis.figures.run import Run, list_or_statistic, total
 
 _SOURCE = "capture.pcap of one end"
 _figure = partial(Figure, source=_SOURCE)
-
-# A sampler that is ready to read may have to wait for a processor first.
-_TICK_SLACK_MS = 50
 
 # Figure, a column of connections_to.sql → its meaning.
 _COUNTS = {
@@ -168,14 +165,14 @@ def _waiting(run: Run, joined: Joined, instance: str, bound: str) -> Value:
         return span
     tick_us = samples.ticks[span.last].time_us
     # By a timer of the kernel, which may be late.
-    short_us = 1000 * (TIME_WAIT_MS - _TICK_SLACK_MS)
-    long_us = 1000 * (TIME_WAIT_MS + timer_lateness_ms(TIME_WAIT_MS) + _TICK_SLACK_MS)
+    short_us = 1000 * TIME_WAIT_MS - TICK_SLACK_US
+    long_us = 1000 * (TIME_WAIT_MS + timer_lateness_ms(TIME_WAIT_MS)) + TICK_SLACK_US
     overflows = _Overflows(samples, span.last)
     row = joined.row(
         sql(__name__, "time_wait"),
         instance=instance,
         tick_us=tick_us,
-        slack_us=1000 * _TICK_SLACK_MS,
+        slack_us=TICK_SLACK_US,
         short_us=short_us,
         long_us=long_us,
         overflow_us=overflows.begin_us(tick_us - long_us),

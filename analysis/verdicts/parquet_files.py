@@ -208,8 +208,7 @@ def _levels(scraped: Scraped, window: Window) -> Iterator[_Row]:
     }
     times_us = scraped.scrape.times_us
     for index in window_readings.indices_from_before_start(times_us, window.start_us, window.end_us):
-        if index < len(times_us):
-            values = scraped.values[index]
-            for name, full in names.items():
-                if name in values:
-                    yield times_us[index], scraped.instance, full, values[name]
+        values = scraped.values[index]
+        for name, full in names.items():
+            if name in values:
+                yield times_us[index], scraped.instance, full, values[name]

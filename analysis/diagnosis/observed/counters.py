@@ -14,7 +14,7 @@ from typing import Final
 from analysis.evidence.samples import Samples
 from analysis.evidence.window import Window
 from analysis.formatting import format_count
-from formats.manifest import PORT_RANGE, SOMAXCONN
+from formats.manifest import PORT_RANGE, SOMAXCONN, port_count
 
 # A backlog that several programs ask for by themselves; the dump may name none of them.
 _DEFAULTS: Final = {
@@ -233,9 +233,7 @@ def _attempts(counted: Counted) -> Iterator[Finding]:
 
 
 def _ports(counted: Counted, sysctls: Mapping[str, str | None], no_address: int) -> Iterator[Finding]:
-    ports = [_number(each) for each in (sysctls.get(PORT_RANGE) or "").split()]
-    low, high = ports if len(ports) == 2 else (None, None)  # noqa: PLR2004  lowest and highest
-    size = high - low + 1 if low is not None and high is not None and high >= low else None
+    size = port_count(sysctls.get(PORT_RANGE))
     open_, waiting = counted["sockstat.TCP.inuse"] or counted["Tcp.CurrEstab"], counted["sockstat.TCP.tw"]
     if not no_address and (size is None or open_ + waiting <= size):
         return
