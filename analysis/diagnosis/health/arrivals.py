@@ -35,6 +35,7 @@ from analysis.formatting import format_count
 
 # The workloads whose users come one after another, if load.arrival_gap is not 0.
 _IN_TURN = ("users", "tcp", "slow_clients")
+# Their users hold their connections until they leave, whatever answer they get.
 _IN_A_RAMP = ("long_polling",)
 # The workloads whose users are all alike, so that it does not matter which of two takes a place.
 _ALIKE = ("users", "tcp")
@@ -152,14 +153,10 @@ def _first(path: Path, found_by: str, asked: Mapping[str, object]) -> tuple[Any,
         return database.execute(sql(__name__, found_by), {"path": literal(path), **asked}).fetchone()
 
 
-# Users of this workload hold their connections until they leave, whatever answer they get.
-_WORKLOAD = "long_polling"
-
-
 def examine_kept_connections(raw: RawRun, window: Window | None) -> Report | None:
     """Report on the connections that k6 gave up; None where no capture tells, or users may close theirs."""
     workload = raw.manifest.knobs.get("load.workload")
-    if window is None or workload is None or workload.value != _WORKLOAD:
+    if window is None or workload is None or workload.value not in _IN_A_RAMP:
         return None
     servers = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
     reductions = [raw.reductions[each] for each in servers if each in raw.reductions]
