@@ -98,6 +98,16 @@ def test_requests_of_one_name_have_figures_of_their_own(run: RunFolder) -> None:
     assert "client.named.get_pay.latency_ms.max" in set(catalogue.figure_names(named))
 
 
+def test_the_times_of_a_group_are_those_of_its_requests(run: RunFolder) -> None:
+    for request in run.clients["k6-1"].requests:
+        request["group"] = "::cart"
+    run.set_knobs(load__workload="script")
+    grouped = read(run)
+    slowest = [figures.value(grouped, f"client.{prefix}latency_ms.max") for prefix in ("", "groups.cart.")]
+    assert slowest[0] == slowest[1]
+    assert not isinstance(slowest[0], Unknown)
+
+
 def test_requests_of_one_group_have_figures_of_their_own_and_the_ledger_says_what_became_of_them(
     run: RunFolder,
 ) -> None:
