@@ -59,8 +59,8 @@ def analyse(run_dir: Path, steps: Steps | None = None) -> Verdict:
     with steps.step("ladders"):
         ladders.build_ladders(found.run).write(run_dir)
     with steps.step("figures"):
-        if found.run.raw.manifest.observed is not None:
-            connections_file.write(found.run)
+        if (observed := found.run.raw.manifest.observed) is not None:
+            connections_file.write(found.run, observed)
         figures_file.build_figures_file(found.run).write(run_dir)
     # The verdict comes last: where it stands, so do all other derived files.
     found.verdict.write(run_dir)

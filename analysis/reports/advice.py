@@ -12,7 +12,7 @@ from analysis.diagnosis import causes, syn_ladder
 from analysis.diagnosis.causes import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.answering import PROXY_FULL
 from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
-from analysis.diagnosis.causes.remedies import NO_KNOB, RunSettings, more_places
+from analysis.diagnosis.causes.remedies import NO_KNOB, AdvisedRun, more_places
 from analysis.diagnosis.causes.waiting import served_at_once
 from analysis.diagnosis.model_settings import ModelNotApplicable, Settings
 from analysis.formatting import format_count, format_ms, format_races
@@ -188,7 +188,7 @@ def advise_on_cause(
     remedy = causes.cause_named(cause).remedy
     if isinstance(remedy, str):
         return Advice(cause, count, remedy)
-    settings = RunSettings(manifest, ledger, hop)
+    settings = AdvisedRun(manifest, ledger, hop)
     try:
         found = remedy(settings)
     except KeyError as missing:
@@ -209,7 +209,7 @@ def advise_on_cause(
     return Advice(cause, count, why, found.knob, found.value, test.command, found.besides, found.choices)
 
 
-def _without(run: RunSettings, knob: str, bounds: Sequence[str | None]) -> str:
+def _without(run: AdvisedRun, knob: str, bounds: Sequence[str | None]) -> str:
     """Return why there is no value where the manifest lacks a knob, as of a script, and which `bounds` to raise."""
     if run.manifest.value_of("load.workload") != "script" or not knob.startswith("load."):
         return f"the value depends on {knob}, which the run's manifest does not have"

@@ -8,9 +8,8 @@ from pydantic import Field, model_validator
 
 from analysis import output
 from analysis.database import Row, create, has_rows, sql
-from analysis.diagnosis import observed
 from analysis.diagnosis.health import Evidence, Problem, recordings
-from analysis.diagnosis.observed import Observation, counters
+from analysis.diagnosis.observed import Observation, counters, observe
 from analysis.evidence import captures
 from analysis.figures import Run
 from analysis.formatting import format_us
@@ -18,8 +17,8 @@ from analysis.output import DerivedFile, Written
 from analysis.verdicts import inspection, overflow_advice
 from analysis.verdicts.inspection import Inspection
 from analysis.verdicts.overflow_advice import Advice, FailedBehindOverflows
-from formats.manifest import PORT_RANGE, port_count
-from formats.manifest import Target as Observed
+from formats.manifest import PORT_RANGE, Observed, port_count
+from formats.manifest import Target as ObservedTarget
 
 TABLE = Path("derived") / "connections.parquet"
 QUEUES = Path("derived") / "queues.parquet"
@@ -210,11 +209,12 @@ class Connections(DerivedFile):
     ] = None
 
 
-def write(run: Run) -> Connections:
+def write(run: Run, observed: Observed) -> Connections:
     """Write connections.json and connections.parquet of an observed run into its derived/."""
-    seen = observed.observe(run.raw)
-    more = {"inspection": inspection.build_inspection(run, seen), "start_us": seen.window.start_us if seen else None}
-    account = _account(run, seen).model_copy(update=more)
+    seen = observe(run.raw)
+    inspected = inspection.build_inspection(run, seen, observed) if run.raw.inspected else None
+    more = {"inspection": inspected, "start_us": seen.window.start_us if seen else None}
+    account = _account(run, seen, observed).model_copy(update=more)
     for file in (TABLE, QUEUES, COUNTERS):
         (run.raw.folder / file).unlink(missing_ok=True)
     if seen is not None:
@@ -235,15 +235,14 @@ def _write_counters(run: Run, seen: Observation) -> None:
     output.copy_rows(seen.database.execute, "SELECT * FROM counters ORDER BY ALL", run.raw.folder / COUNTERS)
 
 
-def _account(run: Run, seen: Observation | None) -> Connections:
-    manifest = run.raw.manifest
-    planned = manifest.observed.targets if manifest.observed else []
+def _account(run: Run, seen: Observation | None, observed: Observed) -> Connections:
+    manifest, planned = run.raw.manifest, observed.targets
     account = Connections(
         contract="connlab.connections/1",
         scenario=manifest.scenario,
         run=manifest.run,
         seconds=None if seen is None else round((seen.window.end_us - seen.window.start_us) / 1e6, 3),
-        lacks=_lacks(run),
+        lacks=_lacks(run, observed),
         unexplained=None,
         targets=[],
         crossings=[],
@@ -286,21 +285,20 @@ def _account(run: Run, seen: Observation | None) -> Connections:
 _EVIDENCE = {Evidence.PACKETS, Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.TIMES}
 
 
-def _lacks(run: Run) -> list[str]:
-    manifest = run.raw.manifest
-    found = [f"{each.name} ended while it was observed" for each in _targets(run) if each.ended]
-    if manifest.observed and manifest.observed.capture == "off":
+def _lacks(run: Run, observed: Observed) -> list[str]:
+    found = [f"{each.name} ended while it was observed" for each in observed.targets if each.ended]
+    if observed.capture == "off":
         found.append("no packet was captured: the outcome of connections is unknown")
-    if manifest.observed and manifest.observed.capture == "handshakes":
+    if observed.capture == "handshakes":
         found.append("only handshakes were captured: whether a connection was answered is unknown")
     found += [
-        f"{each.instrument}: {_with_own_names(run, each)}"
+        f"{each.instrument}: {_with_own_names(observed, each)}"
         for each in run.health.problems
         if not (run.raw.inspected and _is_of_a_collector(each))
         # What a sampler costs belongs to what an observation does to a system.
         if each.instrument.startswith("sampler/") or each.spoils & _EVIDENCE
     ]
-    return [*dict.fromkeys(found), *_clock_jumps(run)]
+    return [*dict.fromkeys(found), *_clock_jumps(run, observed)]
 
 
 # No capture of an incident is longer; one that seems to be had its clock set, or is of several.
@@ -311,10 +309,9 @@ _BACKWARD_US_MAX = 1_000_000
 _CLOCK_SET = "a clock was set, or it is of several captures; do not rely on its times"
 
 
-def _clock_jumps(run: Run) -> Iterator[str]:
+def _clock_jumps(run: Run, observed: Observed) -> Iterator[str]:
     """Yield what is wrong with the times of a capture that was recorded elsewhere."""
-    files = run.raw.manifest.observed.files if run.raw.manifest.observed else []
-    for each in files:
+    for each in observed.files:
         reduction = run.raw.reductions.get(each.instance)
         if each.kind != "capture" or reduction is None or reduction.lasts_us is None:
             continue
@@ -325,11 +322,10 @@ def _clock_jumps(run: Run) -> Iterator[str]:
             yield f"{each.name} spans {days:,} days: {_CLOCK_SET}"
 
 
-def _with_own_names(run: Run, problem: Problem) -> str:
+def _with_own_names(observed: Observed, problem: Problem) -> str:
     """Return a problem's message with the user's own name of a capture that was handed in."""
-    files = run.raw.manifest.observed.files if run.raw.manifest.observed else []
     instance = problem.instrument.partition("/")[2]
-    named = [each.name for each in files if each.kind == "capture" and each.instance == instance]
+    named = [each.name for each in observed.files if each.kind == "capture" and each.instance == instance]
     return problem.message.replace("capture.pcap", ", ".join(named)) if named else problem.message
 
 
@@ -338,11 +334,7 @@ def _is_of_a_collector(problem: Problem) -> bool:
     return not problem.instrument.startswith("capture/") or problem.message in (captures.ELSEWHERE, *recordings.UNTOLD)
 
 
-def _targets(run: Run) -> list[Observed]:
-    return run.raw.manifest.observed.targets if run.raw.manifest.observed else []
-
-
-def _target(run: Run, seen: Observation, target: Observed) -> Target:
+def _target(run: Run, seen: Observation, target: ObservedTarget) -> Target:
     instance = target.instance
     return Target(
         instance=instance,

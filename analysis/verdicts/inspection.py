@@ -106,11 +106,8 @@ class Inspection(Written):
     record_next: Annotated[list[str], Field(description="What would tell what these files do not")]
 
 
-def build_inspection(run: Run, seen: Observation | None) -> Inspection | None:
-    """Return what files from elsewhere prove; None where collectors watched."""
-    observed = run.raw.manifest.observed
-    if observed is None or not run.raw.inspected:
-        return None
+def build_inspection(run: Run, seen: Observation | None, observed: Observed) -> Inspection:
+    """Return what files from elsewhere prove."""
     files = [GivenFile(name=each.name, kind=each.kind, instance=each.instance) for each in observed.files]
     logs = [_log(run, seen, each, observed) for each in observed.files if each.file is not None]
     findings = [*_findings(run, seen, observed), *_of_logs(observed, logs)]

@@ -9,8 +9,8 @@ from dataclasses import replace
 from analysis.diagnosis.causes.cause import ERROR, FLOW, LAST_HOP, LINE, OWN_LINE, UP_FLOW, Cause
 from analysis.diagnosis.causes.remedies import (
     TIMEOUT_MARGIN_MS,
+    AdvisedRun,
     Remedy,
-    RunSettings,
     more_files,
     more_places,
     raise_knob,
@@ -122,7 +122,7 @@ def _stale_says(prefix: str) -> str:
         || {_ENDED}"""
 
 
-def _process_connections(run: RunSettings) -> Remedy | str | None:
+def _process_connections(run: AdvisedRun) -> Remedy | str | None:
     if any(one.get("out_of_files") for one in run.ledger.get("places", ())):
         return (
             f"a process of {run.proxy} had as many files open as it may, and each connection is one: raise"
@@ -142,7 +142,7 @@ def _process_connections(run: RunSettings) -> Remedy | str | None:
     return Remedy(knob, str(value), why)
 
 
-def _idle_before_the_server(run: RunSettings) -> Remedy | None:
+def _idle_before_the_server(run: AdvisedRun) -> Remedy | None:
     knob, kept = run.limit(run.proxy, "server_idle"), run.limit(run.server, "idle")
     if knob is None or kept is None or run.server == run.proxy:
         return None
@@ -153,7 +153,7 @@ def _idle_before_the_server(run: RunSettings) -> Remedy | None:
     return None if 0 < now_ms <= value_ms else Remedy(knob, format_duration(value_ms), why)
 
 
-def _closes_first(run: RunSettings) -> Remedy | str:
+def _closes_first(run: AdvisedRun) -> Remedy | str:
     """Return which side must wait less, and the setting that says so."""
     found = _idle_before_the_server(run)
     if found is not None:
@@ -175,7 +175,7 @@ def _closes_first(run: RunSettings) -> Remedy | str:
     return f"{rule}: {shorter}, or {longer}{_races(run)}"
 
 
-def _measured(run: RunSettings) -> str:
+def _measured(run: AdvisedRun) -> str:
     """Return how long the server keeps idle connections by its closes."""
     found = [hop["kept_ms"] for hop in run.ledger["hops"] if hop["to"] == run.server and hop.get("kept_ms")]
     if not found:
@@ -184,13 +184,13 @@ def _measured(run: RunSettings) -> str:
     return f"by its closes, {run.server} keeps an idle connection for {low}{'' if low == high else f' to {high}'}"
 
 
-def _races(run: RunSettings) -> str:
+def _races(run: AdvisedRun) -> str:
     """Return, behind a semicolon, how many requests more met such a connection and did not fail."""
     found = [races for hop in run.ledger["hops"] if hop["to"] == run.server and (races := format_races(hop))]
     return f"; beside those that failed, {found[0]}" if found else ""
 
 
-def _longer_silence(run: RunSettings) -> str:
+def _longer_silence(run: AdvisedRun) -> str:
     """Return the timer that must outlast a stream's pauses."""
     knob = run.limit(run.proxy, "answer_timeout")
     timer = f"raise {knob}, now {run.shown(knob)}," if knob else "raise the proxy's timeout for a silent server"
@@ -201,7 +201,7 @@ def _longer_silence(run: RunSettings) -> str:
 _TURNS_MIN = 2
 
 
-def _patience(run: RunSettings) -> Remedy | None:
+def _patience(run: AdvisedRun) -> Remedy | None:
     delay_ms, pool = run.integer("load.handler_delay"), run.limit(run.server, "threads")
     threads = run.backends * run.integer(pool) if pool else run.at_once
     # The proxy's timer runs while a request waits for a thread.
@@ -217,7 +217,7 @@ def _patience(run: RunSettings) -> Remedy | None:
 _RULES_MAX = 3
 
 
-def _rules(run: RunSettings) -> str:
+def _rules(run: AdvisedRun) -> str:
     """Return which lines of the proxy's configuration answer with an error."""
     proxy = run.manifest.roles.get(run.proxy or "")
     rules = proxy.rules if proxy else []
@@ -228,7 +228,7 @@ def _rules(run: RunSettings) -> str:
     return f"no server was asked: change the proxy's rule, or ask less ({lines})"
 
 
-def _queue(run: RunSettings) -> Remedy | None:
+def _queue(run: AdvisedRun) -> Remedy | None:
     """Return as many requests as the server takes connections; None where it gets these already."""
     taken = run.limit(run.server, "connections")
     if taken is None:
@@ -238,7 +238,7 @@ def _queue(run: RunSettings) -> Remedy | None:
     return raise_knob(run, run.limit(run.proxy, "server_connections"), value, why)
 
 
-def _more_room(run: RunSettings) -> str:
+def _more_room(run: AdvisedRun) -> str:
     """Return the limit at which the server turned connections away: that of open files, or its program's own."""
     found = [one for one in run.ledger.get("turned_away", ()) if one["role"] in (run.server, run.proxy)]
     if not found:
@@ -253,7 +253,7 @@ def _more_room(run: RunSettings) -> str:
     return f"{more_files(role, most['process'], most['files'])}, or {fewer}"
 
 
-def _unix_backlog(run: RunSettings) -> Remedy | str:
+def _unix_backlog(run: AdvisedRun) -> Remedy | str:
     """Return a longer queue at the socket, where the scenario has a knob for it, or who sets it."""
     bound = f"kernel.{run.server}.net.core.somaxconn"
     if not run.limit(run.server, "backlog") and (own := run.setting(run.server, "backlog")):

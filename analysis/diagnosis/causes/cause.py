@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from analysis.diagnosis.causes.remedies import NO_KNOB, Remedy, RunSettings
+from analysis.diagnosis.causes.remedies import NO_KNOB, AdvisedRun, Remedy
 
 # Places on the path.
 BEFORE_CONNECTION = "Between {client} and {server}, while connecting."
@@ -64,7 +64,7 @@ class Cause:
     hop: str = FIRST_HOP
     explains: str
     knobs: Mapping[str, str] = field(default_factory=dict)
-    remedy: Callable[[RunSettings], Remedy | str | None] | str = NO_KNOB
+    remedy: Callable[[AdvisedRun], Remedy | str | None] | str = NO_KNOB
     accept_queue: Literal["full", "held"] | None = None
     lesson: str | None
 

@@ -24,8 +24,8 @@ from analysis.diagnosis.causes.remedies import (
     NO_KNOB,
     QUEUE,
     SILENCE,
+    AdvisedRun,
     Remedy,
-    RunSettings,
     more_places,
     set_sysctl,
 )
@@ -46,7 +46,7 @@ _NO_CONNECTION = f"(remote IS NULL AND (dial_error_kind = 'timeout' OR dial_erro
 _ASKS_AGAIN_MS = 1000
 
 
-def _ask_again(run: RunSettings) -> Remedy | str:
+def _ask_again(run: AdvisedRun) -> Remedy | str:
     """Let nginx ask again for a name that leads elsewhere now; else no setting helps where nothing listens."""
     moves = [each for each in run.manifest.actions if each.do == "dns" and each.start_us is not None]
     knob = "nginx.resolver_valid"
@@ -165,7 +165,7 @@ def _before_socket_says(prefix: str) -> str:
                        ELSE 'no counter says what dropped them' END"""
 
 
-def _ports(run: RunSettings) -> Remedy | str | None:
+def _ports(run: AdvisedRun) -> Remedy | str | None:
     if run.behind:
         service, server = run.behind
         if pool := run.limit(service, "pool") and _pool(run, service):
@@ -183,7 +183,7 @@ def _ports(run: RunSettings) -> Remedy | str | None:
     return set_sysctl(run, f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
 
 
-def _pool(run: RunSettings, role: str) -> Remedy | None:
+def _pool(run: AdvisedRun, role: str) -> Remedy | None:
     """Return a pool with room for all; None where that is not what the role lacks."""
     room = {"pool": run.at_once, "server_pool": math.ceil(run.at_once / run.backends)}
     wanted = {knob: most for what, most in room.items() if (knob := run.limit(role, what)) is not None}
@@ -204,13 +204,13 @@ def _pool(run: RunSettings, role: str) -> Remedy | None:
     return Remedy(first, str(wanted[first]), why, besides)
 
 
-def _lost_packets(run: RunSettings) -> str:
+def _lost_packets(run: AdvisedRun) -> str:
     """Return where to look for what loses packets, and the timer that ended the dial."""
     client, server = run.hop
     return f"look for what loses packets between {client} and {server}, with a capture at both ends{run.dial_timer}"
 
 
-def _cookies(run: RunSettings) -> Remedy | None:
+def _cookies(run: AdvisedRun) -> Remedy | None:
     why = "the kernel then answers SYNs for which its queue has no place"
     return set_sysctl(run, f"kernel.{run.crowded}.net.ipv4.tcp_syncookies", "1", why)
 

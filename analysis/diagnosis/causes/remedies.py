@@ -32,8 +32,8 @@ class Remedy:
     choices: Mapping[str, str] = field(default_factory=dict)
 
 
-class RunSettings:
-    """What of a run's record the remedies read.
+class AdvisedRun:
+    """A run that a remedy is for: its settings, its ledger, and where its cause lies.
 
     Args:
         manifest: what it was made of.
@@ -176,13 +176,13 @@ class RunSettings:
 
 
 def raise_knob(
-    run: RunSettings, knob: str | None, value: int, why: str, shown: Callable[[int], str] = str
+    run: AdvisedRun, knob: str | None, value: int, why: str, shown: Callable[[int], str] = str
 ) -> Remedy | None:
     """Return a greater value; None where there is no such knob, or the value is no greater."""
     return Remedy(knob, shown(value), why) if knob is not None and run.integer(knob) < value else None
 
 
-def set_sysctl(run: RunSettings, knob: str, value: str, why: str) -> Remedy | None:
+def set_sysctl(run: AdvisedRun, knob: str, value: str, why: str) -> Remedy | None:
     """Return a value of a sysctl; None where the path has nobody to set it for, or has set it."""
     return Remedy(knob, value, why) if run.has(knob) and run.manifest.value_of(knob) != value else None
 
@@ -205,7 +205,7 @@ SILENCE = (
 )
 
 
-def share_a_queue(run: RunSettings, role: str) -> str | None:
+def share_a_queue(run: AdvisedRun, role: str) -> str | None:
     """Return advice for a role with several accept queues at one port; None for one with a single queue."""
     queues = run.queues_of(role)
     if queues == 1:
@@ -226,13 +226,13 @@ def more_files(role: str, process: str, files: int) -> str:
     )
 
 
-def files_of_the_queue(run: RunSettings, role: str) -> str | None:
+def files_of_the_queue(run: AdvisedRun, role: str) -> str | None:
     """Return that advice for a role that accepted no more connections because of it; None for others."""
     found = [one for one in run.holders_of(role) if one.get("files") is not None]
     return more_files(role, found[0]["process"], found[0]["files"]) if found else None
 
 
-def leave_silent_clients(run: RunSettings, role: str) -> str | None:
+def leave_silent_clients(run: AdvisedRun, role: str) -> str | None:
     """Return who must wait less, where clients that had sent nothing held most of a role's places; None elsewhere."""
     found = run.holders_of(role)
     silent, held = (sum(one[name] for one in found) for name in ("silent", "held"))
@@ -247,7 +247,7 @@ def leave_silent_clients(run: RunSettings, role: str) -> str | None:
     )
 
 
-def more_places(run: RunSettings) -> Remedy | str | None:
+def more_places(run: AdvisedRun) -> Remedy | str | None:
     """Return more places where most SYNs were dropped: connections that are served, or else those that may wait."""
     role = run.crowded
     if told := share_a_queue(run, role) or files_of_the_queue(run, role) or leave_silent_clients(run, role):
@@ -265,7 +265,7 @@ def more_places(run: RunSettings) -> Remedy | str | None:
     return raise_knob(run, run.limit(role, "backlog"), each, why)
 
 
-def _more_connections(run: RunSettings, role: str, each: int) -> Remedy | None:
+def _more_connections(run: AdvisedRun, role: str, each: int) -> Remedy | None:
     """Return more connections at once, for `each` that may come; None where a role has enough, or they are unknown."""
     connections, queue = run.limit(role, "connections"), run.queue_of(role)
     if connections is None or connections not in run.manifest.knobs:
@@ -289,7 +289,7 @@ def _more_connections(run: RunSettings, role: str, each: int) -> Remedy | None:
     return replace(remedy, choices={str(value): effect for value, effect in found.items() if value > now})
 
 
-def _ends(run: RunSettings, role: str, *, kept: bool) -> str:
+def _ends(run: AdvisedRun, role: str, *, kept: bool) -> str:
     """Return what a connection in the accept queue waits for."""
     idle = run.limit(role, "idle")
     if not kept or idle is None or not isinstance(idle_ms := run.knob(idle), int) or not idle_ms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.diagnosis.causes.cause import CONNECT_TIMER, ERROR, FLOW, HOP_OF_DIAL, LINE, UP_FLOW, Cause
-from analysis.diagnosis.causes.remedies import RunSettings
+from analysis.diagnosis.causes.remedies import AdvisedRun
 
 _WHERE = "Between {client} and {server}, after the connection was made and before the request could be sent."
 _ON_DIAL = "outcome = 'failed' AND status = 0 AND remote IS NULL AND dial IS NOT NULL AND dial_error_kind IS NULL"
@@ -45,7 +45,7 @@ def _first_data(prefix: str) -> str:
         || coalesce(format('the client''s reply {{}} later', took({reply} - {answer})), 'the client sent no reply'))"""
 
 
-def _fewer_handshakes(run: RunSettings) -> str:
+def _fewer_handshakes(run: AdvisedRun) -> str:
     """Return what makes handshakes fewer or quicker, and the proxy's timer that ended them."""
     why = "keep connections, let sessions be resumed, or take a key that signs faster (ecdsa)"
     return f"{why}{run.dial_timer}"

@@ -10,8 +10,8 @@ from analysis.diagnosis.causes.remedies import (
     KNOBS,
     QUEUE,
     SILENCE,
+    AdvisedRun,
     Remedy,
-    RunSettings,
     files_of_the_queue,
     leave_silent_clients,
     more_places,
@@ -83,7 +83,7 @@ def _handshake_says(prefix: str) -> str:
         || if({end} > {reply}, format(', then {{}} to the server''s', took({end} - {reply})), '') || ')', '')"""
 
 
-def served_at_once(run: RunSettings) -> Remedy | str | None:
+def served_at_once(run: AdvisedRun) -> Remedy | str | None:
     """Return more connections at once where requests waited in an accept queue, so that none has to."""
     server = run.hop[1]
     if told := share_a_queue(run, server) or files_of_the_queue(run, server) or leave_silent_clients(run, server):
@@ -95,14 +95,14 @@ def served_at_once(run: RunSettings) -> Remedy | str | None:
     return raise_knob(run, knob, each, f"{each} connections for each {server}, none left in the queue")
 
 
-def _inside(run: RunSettings) -> str:
+def _inside(run: AdvisedRun) -> str:
     """Return which setting of the server's own program bounds what it serves at once, if the lab knows one."""
     own = run.setting(run.server, "workers")
     bound = f"; {own} bounds how many requests {run.server} serves at once, and others wait inside" if own else ""
     return f"the program took that time; the path does not show what it waited for{bound}"
 
 
-def _connections(run: RunSettings) -> Remedy | None:
+def _connections(run: AdvisedRun) -> Remedy | None:
     """More connections to each server; None where no proxy limits them."""
     knob = run.limit(run.proxy, "server_connections")
     now = run.integer(knob) if knob else 0
@@ -115,7 +115,7 @@ def _connections(run: RunSettings) -> Remedy | None:
     return Remedy(knob, str(each), why)
 
 
-def _threads(run: RunSettings) -> Remedy | None:
+def _threads(run: AdvisedRun) -> Remedy | None:
     connections = run.limit(run.server, "connections")
     value = min(run.at_once, run.integer(connections)) if connections else run.at_once
     return raise_knob(run, run.limit(run.server, "threads"), value, f"{value} requests may be in progress at once")
