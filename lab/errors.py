@@ -1,4 +1,4 @@
-"""The two ways in which a command of the lab stops short, and their exit codes."""
+"""The two ways in which a command of the lab stops short, and their exit codes; and how problems are gathered."""
 
 import re
 from collections.abc import Callable, Iterable

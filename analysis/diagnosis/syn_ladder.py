@@ -24,7 +24,9 @@ TIMEOUT_MAX_MS = 120_000
 SYN_RETRIES = "net.ipv4.tcp_syn_retries"
 LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"
 TIMEOUT_MAX = "net.ipv4.tcp_rto_max_ms"
-SYSCTLS = (SYN_RETRIES, LINEAR_TIMEOUTS, TIMEOUT_MAX)
+# What the kernel takes for each (net/ipv4/sysctl_net_ipv4.c).
+_BOUNDS = {SYN_RETRIES: (1, 127), LINEAR_TIMEOUTS: (0, 127), TIMEOUT_MAX: (INITIAL_TIMEOUT_MS, TIMEOUT_MAX_MS)}
+SYSCTLS = tuple(_BOUNDS)
 
 # The tick rates that a kernel can be built with (kernel/Kconfig.hz); a program cannot tell which.
 _TICK_RATES_HZ = (100, 250, 300, 1000)
@@ -112,4 +114,8 @@ def sysctls_of(settings: Settings, instance: str) -> dict[str, int]:
         raise ModelNotApplicable(f"the kernel of {instance} has no {SYN_RETRIES}")
     # A kernel without the others behaves as if it had them at these values.
     without = {LINEAR_TIMEOUTS: 0, TIMEOUT_MAX: TIMEOUT_MAX_MS}
-    return {name: without[name] if value is None else value for name, value in values.items()}
+    found = {name: without[name] if value is None else value for name, value in values.items()}
+    for name, value in found.items():
+        low, high = _BOUNDS[name]
+        require(low <= value <= high, f"{name} of {instance} is {value:,}, and no kernel takes that")
+    return found

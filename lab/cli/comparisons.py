@@ -157,7 +157,7 @@ def find_series(name: str) -> Path:
     root = paths.RESULTS / "series"
     if series := series_folder(name):
         return series.resolve()
-    ids = sorted((file.parent.name for file in root.glob(f"*Z-*/{series_file.FILE}")), reverse=True)
+    ids = sorted((file.parent.name for file in root.glob(f"*Z-*-*/{series_file.FILE}")), reverse=True)
     named = {series_file.split_id(series_id)[1]: series_id for series_id in reversed(ids)}
     if name in named:
         return root / named[name]

@@ -82,7 +82,7 @@ def run_one_or_arms(
         from lab.lessons.guesses import ask_before_run
 
         capacity.check_capacity(resolved, selected_engine())  # nobody is asked about a run that cannot be
-        guesses = ask_before_run(terminal.stderr(), resolved, None).of_run
+        guesses = ask_before_run(terminal.stderr(), resolved, None).about_runs
     found = run_and_judge.run_once(resolved, command_line(), terminal.stderr(), guesses, profile=profile)
     end_judged(found, as_json=as_json, lesson=resolved.place if ask else None, profiled=profile is not None)
 

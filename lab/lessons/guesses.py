@@ -51,7 +51,7 @@ def ask_before_run(console: Console, resolved: ResolvedScenario, plan: Plan | No
         console.print(_NOBODY, soft_wrap=True)
         return Answers()
     answers = questions.questions_for_run(resolved) if plan is None else questions.questions_for_series(plan)
-    count = len(answers.of_run) + len(answers.chosen)
+    count = len(answers.about_runs) + len(answers.chosen)
     if not count:
         console.print("lesson: the predictions of this scenario have no number to ask for", soft_wrap=True)
         return Answers()
@@ -69,14 +69,14 @@ def ask_before_run(console: Console, resolved: ResolvedScenario, plan: Plan | No
 
 def ask_about_exercise(console: Console, answers: Answers) -> Sequence[Guess]:
     """Ask what somebody expects of an exercise's run; nobody, where there is no terminal."""
-    if not answers.of_run or not (sys.stdin.isatty() and console.is_terminal):
+    if not answers.about_runs or not (sys.stdin.isatty() and console.is_terminal):
         return ()
     console.print(f"\n{_HOW}\n", soft_wrap=True)
     try:
         _ask_all(console, answers)
     except _NoMore:
         console.print()
-    return answers.of_run
+    return answers.about_runs
 
 
 def _ask_all(console: Console, answers: Answers) -> None:

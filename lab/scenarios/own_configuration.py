@@ -15,7 +15,7 @@ from lab import paths
 from lab.errors import Problem
 from lab.reading.validation_messages import did_you_mean
 from lab.roles.configurations import adapt, parse_configuration
-from lab.roles.configurations.parsed import Adaptation, Fault, Neighbours, ParsedConfiguration, Surroundings
+from lab.roles.configurations.parsed import Adaptation, ClientSide, Fault, ParsedConfiguration, Surroundings
 from lab.roles.configurations.sources import Sources
 from lab.scenarios import generators
 from lab.scenarios.configuration_files import find_sources
@@ -197,7 +197,7 @@ def read_configuration(
     entry = resolved.entries.get(role)
     port = topology.roles[role].port
     ipv6 = role == resolved.first_server and resolved.ip_family == "ipv6"
-    neighbours = Neighbours(port, entry.host if entry else None, ipv6)
+    neighbours = ClientSide(port, entry.host if entry else None, ipv6)
     found = parse_configuration(resolved.registry.roles[role], text, neighbours)
     own = find_configuration(resolved, topology, role)
     return replace(found, changes=own.adaptation.changes) if own else found

@@ -227,7 +227,7 @@ def find_same_cells(cells: Mapping[str, ResolvedScenario], where: Callable[[str]
 
 @dataclass
 class Answers:
-    """What somebody expects.
+    """Questions, and what somebody answered.
 
     Attributes:
         of_arm: the guesses about its runs, by the arm's name; None for a scenario without arms.
@@ -238,12 +238,12 @@ class Answers:
     chosen: list[Chosen] = field(default_factory=list)
 
     @property
-    def of_run(self) -> list[Guess]:
-        """Return the guesses about a run that is made alone."""
+    def about_runs(self) -> list[Guess]:
+        """Return the guesses about runs, of every arm."""
         return [guess for found in self.of_arm.values() for guess in found]
 
     @property
     def given(self) -> int:
         """Return how many questions were answered."""
-        values = [*(guess.value for guess in self.of_run), *(one.value for one in self.chosen)]
+        values = [*(guess.value for guess in self.about_runs), *(one.value for one in self.chosen)]
         return sum(value is not None for value in values)

@@ -402,6 +402,8 @@ def test_the_model_does_not_simulate_more_users_than_it_can(
     [
         ("net.ipv4.tcp_syn_retries", None, "model.syn_ladder_ms", "the kernel of k6-1 has no"),
         ("net.ipv4.tcp_syn_retries", "six", "model.syn_ladder_ms", "of k6-1 is not a number: six"),
+        ("net.ipv4.tcp_syn_retries", "9" * 12, "model.syn_ladder_ms", "999,999, and no kernel takes that"),
+        ("net.ipv4.tcp_rto_max_ms", "0", "model.syn_ladder_ms", "of k6-1 is 0, and no kernel takes that"),
         ("net.core.somaxconn", None, "model.accept_capacity", "the kernel of backend-1 has no"),
     ],
 )

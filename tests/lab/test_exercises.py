@@ -61,7 +61,9 @@ def test_what_no_run_judges_is_refused_with_the_way_to_its_answer() -> None:
 @pytest.mark.parametrize("slug", LESSONS)
 def test_a_closed_exercise_asks_for_what_its_answer_says(slug: str) -> None:
     closed = [one for one in prepared(slug) if not one.exercise.is_open]
-    assert any(questions.questions_for_answer(one.resolved, one.exercise.answer, "exercise").of_run for one in closed)
+    assert any(
+        questions.questions_for_answer(one.resolved, one.exercise.answer, "exercise").about_runs for one in closed
+    )
 
 
 @pytest.mark.parametrize(

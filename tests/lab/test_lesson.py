@@ -69,10 +69,10 @@ def test_every_scenario_has_numbers_to_ask_for(slug: str) -> None:
     resolved = resolve(slug)
     if resolved.scenario.arms:
         asked = questions.questions_for_series(arms.plan_arms(resolved, []))
-        numbers, choices = asked.of_run, asked.chosen
+        numbers, choices = asked.about_runs, asked.chosen
         assert 1 <= len(numbers) + len(choices) <= max(6, len(resolved.scenario.arms.variants) + len(choices))
     else:
-        numbers = questions.questions_for_run(resolved).of_run
+        numbers = questions.questions_for_run(resolved).about_runs
         assert 1 <= len(numbers) <= 4
     assert all(one.asks.endswith(("?", ".")) and "{" not in one.asks for one in numbers)
 
@@ -82,7 +82,7 @@ def test_the_wordings_are_of_figures_that_there_are() -> None:
 
 
 def test_what_the_settings_decide_is_asked_first_and_nothing_twice() -> None:
-    found = questions.questions_for_run(resolve("accept-queue-overflow")).of_run
+    found = questions.questions_for_run(resolve("accept-queue-overflow")).about_runs
     assert [one.figure for one in found] == [
         "client.users.served",
         "client.requests.failed",

@@ -21,7 +21,7 @@ from lab.engines.compose import images
 from lab.engines.compose.run_file import build_run_file
 from lab.errors import BadInput, LabError
 from lab.roles.configurations import parse_configuration
-from lab.roles.configurations.parsed import Neighbours, ParsedConfiguration, Position, Setting
+from lab.roles.configurations.parsed import ClientSide, ParsedConfiguration, Position, Setting
 from lab.roles.declared_roles import ROLES
 from lab.runs import capacity, user_files
 from lab.runs.run import run
@@ -35,7 +35,7 @@ from tests.lab.engine import InMemoryDocker, InMemoryEngine
 from tests.lab.support import IMAGES, MINIMAL, Make, resolving
 
 OWN = MINIMAL.replace("path: [k6, backend]", "path: [k6, nginx, backend]\nnginx: {config: ./nginx.conf}")
-STANDS = Neighbours(8080)
+STANDS = ClientSide(8080)
 ADDED = "# configuration file /tmp/connlab.conf:\n# A comment.\naccess_log /raw/access.jsonl connlab;\n\n"
 NGINX = """\
 worker_processes auto;

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from analysis.evidence.jsonl import JsonLines
 from analysis.evidence.rawfiles import FOLDER
 from analysis.formatting import format_count, format_knob
-from formats.manifest import Manifest, ManifestError, load_manifest
+from formats.manifest import ManifestError, load_manifest
 from formats.role import TRAFFIC_PORT
 from formats.safe_files import read_regular
 from lab.roles.declared_roles import ROLES
@@ -82,13 +81,6 @@ class SeenRun:
         parts = {"settings", "threads", "connections"}
         found = self.lines(instance, "collector", "tomcat.jsonl")
         return [one for one in found if isinstance(one.get("body"), dict) and parts <= one["body"].keys()]
-
-    @cached_property
-    def manifest(self) -> Manifest | None:
-        """Return what was set; None where there is no manifest, or it is broken."""
-        with suppress(ManifestError):
-            return load_manifest(self.folder)
-        return None
 
     @cached_property
     def requests(self) -> list[dict[str, Any]]:
@@ -209,13 +201,17 @@ def board(run: SeenRun) -> Iterator[str]:
 
 def limits(run: SeenRun) -> Iterator[str]:
     """Yield the limits of proxy and servers, by the names of their knobs, and those of the servers' kernels."""
-    knobs, sysctls = (run.manifest.knobs, run.manifest.sysctls) if run.manifest else ({}, {})
+    try:
+        manifest = load_manifest(run.folder)
+    except ManifestError as error:
+        yield f"unknown: {error}"
+        return
     for role in run.path[1:]:
         names = [f"{role}.{knob}" for _, knob in ROLES[role].limits if knob]
         yield role
-        yield from (f"  {name}: {format_knob(knobs[name])}" for name in names if name in knobs)
+        yield from (f"  {name}: {format_knob(manifest.knobs[name])}" for name in names if name in manifest.knobs)
         for name in _SYSCTLS:
-            found = dict.fromkeys(sysctls.get(one, {}).get(name) for one in run.instances(role))
+            found = dict.fromkeys(manifest.sysctl(one, name) for one in run.instances(role))
             yield from (f"  kernel.{role}.{name}: {value}" for value in found if value is not None)
 
 

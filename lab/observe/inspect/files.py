@@ -95,7 +95,8 @@ def find_files(
         except BadInput as error:
             problems += error.problems
         except OSError as error:
-            problems.append(Problem(error.strerror or str(error), paths.shown(path), nearest_beside(path)))
+            hint = nearest_beside(path) if isinstance(error, FileNotFoundError) else None
+            problems.append(Problem(error.strerror or str(error), paths.shown(path), hint))
     if problems:
         raise BadInput(problems)
     if not found:

@@ -15,8 +15,8 @@ from lab.roles.configurations import blocks, haproxy_copy, nginx_copy, sections
 from lab.roles.configurations.directives import Tree
 from lab.roles.configurations.parsed import (
     Adaptation,
+    ClientSide,
     Entry,
-    Neighbours,
     ParsedConfiguration,
     Setting,
     Statement,
@@ -30,7 +30,7 @@ _READERS: Mapping[str, type[_Reader]] = {"blocks": blocks.Blocks, "sections": se
 _SPOKEN = {"on": True, "off": False}
 
 
-def parse_configuration(role: Role, text: str, neighbours: Neighbours) -> ParsedConfiguration:
+def parse_configuration(role: Role, text: str, neighbours: ClientSide) -> ParsedConfiguration:
     """Read a configuration as the program read it, with what the lab added."""
     if role.own is None:
         raise TypeError(f"{role.group} takes no configuration")

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from formats.role import Configured, Rule
 from lab.roles.configurations.directives import Block, Tree, server_names
-from lab.roles.configurations.parsed import Fault, Neighbours, Statement
+from lab.roles.configurations.parsed import ClientSide, Fault, Statement
 
 _HEADING = re.compile(r"^# configuration file (.+):$", re.MULTILINE)
 # What the lab adds lies there.
@@ -19,7 +19,7 @@ _LOCATIONS = ("location", "if", "limit_except")
 class Blocks:
     """A whole configuration, includes taken in."""
 
-    def __init__(self, text: str, folder: str, neighbours: Neighbours) -> None:
+    def __init__(self, text: str, folder: str, neighbours: ClientSide) -> None:
         parts = _HEADING.split(text)
         # A dump has a line break after each heading.
         self._files = dict(zip(parts[1::2], (one.removeprefix("\n") for one in parts[2::2]), strict=True))

@@ -8,8 +8,8 @@ from formats.role import Checks, Default, Rule
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    """What is around a program.
+class ClientSide:
+    """Where and how the clients come to a program.
 
     Attributes:
         port: where the clients come.

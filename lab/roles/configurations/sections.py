@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from formats.role import Checks, Configured, Rule
-from lab.roles.configurations.parsed import Fault, Neighbours, Position, Statement
+from lab.roles.configurations.parsed import ClientSide, Fault, Position, Statement
 
 # What a section begins with.
 _BEGINS = re.compile(
@@ -70,7 +70,7 @@ def names_led_to(sections: Iterable[Section]) -> tuple[set[str], bool]:
 class Sections:
     """A whole configuration."""
 
-    def __init__(self, text: str, folder: str, neighbours: Neighbours) -> None:
+    def __init__(self, text: str, folder: str, neighbours: ClientSide) -> None:
         self._neighbours = neighbours
         heading, _, content = text.partition("\n")
         file = heading.removeprefix(f"{_HEADING}{folder}/").removesuffix(":")

@@ -1,7 +1,7 @@
 -- Tries that broke off, without a header or before all of the request was sent, of which nobody knows which connection
--- was their own: each connection that the server ended meanwhile, and whose own tries, if any is known, were over a turn
--- before its last data; and whether the server had sent data on it by then: after the try began, or as the first data of
--- all, right before it closed.
+-- was their own: each connection that the server ended meanwhile, and whose own tries, if any is known, were over a
+-- turn before its last data; and whether the server had sent data on it by then: after the try began, or as the first
+-- data of all, right before it closed.
 CREATE TABLE breaches_in_doubt AS
 WITH open_tries AS (
     SELECT * FROM tries ANTI JOIN try_links USING (instance, line, try)
