@@ -193,5 +193,12 @@ def _in_memory() -> duckdb.DuckDBPyConnection:
     # What does not fit into memory goes to the machine's place for that, not into the user's folder.
     spill = Path(tempfile.gettempdir()) / f"connlab-duckdb-{uuid4()}"
     return duckdb.connect(
-        config={**_ANEW, "threads": 1, "memory_limit": f"{MEMORY_MB}MB", "temp_directory": str(spill)}
+        config={
+            **_ANEW,
+            "threads": 1,
+            "memory_limit": f"{MEMORY_MB}MB",
+            "temp_directory": str(spill),
+            # All values of a column with missing ones say its type: of a part, a later one might not fit into it.
+            "pandas_analyze_sample": 1 << 40,
+        }
     )

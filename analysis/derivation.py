@@ -8,6 +8,7 @@ from analysis.evidence.flows import FlowsError
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.size import TooLargeError
 from analysis.figures import Run
+from analysis.output import make_folder
 from analysis.reports.stories import ladders
 from analysis.steps import Steps
 from analysis.verdicts import clocks_file, connections_file, figures_file, parquet_files
@@ -51,6 +52,7 @@ def analyse(run_dir: Path, steps: Steps | None = None) -> Verdict:
         with steps.step(name):
             work_out(found)
     with steps.step("tables"):
+        make_folder(run_dir / "derived")
         found.account.write(run_dir)
         parquet_files.write(found.run, run_dir / "derived")
         clocks_file.write(found.run, run_dir)

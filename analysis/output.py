@@ -60,8 +60,7 @@ class DerivedFile(Written):
     file: ClassVar[Path]
 
     def write(self, folder: Path) -> None:
-        """Write it into the folder of the run, or of the series; raise OSError if that fails."""
-        make_folder((folder / self.file).parent)
+        """Write it into the folder of the run, or of the series, that has a derived/; raise OSError if that fails."""
         write(folder / self.file, self.to_json())
 
 

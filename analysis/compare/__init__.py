@@ -12,6 +12,7 @@ from analysis.compare.comparison import compare_cells, compare_groups
 from analysis.compare.comparison_file import Comparison
 from analysis.compare.replicates import CompareError, load_group, load_series
 from analysis.compare.verdict import SeriesVerdict
+from analysis.output import make_folder
 
 __all__ = [
     "CompareError",
@@ -20,6 +21,7 @@ __all__ = [
     "compare_runs",
     "compare_series",
     "judge_series",
+    "write_verdict",
 ]
 
 
@@ -46,5 +48,11 @@ def compare_series(folder: Path) -> tuple[Comparison, SeriesVerdict]:
 def judge_series(folder: Path) -> SeriesVerdict:
     """Judge a series and write its verdict; what is raised is as for `compare_series`, and OSError."""
     found = verdict.judge_series(load_series(folder))
-    found.write(folder)
+    write_verdict(folder, found)
     return found
+
+
+def write_verdict(folder: Path, found: SeriesVerdict) -> None:
+    """Write derived/verdict.json into a series' folder; raise OSError if it cannot be written."""
+    make_folder((folder / found.file).parent)
+    found.write(folder)

@@ -171,7 +171,7 @@ def _settings(run: RunRecord) -> dict[str, Setting]:
     found: dict[str, Setting] = {name: knob.value for name, knob in manifest.knobs.items()}
     found["path"] = " ".join(manifest.path)
     for group, part in (("host", manifest.host), ("git", manifest.git), ("lab", manifest.lab)):
-        found |= _flat(group, part.model_dump())
+        found |= _flat(group, part.model_dump(exclude_defaults=True))
     found |= _flat("image", manifest.images)
     for instance, sysctls in manifest.sysctls.items():
         found |= _flat(f"sysctl.{instance}", sysctls)

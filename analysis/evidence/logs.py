@@ -105,7 +105,7 @@ def utc_us(*parts: int) -> int | None:
     year, month, day, hour, minute, second = parts
     try:
         # A leap second counts as the one before it.
-        at = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
+        at = datetime(year, month, day, hour, minute, second - (second == 60), tzinfo=UTC)  # noqa: PLR2004
     except ValueError:
         return None
     return max(round(at.timestamp()), 0) * 1_000_000

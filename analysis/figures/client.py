@@ -13,7 +13,7 @@ import numpy as np
 from analysis.database import Row, sql
 from analysis.diagnosis.health import CLIENT, Evidence
 from analysis.diagnosis.joins import Joined
-from analysis.evidence.jsonl import Record, integer
+from analysis.evidence.jsonl import Record, integer, moment
 from analysis.evidence.k6_files import Client, ScriptResults, figure_name
 from analysis.evidence.records import Records
 from analysis.expressions.values import Kind, Unknown, Value, unknown
@@ -130,7 +130,7 @@ def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
         # The server that answers gives them.
         servers = run.raw.manifest.of_role(run.raw.manifest.origin or "")
         of_server = run.raw.clocks.of(servers[0] if servers else "")
-        turns = [(integer(data, "turn_us"), integer(data, "number")) for data in admitted]
+        turns = [(moment(data, "turn_us"), integer(data, "number")) for data in admitted]
         known = [
             (of_server.steady(turn_us), number)
             for turn_us, number in turns

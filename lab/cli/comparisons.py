@@ -85,7 +85,7 @@ def compare_series(name: str) -> Compared:
     folder = find_series(name)
     with refusals():
         comparison, verdict = compare.compare_series(folder)
-    verdict.write(folder)
+    compare.write_verdict(folder, verdict)
     # The folder of all runs is that beside which the series lies, wherever it was copied to.
     return _written(comparison, folder / "derived", folder.parent.parent, verdict)
 

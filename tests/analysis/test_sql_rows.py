@@ -832,6 +832,30 @@ def test_a_try_that_broke_off_may_have_had_any_connection_that_the_server_ended_
     assert tables.made("breaches_in_doubt", "line, answered", slack_us=5, at_once_us=20) == found
 
 
+@pytest.mark.parametrize(("over_tls", "answered"), [(False, True), (True, False)])
+def test_data_over_tls_may_be_its_end_and_no_answer(tables: Tables, *, over_tls: bool, answered: bool) -> None:
+    columns, always = "line start_us response_us status", {"instance": "k6-1", "connect_us": 0, "connected": True}
+    tables.given("tries", columns, (1, 0, 40, 200), (2, 150, 50, 502), **TRY, **always)
+    times = {"server_last_data_time_us": 190, "client_last_data_time_us": 155, "server_fin_time_us": 198}
+    tables.given("connections", **MADE, **times, id=7, established=True)
+    tables.given("try_links", "try flow", (1, 7), instance="k6-1", line=1, observer=MADE["observer"])
+    if over_tls:
+        tables.given("tls_handshakes", observer=MADE["observer"], id=7)
+    tables.made("last_known_tries")
+    assert tables.made("breaches_in_doubt", "line, answered", slack_us=5, at_once_us=20) == [(2, answered)]
+
+
+def test_a_kept_connection_on_which_nothing_came_during_a_try_was_not_its_own(tables: Tables) -> None:
+    columns, always = "line start_us response_us status", {"instance": "k6-1", "connect_us": 0, "connected": True}
+    tables.given("tries", columns, (1, 0, 40, 200), (2, 150, 50, 502), **TRY, **always)
+    # Its last data, of a try that nobody knows, came long before: the server closed it because it was idle.
+    times = {"server_last_data_time_us": 95, "client_last_data_time_us": 90, "server_fin_time_us": 170}
+    tables.given("connections", **MADE, **times, id=7, established=True)
+    tables.given("try_links", "try flow", (1, 7), instance="k6-1", line=1, observer=MADE["observer"])
+    tables.made("last_known_tries")
+    assert tables.made("breaches_in_doubt", "line", slack_us=5, at_once_us=20) == []
+
+
 def test_a_try_that_sent_less_than_it_got_did_not_send_all_of_the_body(tables: Tables) -> None:
     tried = {"upstream_addr": "a:80, a:80", "upstream_status": "502, 413", "upstream_response_time": "0.1, 0.1"}
     tables.given(

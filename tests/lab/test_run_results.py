@@ -97,6 +97,15 @@ def test_a_folder_in_the_place_of_the_report_is_said_with_the_hint(
         assert command == "report" or "hint: move that folder away, then analyse it again: make analyse" in said
 
 
+def test_a_file_in_the_place_of_the_folder_of_derived_files_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "derived").write_text("in the way")
+
+    assert connlab("analyse", RUN) == ExitCode.LAB_FAILED
+    assert f"{folder / 'derived'}: File exists" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("program", "why"),
     [

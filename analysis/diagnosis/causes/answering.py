@@ -132,7 +132,9 @@ def _process_connections(run: AdvisedRun) -> Remedy | str | None:
     if knob is None:
         return None
     set_to = run.knob(processes) if processes else 1
-    count = (run.manifest.host.cpus or 1) if set_to == "auto" else int(set_to or 1)
+    count = run.manifest.host.cpus if set_to == "auto" else int(set_to or 1)
+    if count is None:
+        raise KeyError("host.cpus")
     now = run.integer(knob)
     value = math.ceil(_UNEVEN * 2 * run.at_once / count) + _WORKER_OWN
     if now >= value:

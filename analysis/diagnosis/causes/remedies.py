@@ -51,8 +51,11 @@ class AdvisedRun:
         return self.manifest.knobs[name].value
 
     def integer(self, name: str) -> int:
-        """Return the value of a knob that is a number, durations in ms; raise KeyError if the path has no such knob."""
-        return int(self.knob(name) or 0)
+        """Return the value of a knob that is a number, durations in ms; raise KeyError where there is none."""
+        value = self.knob(name)
+        if value is None:
+            raise KeyError(name)
+        return int(value)
 
     def shown(self, name: str) -> str:
         """Return a knob's value with the lines of the user's configuration that say it."""
