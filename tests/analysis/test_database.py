@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from analysis.database import in_memory, over_files
+from analysis.database import create, has_rows, in_memory, insert_rows, make, over_files
 from analysis.derivation import judge
 from analysis.diagnosis.joins import Joined
 from tests.analysis.support import USERS, RunFolder
@@ -59,3 +59,18 @@ def test_a_table_is_made_for_the_first_query_that_reads_it_however_that_is_laid_
     assert isinstance(joined, Joined)
 
     assert joined.rows(query) == [{"n": USERS}]
+
+
+def test_one_large_number_among_many_missing_ones_is_kept() -> None:
+    database = in_memory()
+    create(database, "readings", {"files": "BIGINT"})
+    rows = [(3_000_000_000 if n == 1601 else n % 2 or None,) for n in range(3200)]
+    insert_rows(database, "readings", ["files"], rows)
+    assert database.execute("SELECT max(files) FROM readings").fetchone() == (3_000_000_000,)
+
+
+def test_a_view_is_made_although_nothing_is_there_to_be_joined() -> None:
+    database = in_memory()
+    create(database, "found", {"id": "BIGINT"})
+    make(database, ["found"], {"CREATE VIEW large AS SELECT * FROM found WHERE id > 9": {}})
+    assert not has_rows(database, "large")
