@@ -107,11 +107,9 @@ def _keep_alive_us(manifest: Manifest) -> int | None:
     """Return how long the server keeps an idle connection, less what its clock, of milliseconds, may differ by."""
     # What was observed where it ran has no path.
     role = manifest.roles.get(manifest.origin) if manifest.origin else None
-    knob = manifest.knobs.get(role.knob(role.limits.idle)) if role is not None and role.limits.idle else None
+    idle_ms = manifest.integer_of(role.knob(role.limits.idle)) if role is not None and role.limits.idle else None
     # A server reads its clock at each end of an idle time, a little before or after the packets leave.
-    if knob is None or not isinstance(knob.value, int) or not knob.value:
-        return None
-    return 1000 * knob.value - CLOCK_SLACK_US
+    return 1000 * idle_ms - CLOCK_SLACK_US if idle_ms else None
 
 
 def _insert_timers(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:

@@ -330,8 +330,7 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         f" - min(flows.{server}.unanswered, access.{client}.tries.connect_timeout)",
     )
     role = manifest.roles.get(client)
-    pool = manifest.knobs.get(role.knob(role.limits.pool)) if role and role.limits.pool else None
-    if pool is not None and pool.value == 0:
+    if role and role.limits.pool and manifest.value_of(role.knob(role.limits.pool)) == 0:
         yield Identity(
             "tries-connected",
             "Each try that was connected has a connection of its own. A try that ended because the client closed may"

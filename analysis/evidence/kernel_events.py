@@ -53,8 +53,7 @@ class KernelEvents:
 
 def are_due(manifest: Manifest) -> bool:
     """Return whether the kernels' events were asked for."""
-    knob = manifest.knobs.get("capture.events")
-    asked = manifest.observed.events if manifest.observed else knob.value if knob else "off"
+    asked = manifest.observed.events if manifest.observed else manifest.value_of("capture.events")
     return asked == "kernel"
 
 

@@ -346,8 +346,7 @@ _NAMES_MAX = 50
 
 
 def _has_own_script(run: Run) -> bool:
-    workload = run.raw.manifest.knobs.get("load.workload")
-    return workload is not None and workload.value == "script"
+    return run.raw.manifest.value_of("load.workload") == "script"
 
 
 def _named(run: Run, parameter: str) -> list[str]:

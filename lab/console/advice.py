@@ -1,6 +1,6 @@
 """Advice on a run, which analysis.reports.advice computes, and the outcome of advice that a run followed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from analysis import formatting
@@ -11,7 +11,7 @@ from analysis.reports.advice import Advice
 from analysis.verdicts import derived
 from analysis.verdicts.ledger_file import Ledger
 from formats import manifest
-from formats.manifest import Knob, Manifest
+from formats.manifest import Manifest
 from lab import paths
 from lab.errors import BadInput, Problem
 
@@ -33,9 +33,6 @@ def advise_on_run(folder: Path) -> Advice:
         raise BadInput(Problem(str(error))) from None
 
 
-_Knobs = Mapping[str, Knob]
-
-
 def advice_outcome(folder: Path) -> str | None:
     """Return how many requests failed, or were slow, before a run followed advice, and how many do now.
 
@@ -44,12 +41,13 @@ def advice_outcome(folder: Path) -> str | None:
     """
     try:
         whole = manifest.load_manifest(folder)
-        return next((found for each in _earlier(folder, whole) if (found := _became(each, folder, whole))), None)
+        outcomes = (_became(each, other, folder, whole) for each, other in _earlier(folder, whole))
+        return next(filter(None, outcomes), None)
     except (manifest.ManifestError, OSError):
         return None
 
 
-def _earlier(folder: Path, whole: Manifest) -> Iterator[Path]:
+def _earlier(folder: Path, whole: Manifest) -> Iterator[tuple[Path, Manifest]]:
     """Yield the earlier runs of the same arm on the same path, the latest first; a run's name begins with its start."""
     same = ("scenario", "folder", "cell", "preset", "path")
     for each in sorted(folder.parent.iterdir(), reverse=True):
@@ -60,11 +58,11 @@ def _earlier(folder: Path, whole: Manifest) -> Iterator[Path]:
         except manifest.ManifestError:
             continue
         if other.status == "complete" and all(getattr(other, name) == getattr(whole, name) for name in same):
-            yield each
+            yield each, other
 
 
-def _became(before: Path, after: Path, whole: Manifest) -> str | None:
-    changed = _changed(manifest.load_manifest(before).knobs, whole.knobs)
+def _became(before: Path, other: Manifest, after: Path, whole: Manifest) -> str | None:
+    changed = _changed(other, whole)
     if not changed:
         return None
     try:
@@ -84,10 +82,10 @@ def _became(before: Path, after: Path, whole: Manifest) -> str | None:
     return f"{became}, with {sets}, as advised on {paths.shown(before)}"
 
 
-def _changed(before: _Knobs, after: _Knobs) -> dict[str, str]:
+def _changed(before: Manifest, after: Manifest) -> dict[str, str]:
     """Return the knobs that are not what they were, with their values now, as a scenario writes them."""
     return {
-        name: formatting.format_knob(after[name]) if name in after else ""
-        for name in sorted({*before, *after})
-        if (before[name].value if name in before else None) != (after[name].value if name in after else None)
+        name: formatting.format_knob(after.knobs[name]) if name in after.knobs else ""
+        for name in sorted({*before.knobs, *after.knobs})
+        if before.value_of(name) != after.value_of(name)
     }

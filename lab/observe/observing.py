@@ -131,7 +131,7 @@ def observe(targets: Sequence[FoundTarget], options: ObserveOptions, engine: Eng
                 except OSError as error:
                     what = f"the files in {paths.shown(folder / FOLDER)} cannot be taken back: {error.strerror}"
                     failed = failed or LabError(what)
-                measured = any(phase.name == "measure" for phase in record.phases)
+                measured = record.phase("measure") is not None
                 why = None if failed is None else failed.what
                 record.finish("complete" if failed is None and measured else "failed", why)
                 run_liveness.release_run(folder)

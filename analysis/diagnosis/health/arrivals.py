@@ -43,8 +43,7 @@ _ALIKE = ("users", "tcp")
 
 def examine_arrivals(raw: RawRun, window: Window | None) -> Report | None:
     """Report on handshakes that ended together as a queue became full; None where users are to come together."""
-    knobs = {name: knob.value for name, knob in raw.manifest.knobs.items()}
-    workload, gap_ms = knobs.get("load.workload"), knobs.get("load.arrival_gap")
+    workload, gap_ms = (raw.manifest.value_of(name) for name in ("load.workload", "load.arrival_gap"))
     in_turn = workload in _IN_TURN and is_number(gap_ms) and gap_ms != 0
     if window is None or not (in_turn or workload in _IN_A_RAMP):
         return None
@@ -128,11 +127,11 @@ def _held_too_many(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, o
 
 def _gave_up_late(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
     """Return the first connection that k6 still asked a server for after its connect timeout."""
-    timeout = raw.manifest.knobs.get("load.connect_timeout")
+    timeout_ms = raw.manifest.value_of("load.connect_timeout")
     beside_k6 = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
-    if timeout is None or not is_number(timeout.value) or instance not in beside_k6:
+    if not is_number(timeout_ms) or instance not in beside_k6:
         return None
-    return _first(rows, "gave_up_late", {**asked, "connect_timeout_us": timeout.value * 1000})
+    return _first(rows, "gave_up_late", {**asked, "connect_timeout_us": timeout_ms * 1000})
 
 
 def _capacity(raw: RawRun, instance: str) -> int | None:
@@ -155,8 +154,7 @@ def _first(path: Path, found_by: str, asked: Mapping[str, object]) -> tuple[Any,
 
 def examine_kept_connections(raw: RawRun, window: Window | None) -> Report | None:
     """Report on the connections that k6 gave up; None where no capture tells, or users may close theirs."""
-    workload = raw.manifest.knobs.get("load.workload")
-    if window is None or workload is None or workload.value not in _IN_A_RAMP:
+    if window is None or raw.manifest.value_of("load.workload") not in _IN_A_RAMP:
         return None
     servers = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
     reductions = [raw.reductions[each] for each in servers if each in raw.reductions]

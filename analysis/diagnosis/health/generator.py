@@ -44,11 +44,10 @@ def examine(raw: RawRun, instance: str, window: Window | None) -> Report:
 
 def _ended_after_ms(raw: RawRun) -> int | None:
     """Return load.max_duration, if the load lasted as long: then the lab ended it."""
-    knob = raw.manifest.knobs.get("load.max_duration")
-    measured = next((one for one in raw.manifest.phases if one.name == "measure"), None)
-    if knob is None or not isinstance(knob.value, int) or measured is None or measured.end_us is None:
+    most_ms, measured = raw.manifest.integer_of("load.max_duration"), raw.manifest.phase("measure")
+    if most_ms is None or measured is None or measured.end_us is None:
         return None
-    return knob.value if measured.end_us - measured.start_us >= 1000 * knob.value else None
+    return most_ms if measured.end_us - measured.start_us >= 1000 * most_ms else None
 
 
 # How much of a log's beginning and end is looked at.

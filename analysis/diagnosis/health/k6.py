@@ -44,10 +44,8 @@ def examine_users(raw: RawRun) -> Report:
     report = Report("users", {"begun": begun})
     if any(client.requests.announced != client.requests.count for client in raw.clients.values()):
         return report  # some are not known; the file's own report says so
-    knobs = raw.manifest.knobs
-    workload, users = knobs.get("load.workload"), knobs.get("load.users")
-    asked = users.value if users and workload and workload.value in _OF_USERS else None
-    if isinstance(asked, int) and begun < asked:
+    asked = raw.manifest.integer_of("load.users")
+    if asked is not None and raw.manifest.value_of("load.workload") in _OF_USERS and begun < asked:
         report.add(f"{begun} of {asked} users sent a request: the load was smaller than requested", Evidence.LOAD)
     return report
 
@@ -91,9 +89,9 @@ def _examine_load(report: Report, client: Client, exit_code: int | None) -> None
 
 def _due(raw: RawRun) -> float | None:
     """Return the requests that each k6 instance had to begin, where their moments are set: those of a spike."""
-    knobs = {name: knob.value for name, knob in raw.manifest.knobs.items()}
-    rate_per_second, duration_ms = knobs.get("load.rate_per_second"), knobs.get("load.duration")
-    if knobs.get("load.workload") != "spike" or not (is_number(rate_per_second) and is_number(duration_ms)):
+    manifest = raw.manifest
+    rate_per_second, duration_ms = (manifest.value_of(name) for name in ("load.rate_per_second", "load.duration"))
+    if manifest.value_of("load.workload") != "spike" or not (is_number(rate_per_second) and is_number(duration_ms)):
         return None
     return rate_per_second * duration_ms / 1000 / len(raw.clients)
 

@@ -122,9 +122,7 @@ def build_cases(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     make(database, ["server_processes WHERE open_files >= open_files_limit"], {sql(__name__, "full_processes"): {}})
     unanswered = "arriving_flows WHERE established AND server_first_data_time_us IS NULL"
     make(database, [unanswered], {sql(__name__, "turned_away"): _TURNED_AWAY})
-    # Whether the server that answers the requests asks another one.
-    asks = len(manifest.path) > len(manifest.request_path)
-    source = "requests WHERE status >= 500" if asks else "requests WHERE false"
+    source = "requests WHERE status >= 500" if manifest.behind else "requests WHERE false"
     make(database, [source], {sql(__name__, "behind"): {"apart_us": slack_us}})
     any_inside = "(SELECT name FROM inner_queues UNION ALL SELECT name FROM inner_refusals)"
     make(database, [any_inside], {sql(__name__, "inside"): {"turn_us": NGINX_TURN_US, "at_once_us": _AT_ONCE_US}})
