@@ -30,18 +30,27 @@ _DIALS_FILE = "k6: dials.jsonl"
 _EVENTS_FILE = "k6: events.jsonl"
 
 
-def _of_row(query: str, evidence: dict[Evidence, str], value: Callable[[Row, Mapping[str, str]], Value]) -> Compute:
-    """Return how to compute a figure from the one row of a query, over all instances of k6."""
+def _of_row(
+    read: Callable[[Run], Row], evidence: dict[Evidence, str], value: Callable[[Row, Mapping[str, str]], Value]
+) -> Compute:
+    """Return how to compute a figure from the one row that a query gives over all instances of k6."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
-        asked = {"instances": run.clients} if "$instances" in query else {}
-        return run.resting_on(run.clients, evidence, lambda _: value(run.raw.records.row(query, **asked), found))
+        return run.resting_on(run.clients, evidence, lambda _: value(read(run), found))
 
     return compute
 
 
-_of_requests = partial(_of_row, sql(__name__, "requests_of_clients"), _REQUESTS)
-_of_dials = partial(_of_row, sql(__name__, "dials_of_clients"), _DIALS)
+def _requests(run: Run) -> Row:
+    return run.raw.records.row(sql(__name__, "requests_of_clients"))
+
+
+def _dials(run: Run) -> Row:
+    return run.raw.records.row(sql(__name__, "dials_of_clients"), instances=run.clients)
+
+
+_of_requests = partial(_of_row, _requests, _REQUESTS)
+_of_dials = partial(_of_row, _dials, _DIALS)
 
 
 def _times(evidence: dict[Evidence, str], query: str) -> Compute:
@@ -66,8 +75,7 @@ def _of_streams(column: str) -> Compute:
     def compute(run: Run, _found: Mapping[str, str]) -> Value:
         row = run.raw.records.row(sql(__name__, "streams_of_clients"))
         found = row[column]
-        requests = run.raw.records.row(sql(__name__, "requests_of_clients"))
-        in_doubt = not row["connections"] and _takes_http2(run) is not False and requests["over_tls"] > 0
+        in_doubt = not row["connections"] and _takes_http2(run) is not False and _requests(run)["over_tls"] > 0
 
         def value(_: object) -> Value:
             if in_doubt:
