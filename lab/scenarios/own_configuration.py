@@ -197,8 +197,8 @@ def read_configuration(
     entry = resolved.entries.get(role)
     port = topology.roles[role].port
     ipv6 = role == resolved.first_server and resolved.ip_family == "ipv6"
-    neighbours = ClientSide(port, entry.host if entry else None, ipv6)
-    found = parse_configuration(resolved.registry.roles[role], text, neighbours)
+    clients = ClientSide(port, entry.host if entry else None, ipv6)
+    found = parse_configuration(resolved.registry.roles[role], text, clients)
     own = find_configuration(resolved, topology, role)
     return replace(found, changes=own.adaptation.changes) if own else found
 

@@ -30,11 +30,11 @@ _READERS: Mapping[str, type[_Reader]] = {"blocks": blocks.Blocks, "sections": se
 _SPOKEN = {"on": True, "off": False}
 
 
-def parse_configuration(role: Role, text: str, neighbours: ClientSide) -> ParsedConfiguration:
+def parse_configuration(role: Role, text: str, clients: ClientSide) -> ParsedConfiguration:
     """Read a configuration as the program read it, with what the lab added."""
     if role.own is None:
         raise TypeError(f"{role.group} takes no configuration")
-    reader = _READERS[role.own.format](text, role.own.folder, neighbours)
+    reader = _READERS[role.own.format](text, role.own.folder, clients)
     said = re.search(role.own.version, text, re.MULTILINE)
     version = said[1] if said else None
     settings = {name: _setting(knob, reader, version) for name, knob in role.knobs.items() if knob.counts is None}

@@ -19,17 +19,17 @@ _LOCATIONS = ("location", "if", "limit_except")
 class Blocks:
     """A whole configuration, includes taken in."""
 
-    def __init__(self, text: str, folder: str, neighbours: ClientSide) -> None:
+    def __init__(self, text: str, folder: str, clients: ClientSide) -> None:
         parts = _HEADING.split(text)
         # A dump has a line break after each heading.
         self._files = dict(zip(parts[1::2], (one.removeprefix("\n") for one in parts[2::2]), strict=True))
-        self._neighbours = neighbours
+        self._clients = clients
         self._tree = Tree(parts[1] if self._files else "", folder, self._files.get, self._included)
         self._root = self._tree.root
         self._https = self._root.all("http")
         self._servers = [one for http in self._https for one in http.all("server")]
         here = [one for one in self._servers if any(map(self._takes_traffic, one.all("listen")))]
-        named = [one for one in here if neighbours.host and neighbours.host in server_names(one)]
+        named = [one for one in here if clients.host and clients.host in server_names(one)]
         self._traffic = named or here
         self._leaves = [leaf for one in self._traffic for leaf in (one, *one.within(*_LOCATIONS))]
         self._proxied = [one for one in self._leaves if one.all("proxy_pass")]
@@ -39,7 +39,7 @@ class Blocks:
         return [] if path.startswith(_ADDED) else [name for name in sorted(self._files) if fnmatchcase(name, path)]
 
     def _takes_traffic(self, listen: Block) -> bool:
-        return _port(listen) == self._neighbours.port
+        return _port(listen) == self._clients.port
 
     def statements(self, configured: Configured) -> list[Statement]:
         """Return what holds at each place: main, events, listen, server, traffic, proxied, upstream."""
@@ -47,7 +47,7 @@ class Blocks:
         if configured.at == "listen":
             found = [one for server in self._traffic for one in server.all("listen") if self._takes_traffic(one)]
             # Beside an IPv4 socket, one of IPv6 has a queue of its own, and no client of the other family comes there.
-            six = self._neighbours.ipv6
+            six = self._clients.ipv6
             found = [one for one in found if one.arguments[0].startswith("[") == six] or found
             return [_parameter(one, configured.parameter) for one in found]
         if configured.at == "upstream":
@@ -110,7 +110,7 @@ class Blocks:
         """Return what could not be read, and that nothing listens where the clients come."""
         if self._tree.unread or self._traffic:
             return self._tree.unread
-        what = f"no server in it listens on port {self._neighbours.port}, where the clients come"
+        what = f"no server in it listens on port {self._clients.port}, where the clients come"
         return [Fault(what, next((one.where for one in self._servers), None), "write a server in http { }")]
 
 

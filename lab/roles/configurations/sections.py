@@ -70,8 +70,8 @@ def names_led_to(sections: Iterable[Section]) -> tuple[set[str], bool]:
 class Sections:
     """A whole configuration."""
 
-    def __init__(self, text: str, folder: str, neighbours: ClientSide) -> None:
-        self._neighbours = neighbours
+    def __init__(self, text: str, folder: str, clients: ClientSide) -> None:
+        self._clients = clients
         heading, _, content = text.partition("\n")
         file = heading.removeprefix(f"{_HEADING}{folder}/").removesuffix(":")
         mine, self._added = _parted(content)
@@ -84,7 +84,7 @@ class Sections:
         """Return the lines that listen on the traffic's port."""
         of_clients = section.kind in ("frontend", "listen")
         lines = section.all("bind") if of_clients else []
-        return [one for one in lines if self._neighbours.port in _ports(one)]
+        return [one for one in lines if self._clients.port in _ports(one)]
 
     def _used(self) -> list[Section]:
         """Return the sections with servers that the traffic may come to; all of them if a name depends on a request."""
@@ -187,7 +187,7 @@ class Sections:
         """Return that nothing listens where the clients come."""
         if self._traffic:
             return []
-        what = f"no frontend in it listens on port {self._neighbours.port}, where the clients come"
+        what = f"no frontend in it listens on port {self._clients.port}, where the clients come"
         return [Fault(what, next((one.head.where for one in self._sections), None), "write a bind line")]
 
 
