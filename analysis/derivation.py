@@ -51,10 +51,11 @@ def analyse(run_dir: Path, steps: Steps | None = None) -> Verdict:
     for name, work_out in _PARTS.items():
         with steps.step(name):
             work_out(found)
+    folder = run_dir / "derived"
     with steps.step("tables"):
-        make_folder(run_dir / "derived")
+        make_folder(folder)
         found.account.write(run_dir)
-        parquet_files.write(found.run, run_dir / "derived")
+        parquet_files.write(found.run, folder)
         clocks_file.write(found.run, run_dir)
     with steps.step("readings"):
         parquet_files.write_readings(found.run, run_dir)

@@ -16,7 +16,6 @@ from analysis.compare.intervals import RESAMPLES, SEED, Floats
 from analysis.compare.narrative import with_unit
 from analysis.compare.replicates import SeriesRuns, figure_values
 from analysis.formatting import format_count
-from formats.manifest import Host
 
 # With fewer, any order is one of a few dozen: chance gives each too often.
 _RUNS_MIN = 6
@@ -126,8 +125,9 @@ def _noise(pairs: list[PairEntry], figure: str | None) -> Iterator[str]:
 
 
 def _machine(series: SeriesRuns) -> Iterator[str]:
-    host = next((group.example.manifest.host for group in series.groups.values()), Host())
-    if host.kernel:
+    hosts = (group.example.manifest.host for group in series.groups.values())
+    host = next((each for each in hosts if each.kernel), None)
+    if host is not None:
         cpus = format_count(host.cpus, "processor") if host.cpus else "unknown processors"
         memory = f"{round(host.memory_kb / (1 << 20))} GiB" if host.memory_kb is not None else "unknown memory"
         yield f"Machine: {cpus}, {memory}, kernel {host.kernel}, {host.distribution or 'unknown distribution'}."

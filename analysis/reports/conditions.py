@@ -15,10 +15,13 @@ STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 def load_rows(record: Record) -> list[tuple[str, str]]:
     """Return what came of the load, as names and values."""
     figures = (("users", "client.users.total"), ("iterations dropped", "client.iterations.dropped"))
-    phases = [phase for phase in record.phases if phase.end_us is not None]
     return [
         *((name, formatting.format_value(record.figures.get(figure))) for name, figure in figures),
-        *((f"phase {phase.name}", format_ms(((phase.end_us or 0) - phase.start_us) / 1000)) for phase in phases),
+        *(
+            (f"phase {phase.name}", format_ms((phase.end_us - phase.start_us) / 1000))
+            for phase in record.phases
+            if phase.end_us is not None
+        ),
     ]
 
 

@@ -56,8 +56,11 @@ class Record:
     @property
     def phases(self) -> list[Phase]:
         """Return the phases that the run came to, on the steady clock of what is derived."""
-        began, phases = self.manifest.phase("measure"), self.manifest.phases
-        return [_on_steady(each, began) for each in phases] if began and began.start_mono_us else phases
+        began = self.manifest.phase("measure")
+        if began is None or not began.start_mono_us:
+            return self.manifest.phases
+        ahead_us = began.start_us - began.start_mono_us
+        return [_on_steady(each, ahead_us) for each in self.manifest.phases]
 
     def offset_s(self, time_us: int) -> float:
         """Return a moment, Unix epoch, in seconds since the measurement began."""
@@ -152,8 +155,7 @@ def _read(folder: Path, model: type[DerivedFile]) -> Row:
     return derived.read(folder, model).model_dump(mode="json", by_alias=True)
 
 
-def _on_steady(phase: Phase, began: Phase) -> Phase:
-    """Return a phase with the wall clock's times that there would be had nobody set it since the measurement began."""
-    ahead_us = began.start_us - (began.start_mono_us or 0)
+def _on_steady(phase: Phase, ahead_us: int) -> Phase:
+    """Return a phase with the times of a wall clock that is always as far ahead of the monotonic one."""
     mono_us = {"start_us": phase.start_mono_us, "end_us": phase.end_mono_us}
     return phase.model_copy(update={edge: each + ahead_us for edge, each in mono_us.items() if each is not None})

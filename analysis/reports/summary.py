@@ -188,11 +188,9 @@ def _syns(count: int) -> str:
 
 def _each(record: Record, hop: Row, lost: int) -> str:
     """Return how many SYNs each failure cost, where that is the same for all."""
-    failed, patience_ms = (
-        record.figures.get(f"flows.{hop['to']}.unanswered"),
-        record.manifest.value_of("load.connect_timeout"),
-    )
-    if not isinstance(failed, int) or not failed or lost % failed or not isinstance(patience_ms, int):
+    failed = record.figures.get(f"flows.{hop['to']}.unanswered")
+    patience_ms = record.manifest.integer_of("load.connect_timeout")
+    if not isinstance(failed, int) or not failed or lost % failed or patience_ms is None:
         return ""
     each = f", {lost // failed} for each of {failed:,} connections" if failed > 1 else ", all of one connection"
     return (
